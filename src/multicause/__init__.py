@@ -1,0 +1,34 @@
+"""multicause: finds the hidden causes of data.
+
+Each estimator is a probabilistic generative model: hidden causes are drawn from a prior, combine by a rule
+into a mean, and noise turns the mean into the observation. Estimators are imported when first used, so that
+``import multicause`` costs nothing and starts no compiler, thread or device.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "LinearCauses": "multicause.models.linear_causes",
+    "MaximalCauses": "multicause.models.maximal_causes",
+    "load": "multicause.persistence",
+}
+
+__all__ = ["LinearCauses", "MaximalCauses", "load"]  # noqa: RUF022 (estimators first, then functions)
+
+if TYPE_CHECKING:
+    from multicause.models.linear_causes import LinearCauses
+    from multicause.models.maximal_causes import MaximalCauses
+    from multicause.persistence import load
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'multicause' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,7 @@
+"""Combinations: how active causes make a mean."""
+
+from multicause.combinations.base import Combination
+from multicause.combinations.maximum import Maximum
+from multicause.combinations.sum import Sum
+
+__all__ = ["Combination", "Maximum", "Sum"]

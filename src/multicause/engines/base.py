@@ -1,0 +1,55 @@
+"""The interface of an engine: it holds the data, and knows nothing of models."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from multicause.model import Block
+from multicause.parts import Part
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The rows of one data set in blocks of equal size, and how many of the rows are real."""
+
+    blocks: Sequence[Block]
+    n_rows: int
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self.blocks)
+
+
+class Engine(Part):
+    """Three verbs are all that learning needs of data. Functions take a block first, and are pure.
+
+    The order in which blocks are summed is fixed, so that a result depends on nothing but data and settings.
+    """
+
+    @abstractmethod
+    def load(self, X: np.ndarray, weights: np.ndarray, bytes_per_row: int) -> Blocks:
+        """Take hold of rows (N, D) and weights (N,), in blocks that keep within the memory budget."""
+
+    @abstractmethod
+    def sum(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
+        """Σ over blocks of ``function(block, *arguments)``, a record that has ``+``.
+
+        ``aligned`` holds results of :meth:`map` with one entry per block; each block's own entry comes as the
+        last argument, so that what a row needs to remember between two passes stays with its block.
+        """
+
+    @abstractmethod
+    def map(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any) -> Sequence[Any]:
+        """``function(block, *arguments)`` of every block, kept where the block is, in order."""
+
+    @abstractmethod
+    def collect(self, mapped: Sequence[Any], blocks: Blocks) -> Any:
+        """Results of :meth:`map` with one entry per row, as arrays over all rows of the data."""
+
+    @abstractmethod
+    def quantile(self, mapped: Sequence[Any], blocks: Blocks, k: int) -> float:
+        """The k-th largest (k = 1, 2, …) of one number per row, over all rows of the data."""

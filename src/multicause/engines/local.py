@@ -1,0 +1,80 @@
+"""Data in the memory of this process, worked through in blocks on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import bytes_from
+from multicause.engines.base import Blocks, Engine
+from multicause.model import Block
+
+
+class Local(Engine):
+    """Blocks in memory, one after the other.
+
+    Parameters
+    ----------
+    memory_budget : str or int, default="1GiB"
+        Memory that the temporary arrays of one block may take, as a number of bytes or text such as "512MiB".
+    """
+
+    def __init__(self, *, memory_budget: str | int = "1GiB") -> None:
+        self.memory_budget = memory_budget
+
+    def load(self, X: np.ndarray, weights: np.ndarray, bytes_per_row: int) -> Blocks:
+        """Blocks of equal size, the last one filled up with rows of weight zero: one shape, one compilation."""
+        n_rows = len(X)
+        affordable = bytes_from(self.memory_budget) // bytes_per_row
+        if affordable < 1:
+            raise ValueError(
+                f"One row needs {bytes_per_row:,} bytes of temporary memory, more than the budget of "
+                f"{self.memory_budget!r}. Raise it with engine=Local(memory_budget=...), or choose a posterior "
+                "with fewer states."
+            )
+        n_blocks = -(-n_rows // affordable)
+        size = -(-n_rows // n_blocks)
+        blocks = []
+        for start in range(0, n_rows, size):
+            rows, block_weights = X[start : start + size], weights[start : start + size]
+            filling = size - len(rows)
+            if filling:
+                rows = np.concatenate([rows, np.repeat(X[:1], filling, axis=0)])
+                block_weights = np.concatenate([block_weights, np.zeros(filling, dtype=weights.dtype)])
+            index = np.arange(start, start + size, dtype=np.uint32)
+            blocks.append(Block(jnp.asarray(rows), jnp.asarray(block_weights), jnp.asarray(index)))
+        return Blocks(blocks, n_rows)
+
+    def sum(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
+        """From the first block to the last."""
+        total = None
+        for number, block in enumerate(blocks):
+            extra = (aligned[number],) if aligned else ()
+            term = function(block, *arguments, *extra)
+            total = term if total is None else _add(total, term)
+        return total
+
+    def map(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any) -> Sequence[Any]:
+        """A list with one entry per block."""
+        return [function(block, *arguments) for block in blocks]
+
+    def collect(self, mapped: Sequence[Any], blocks: Blocks) -> Any:
+        """NumPy arrays, without the rows that filled up the last block."""
+        host = [jax.device_get(result) for result in mapped]
+        return jax.tree.map(lambda *parts: np.concatenate(parts)[: blocks.n_rows], *host)
+
+    def quantile(self, mapped: Sequence[Any], blocks: Blocks, k: int) -> float:
+        """By partial sorting."""
+        values = self.collect(mapped, blocks)
+        if not 1 <= k <= len(values):
+            raise ValueError(f"k must lie between 1 and the number of rows, {len(values)}; got {k}.")
+        return float(np.partition(values, len(values) - k)[len(values) - k])
+
+
+@jax.jit
+def _add(a: Any, b: Any) -> Any:
+    return jax.tree.map(jnp.add, a, b)

@@ -1,0 +1,386 @@
+"""The scikit-learn shell that all causal models share: validation, fitting, recognition, sampling, saving."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from multicause import posteriors, priors
+from multicause.arrays import double_precision, key_from
+from multicause.callbacks import CallbackSupportMixin, FitWatcher
+from multicause.combinations.base import Combination
+from multicause.engines import Blocks, Engine, Local
+from multicause.learning import annealing as schedules
+from multicause.learning import online, recognition
+from multicause.learning.convergence import Outcome
+from multicause.learning.expectation_maximization import Fit, Progress, learn
+from multicause.learning.initialization import choose_annealing, first_moments, starting_components
+from multicause.learning.updates.base import Update, choose_update
+from multicause.model import Model, Moments, Parameters
+from multicause.noises import NAMES as NOISES
+from multicause.noises import Noise
+from multicause.parts import resolve
+from multicause.persistence import save
+from multicause.posteriors import Exact, Posterior
+from multicause.priors import Bernoulli, Prior
+
+LEARNABLE = ("components", "activity", "noise")
+# States that ``recognize`` lists for each row, unless the user asks for another number.
+DEFAULT_TOP = 16
+
+
+class Recognition(NamedTuple):
+    """Which causes explain each row: the most probable states, best first.
+
+    Probabilities are those among all states that the posterior considers; where not all of them are listed,
+    a row's probabilities sum to less than one.
+    """
+
+    states: np.ndarray  # (n, K, H) of zeros and ones
+    probabilities: np.ndarray  # (n, K)
+    log_evidence: np.ndarray  # (n,)
+
+
+class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+    """A directed model of hidden causes. A named model adds its combination, its defaults and its reference."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "noise": [str, Noise],
+        "prior": [str, Prior, None],
+        "posterior": [str, Posterior, None],
+        "update": [str, Update, None],
+        "annealing": [Options(str, {"auto"}), schedules.Annealing, None],
+        "learn": ["array-like", tuple, list],
+        "activity": ["array-like", Interval(Real, 0, 1, closed="neither"), None],
+        "noise_scale": [Interval(Real, 0, None, closed="neither"), None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "init": [str, "array-like"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "engine": [Engine, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        noise: str | Noise = "gaussian",
+        prior: str | Prior | None = None,
+        posterior: str | Posterior | None = None,
+        update: str | Update | None = None,
+        annealing: str | schedules.Annealing | None = "auto",
+        learn: tuple[str, ...] = LEARNABLE,
+        activity: float | ArrayLike | None = None,
+        noise_scale: float | None = None,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        n_init: int = 1,
+        init: str | ArrayLike = "random",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.noise = noise
+        self.prior = prior
+        self.posterior = posterior
+        self.update = update
+        self.annealing = annealing
+        self.learn = learn
+        self.activity = activity
+        self.noise_scale = noise_scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
+
+    @abstractmethod
+    def _combination(self) -> Combination:
+        """The rule by which causes of this model combine."""
+
+    # ---------------------------------------------------------------------------------------------- learning
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the causes of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data; float32 stays float32 inside, all else becomes float64.
+        y : None
+            Ignored, for compatibility with pipelines.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of k counts like k repetitions of the row.
+        """
+        X = self._validate_rows(X, reset=True)
+        weights = _validate_weights(sample_weight, X)
+        model = self._wire()
+        model.noise.check_data(X)
+        engine = self._engine()
+        random = check_random_state(self.random_state)
+        with double_precision():
+            blocks = self._load(engine, model, X, weights, self.n_init)
+            moments = first_moments(engine, blocks)
+            starts = self._starts(model, moments, X, random, self.n_init)
+            annealing = choose_annealing(self.annealing, model, engine, blocks, starts)
+            watcher = FitWatcher(self, X, self.max_iter, lambda progress: self._so_far(model, progress))
+            result = learn(
+                model,
+                engine,
+                blocks,
+                starts,
+                annealing=annealing,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                key=key_from(random),
+                watch=watcher,
+            )
+            self._keep(model, result.parameters)
+        self._keep_history(result, annealing)
+        watcher.end()
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from one more batch of a stream: a step of online EM at temperature one.
+
+        The first batch sets the starting values (so it should be typical), later ones move running averages of
+        the statistics; see :mod:`multicause.learning.online`. On a fitted model it continues from what was learned.
+        """
+        first = not hasattr(self, "components_")
+        X = self._validate_rows(X, reset=first)
+        weights = _validate_weights(sample_weight, X)
+        model = self._wire() if first else self._model
+        model.noise.check_data(X)
+        engine = self._engine()
+        with double_precision():
+            blocks = self._load(engine, model, X, weights, 1)
+            if first:
+                random = check_random_state(self.random_state)
+                starts = self._starts(model, first_moments(engine, blocks), X, random, 1)
+                parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+            else:
+                parameters = self._parameters
+            before = getattr(self, "_online", None)
+            self._online, parameters, bound = online.step(model, engine, blocks, parameters, before)
+            self._keep(model, parameters)
+        self.n_iter_ = self._online.n_batches
+        history = [] if before is None else list(self.lower_bounds_)
+        self.lower_bounds_ = np.array([*history, bound])
+        self.lower_bound_ = float(bound)
+        self.converged_, self.outcome_ = False, Outcome.STOPPED.value
+        return self
+
+    # ------------------------------------------------------------------------------------------- recognition
+
+    def transform(self, X: ArrayLike) -> np.ndarray:
+        """Posterior mean of the causes, the probability of each to be active: (n_samples, n_components)."""
+        return self._by_rows(recognition.mean_causes, X)
+
+    def reconstruct(self, X: ArrayLike) -> np.ndarray:
+        """Posterior mean of the data, X as its causes explain it: (n_samples, n_features)."""
+        return self._by_rows(recognition.mean_data, X)
+
+    def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
+        """The most probable states of each row, with their probabilities and the log evidence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        top : int or None, default=16
+            How many states to list for each row; None lists all that the posterior considers.
+        """
+        check_is_fitted(self)
+        n_states = self._model.posterior.n_states(len(self.components_))
+        if top is not None and (not isinstance(top, Integral) or top < 1):
+            raise ValueError(f"top must be a positive number of states, or None for all; got {top!r}.")
+        top = n_states if top is None else min(int(top), n_states)
+        return Recognition(*self._by_rows(recognition.best_states, X, top))
+
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
+        """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,)."""
+        return self._by_rows(recognition.log_evidence, X)
+
+    def score(self, X: ArrayLike, y: None = None) -> float:
+        """Mean of :meth:`score_samples`."""
+        return float(np.mean(self.score_samples(X), dtype=np.float64))
+
+    def inverse_transform(self, S: ArrayLike) -> np.ndarray:
+        """Mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
+        check_is_fitted(self)
+        S = np.asarray(S, dtype=self.components_.dtype)
+        if S.ndim != 2 or S.shape[1] != len(self.components_):
+            raise ValueError(
+                f"Causes must have shape (n_samples, {len(self.components_)}), one column per cause; got {S.shape}."
+            )
+        with double_precision():
+            return np.asarray(recognition.combine(self._model, self._parameters, jnp.asarray(S)))
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw new data from the model: rows (n_samples, n_features) and their causes (n_samples, n_components)."""
+        check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
+        with double_precision():
+            key = key_from(check_random_state(random_state))
+            rows, causes = recognition.sample(self._model, self._parameters, key, int(n_samples))
+            return np.asarray(rows), np.asarray(causes)
+
+    # --------------------------------------------------------------------------------------------- persistence
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model into one file, which :func:`multicause.load` reads."""
+        check_is_fitted(self)
+        save(self, path)
+
+    # ------------------------------------------------------------------------------------------------- inside
+
+    def _wire(self) -> Model:
+        """Parts of this fit's own, made from the constructor's words and checked against each other."""
+        combination = self._combination()
+        noise = resolve(self.noise, NOISES, "noise", Noise)
+        prior = Bernoulli() if self.prior is None else resolve(self.prior, priors.NAMES, "prior", Prior)
+        posterior = Exact() if self.posterior is None else resolve(
+            self.posterior, posteriors.NAMES, "posterior", Posterior
+        )
+        posterior.check(self.n_components)
+        unknown = [name for name in self.learn if name not in LEARNABLE]
+        if isinstance(self.learn, str) or unknown:
+            raise ValueError(
+                f"learn must be a tuple with names out of {LEARNABLE}; got {self.learn!r}. "
+                "A tuple of one name is written ('components',)."
+            )
+        update = choose_update(combination, noise, self.update)
+        return Model(prior, combination, noise, posterior, update, frozenset(self.learn))
+
+    def _engine(self) -> Engine:
+        return Local() if self.engine is None else self.engine
+
+    def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
+        per_row = model.posterior.bytes_per_row(self.n_components, X.shape[1], X.itemsize)
+        return engine.load(X, weights, n_starts * per_row)
+
+    def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
+        return validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2 if reset else 1
+        )
+
+    def _starts(
+        self, model: Model, moments: Moments, X: np.ndarray, random: np.random.RandomState, n_starts: int
+    ) -> Parameters:
+        """Parameters of all starts before learning, in the dtype of the data."""
+        if not float(moments.variance) > 0:
+            raise ValueError(
+                f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
+                "X needs at least two different values."
+            )
+        components = [
+            starting_components(self.init, model, self.n_components, moments, X, random) for _ in range(n_starts)
+        ]
+        prior = model.prior.initialize(self.n_components, self.activity)
+        noise = model.noise.initialize(moments, self.noise_scale)
+        starts = Parameters(np.stack(components), *({k: np.stack([v] * n_starts) for k, v in p.items()} for p in (prior, noise)))
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=X.dtype), starts)
+
+    def _keep(self, model: Model, parameters: Parameters) -> None:
+        """Store what was learned, as NumPy arrays for users and as the record that programs take."""
+        self._model, self._parameters = model, parameters
+        for name, value in self._learned(model, parameters).items():
+            setattr(self, name, value)
+
+    @staticmethod
+    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
+        variance = parameters.noise.get("variance")
+        return {
+            "components_": np.array(parameters.components),
+            "activity_": np.array(model.prior.activity(parameters.prior)),
+            "noise_variance_": None if variance is None else np.asarray(variance)[()],
+            "posterior_": model.posterior,
+            "update_": model.update,
+        }
+
+    def _keep_history(self, result: Fit, annealing: schedules.Annealing) -> None:
+        self.__dict__.pop("_online", None)
+        self.annealing_ = annealing
+        self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
+        self.temperatures_ = result.temperatures
+        self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
+        if result.outcome.remedy:
+            warnings.warn(f"outcome_={result.outcome.value!r}: {result.outcome.remedy}", ConvergenceWarning, stacklevel=4)
+
+    def _so_far(self, model: Model, progress: Progress) -> dict[str, Any]:
+        """Attributes of a copy of this estimator that is fitted as far as learning has come."""
+        best = int(np.argmax(progress.bound))
+        parameters = jax.tree.map(lambda leaf: leaf[best], progress.parameters)
+        return {
+            **self._learned(model, parameters),
+            "_model": model,
+            "_parameters": parameters,
+            "lower_bound_": float(progress.bound[best]),
+            "n_iter_": progress.iteration + 1,
+            "converged_": False,
+            "outcome_": Outcome.STOPPED.value,
+        }
+
+    def _by_rows(self, function: Any, X: ArrayLike, *arguments: Any) -> Any:
+        """Apply a compiled function of recognition to X, block by block."""
+        check_is_fitted(self)
+        X = self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False)
+        self._model.noise.check_data(X)
+        engine = self._engine()
+        with double_precision():
+            blocks = self._load(engine, self._model, X, np.ones(len(X), dtype=X.dtype), 1)
+            mapped = engine.map(lambda block: function(self._model, block, self._parameters, *arguments), blocks)
+            return engine.collect(mapped, blocks)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = not self._accepts_negative()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _accepts_negative(self) -> bool:
+        noise = NOISES.get(self.noise) if isinstance(self.noise, str) else type(self.noise)
+        return bool(getattr(noise, "signed", True))
+
+
+def _validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:
+    weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    if not weights.sum() > 0:
+        raise ValueError("sample_weight sums to zero: at least one row must have a positive weight.")
+    return weights

@@ -1,0 +1,1 @@
+"""Learning: the EM loop, annealing, convergence, and how components move."""

@@ -1,0 +1,200 @@
+"""Annealing: temperature as a function of how learning goes, so that EM does not stop at the nearest optimum.
+
+A schedule is a part; what it remembers between iterations is a record of arrays with one entry per start, because
+starts are learned side by side and cool each at its own pace.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from multicause.parts import Part
+
+
+@dataclass(frozen=True)
+class Cooling:
+    """Where the starts stand: all arrays have shape (starts,)."""
+
+    temperature: np.ndarray
+    iteration: int  # iterations done
+    quiet: np.ndarray  # iterations in a row in which no component moved much at the final temperature
+
+
+class Annealing(Part):
+    """A schedule. ``component_noise`` is the standard deviation of Gaussian noise that is added to the components
+    after each M-step while the temperature is above the final one (ET10 §4.1), in units of the data."""
+
+    start: float
+    final: float
+    component_noise: float
+
+    def check(self) -> None:
+        """Raise ValueError for impossible settings."""
+        if not (np.isfinite(self.start) and self.start >= self.final >= 1):
+            raise ValueError(
+                f"{type(self).__name__} needs temperatures start >= final >= 1; "
+                f"got start={self.start!r} and final={self.final!r}."
+            )
+        if not (np.isfinite(self.component_noise) and self.component_noise >= 0):
+            raise ValueError(
+                f"component_noise must be a standard deviation of at least 0; got {self.component_noise!r}."
+            )
+
+    def begin(self, n_starts: int) -> Cooling:
+        """Before the first iteration."""
+        return Cooling(np.full(n_starts, float(self.start)), 0, np.zeros(n_starts, dtype=int))
+
+    @abstractmethod
+    def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
+        """After an iteration in which the components moved by ``change`` (starts, H), MCA08 eq. 38."""
+
+    def cooled(self, cooling: Cooling) -> np.ndarray:
+        """Which starts have reached the final temperature, so that convergence may be tested: (starts,)."""
+        return cooling.temperature <= self.final
+
+    def finished(self, cooling: Cooling) -> np.ndarray:
+        """Which starts the schedule itself declares converged: (starts,)."""
+        return np.zeros(len(cooling.temperature), dtype=bool)
+
+
+class NoAnnealing(Annealing):
+    """Temperature one throughout: plain EM."""
+
+    start = final = 1.0
+    component_noise = 0.0
+
+    def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
+        """Nothing cools."""
+        return replace(cooling, iteration=cooling.iteration + 1)
+
+
+class ConditionalCooling(Annealing):
+    """Cool by one step whenever all components have come to rest: MCA08 appendix E.2.
+
+    Parameters
+    ----------
+    start : float
+        First temperature T₁; the paper uses 0.4·D + 1 for MCA on bars of value 10.
+    final : float, default=1.0
+        Last temperature; the paper uses 1.5.
+    n_steps : int, default=50
+        Number of equal steps between them.
+    threshold : float, default=2.5e-3
+        θ of eq. 37: components rest when each ΔW_h = ‖W_h − W_h^old‖ / Σ_d W_hd^old is below it.
+    hold : int, default=10
+        Iterations at the first temperature before any cooling.
+    quiet : int, default=20
+        Learning ends after so many iterations at rest at the final temperature.
+    component_noise : float, default=0.0
+        Standard deviation of noise on the components while cooling.
+    """
+
+    def __init__(
+        self,
+        start: float,
+        *,
+        final: float = 1.0,
+        n_steps: int = 50,
+        threshold: float = 2.5e-3,
+        hold: int = 10,
+        quiet: int = 20,
+        component_noise: float = 0.0,
+    ) -> None:
+        self.start = start
+        self.final = final
+        self.n_steps = n_steps
+        self.threshold = threshold
+        self.hold = hold
+        self.quiet = quiet
+        self.component_noise = component_noise
+
+    def check(self) -> None:
+        """Steps and threshold must be positive."""
+        super().check()
+        if self.n_steps < 1 or not self.threshold > 0 or self.hold < 0 or self.quiet < 1:
+            raise ValueError(
+                "ConditionalCooling needs n_steps >= 1, threshold > 0, hold >= 0 and quiet >= 1; got "
+                f"n_steps={self.n_steps!r}, threshold={self.threshold!r}, hold={self.hold!r}, quiet={self.quiet!r}."
+            )
+
+    def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
+        """MCA08 eq. 37."""
+        rest = change.max(axis=1) < self.threshold
+        done = cooling.iteration + 1
+        quiet = np.where(rest & self.cooled(cooling), cooling.quiet + 1, 0)
+        step = (self.start - self.final) / self.n_steps
+        # Steps are counted, not subtracted, so that fifty of them end exactly at the final temperature.
+        taken = np.rint((self.start - cooling.temperature) / step) if step > 0 else 0
+        taken = taken + np.where(rest & (done > self.hold), 1, 0)
+        temperature = np.where(taken >= self.n_steps, self.final, self.start - taken * step)
+        return Cooling(temperature, done, quiet)
+
+    def finished(self, cooling: Cooling) -> np.ndarray:
+        """At rest for long enough."""
+        return cooling.quiet >= self.quiet
+
+
+class LinearCooling(Annealing):
+    """Hold, cool linearly, hold: ET10 figure 4B.
+
+    Parameters
+    ----------
+    start : float
+        First temperature; ET10 uses 13 for bars of value 10 with σ = 2.
+    final : float, default=1.0
+        Last temperature.
+    n_iter : int, default=100
+        Length of the whole schedule in iterations.
+    hold : float, default=0.1
+        Part of it that is spent at the first temperature.
+    settle : float, default=0.2
+        Part of it that is spent at the last temperature.
+    component_noise : float, default=0.0
+        Standard deviation of noise on the components while cooling; ET10 uses 0.05.
+    """
+
+    def __init__(
+        self,
+        start: float,
+        *,
+        final: float = 1.0,
+        n_iter: int = 100,
+        hold: float = 0.1,
+        settle: float = 0.2,
+        component_noise: float = 0.0,
+    ) -> None:
+        self.start = start
+        self.final = final
+        self.n_iter = n_iter
+        self.hold = hold
+        self.settle = settle
+        self.component_noise = component_noise
+
+    def check(self) -> None:
+        """The parts must fit into the whole."""
+        super().check()
+        if self.n_iter < 1 or self.hold < 0 or self.settle < 0 or self.hold + self.settle > 1:
+            raise ValueError(
+                "LinearCooling needs n_iter >= 1 and parts hold >= 0, settle >= 0 with hold + settle <= 1; "
+                f"got n_iter={self.n_iter!r}, hold={self.hold!r}, settle={self.settle!r}."
+            )
+
+    def temperature(self, iteration: int) -> float:
+        """Temperature of one iteration, counted from zero."""
+        first, last = self.hold * self.n_iter, (1 - self.settle) * self.n_iter
+        if iteration >= last:
+            return float(self.final)
+        progress = max(iteration - first, 0) / (last - first)
+        return float(self.start + (self.final - self.start) * progress)
+
+    def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
+        """By the clock alone."""
+        done = cooling.iteration + 1
+        return Cooling(np.full_like(cooling.temperature, self.temperature(done)), done, cooling.quiet)
+
+    def cooled(self, cooling: Cooling) -> np.ndarray:
+        """Not before the schedule is through: its last part is meant for settling."""
+        return np.full(len(cooling.temperature), cooling.iteration >= self.n_iter)

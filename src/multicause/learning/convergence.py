@@ -1,0 +1,92 @@
+"""When learning ends, and what its end is called."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+
+# Small steps in a row that make convergence, and falls in a row that end a fixed-point iteration.
+PATIENCE = 3
+MAX_FALLS = 10
+# Changes of the mean bound below so many roundings of it are neither rises nor falls.
+ROUNDINGS = 4
+
+
+class Outcome(StrEnum):
+    """How a fit ended; the value is the name in ``outcome_``."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    BOUND_FELL = "bound_fell"
+    CAUSE_DIED = "cause_died"
+    NON_FINITE = "non_finite"
+    STOPPED = "stopped"
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do about it; empty where nothing is amiss."""
+        return _REMEDIES.get(self, "")
+
+
+_REMEDIES = {
+    Outcome.MAX_ITER: (
+        "Learning had not converged after max_iter iterations. (1) Raise max_iter; (2) raise tol if the last "
+        "values of lower_bounds_ hardly differ; (3) shorten the annealing."
+    ),
+    Outcome.BOUND_FELL: (
+        "The lower bound fell, and the parameters before the fall were kept. (1) Use float64 data if X is "
+        "float32; (2) raise tol; (3) try another update or random_state."
+    ),
+    Outcome.CAUSE_DIED: (
+        "At least one cause explains no row any more (see activity_). (1) Lower n_components; (2) raise n_init "
+        "or change random_state; (3) anneal from another temperature."
+    ),
+    Outcome.NON_FINITE: (
+        "Parameters became infinite or NaN, and the last finite ones were kept. (1) Use float64 data; (2) scale "
+        "X to moderate values; (3) give a larger noise_scale."
+    ),
+}
+
+
+class Convergence:
+    """Watches the mean bound of each start once it has cooled; all arrays have shape (starts,)."""
+
+    def __init__(self, n_starts: int, tol: float, monotone: bool, epsilon: float) -> None:
+        self._tol, self._epsilon = tol, epsilon
+        self._max_falls = 1 if monotone else MAX_FALLS
+        self._previous = np.full(n_starts, np.nan)
+        self._small, self._falls = np.zeros(n_starts, dtype=int), np.zeros(n_starts, dtype=int)
+        self.best = np.full(n_starts, -np.inf)
+
+    def observe(self, bound: np.ndarray, cooled: np.ndarray) -> np.ndarray:
+        """Take note of the bounds; says which starts are better than ever since they have cooled.
+
+        A rise counts as small if it is below ``tol``; a step back never does, so that convergence never follows a
+        fall. Bounds at different temperatures are not compared.
+        """
+        slack = ROUNDINGS * self._epsilon * np.abs(bound)
+        rise = np.where(cooled, bound - self._previous, np.nan)
+        fell = rise < -slack
+        small = (rise < np.maximum(self._tol, slack)) & ~fell if self._tol > 0 else np.zeros_like(fell)
+        self._small = np.where(small, self._small + 1, 0)
+        self._falls = np.where(fell, self._falls + 1, 0)
+        self._previous = np.where(cooled, bound, np.nan)
+        improved = cooled & (bound > self.best)
+        self.best = np.where(improved, bound, self.best)
+        return improved
+
+    @property
+    def converged(self) -> np.ndarray:
+        """Starts whose bound has come to rest."""
+        return self._small >= PATIENCE
+
+    @property
+    def falling(self) -> np.ndarray:
+        """Starts whose last step was a fall."""
+        return self._falls > 0
+
+    @property
+    def fell(self) -> np.ndarray:
+        """Starts that must end because their bound keeps falling."""
+        return self._falls >= self._max_falls

@@ -1,0 +1,69 @@
+"""Where learning starts: first facts about the data, components, and the annealing that suits them."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.engines.base import Blocks, Engine
+from multicause.learning.annealing import Annealing, ConditionalCooling, NoAnnealing
+from multicause.model import Block, Model, Moments, Parameters
+from multicause.parts import resolve
+
+INITS = ("random", "data")
+
+
+@jax.jit
+def _moments(block: Block) -> Moments:
+    rows, weights = block.rows.astype(jnp.float64), block.weights.astype(jnp.float64)
+    return Moments(weights.sum(), weights @ rows, weights @ rows**2)
+
+
+def first_moments(engine: Engine, blocks: Blocks) -> Moments:
+    """Weighted mean and mean square of each dimension, on the host, in the precision of the data."""
+    sums = jax.device_get(engine.sum(_moments, blocks))
+    dtype = next(iter(blocks)).rows.dtype
+    return Moments(sums.weight, (sums.mean / sums.weight).astype(dtype), (sums.square / sums.weight).astype(dtype))
+
+
+def starting_components(
+    init: str | ArrayLike, model: Model, n_components: int, moments: Moments, X: np.ndarray, random: np.random.RandomState
+) -> np.ndarray:
+    """Components (H, D) before learning: random of the data's scale, random rows of the data, or the user's."""
+    n_features = X.shape[1]
+    if isinstance(init, str):
+        if init == "random":
+            return model.combination.initialize(random, n_components, moments)
+        if init == "data":
+            chosen = X[random.choice(len(X), n_components, replace=n_components > len(X))]
+            return np.abs(chosen) if model.combination.nonnegative else chosen
+        raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, or an array.")
+    components = np.asarray(init, dtype=float)
+    if components.shape != (n_components, n_features):
+        raise ValueError(
+            f"init must have shape (n_components, n_features) = ({n_components}, {n_features}); "
+            f"got {components.shape}."
+        )
+    if not np.isfinite(components).all():
+        raise ValueError("init must be finite; it holds NaN or infinity.")
+    if model.combination.nonnegative and components.min() < 0:
+        raise ValueError(
+            f"init must not be negative for {type(model.combination).__name__}, whose components are non-negative; "
+            f"its smallest value is {components.min():.6g}."
+        )
+    return components
+
+
+def choose_annealing(
+    annealing: str | Annealing | None, model: Model, engine: Engine, blocks: Blocks, starts: Parameters
+) -> Annealing:
+    """The user's schedule, none, or one that suits the data."""
+    if annealing is None:
+        return NoAnnealing()
+    if annealing == "auto":
+        return ConditionalCooling(start=11.0)
+    chosen = resolve(annealing, {}, "annealing", Annealing)
+    chosen.check()
+    return chosen

@@ -1,0 +1,64 @@
+"""Compiled functions of a learned model: what the causes of rows are, and what rows its causes make."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, jit_by_parts
+from multicause.model import Block, Model, Parameters
+from multicause.posteriors.base import Inference, Recognized
+from multicause.posteriors.shared_states import SharedStates
+from multicause.posteriors.state_tree import StateTree
+
+
+def _infer(model: Model, block: Block, parameters: Parameters) -> Inference:
+    return model.posterior.infer(model, parameters, block.rows, block.weights, jnp.ones(()))
+
+
+@jit_by_parts
+def mean_causes(model: Model, block: Block, parameters: Parameters) -> Array:
+    """⟨s⟩: (n, H)."""
+    return _infer(model, block, parameters).mean_causes
+
+
+@jit_by_parts
+def mean_data(model: Model, block: Block, parameters: Parameters) -> Array:
+    """⟨w̄(s)⟩: (n, D)."""
+    return _infer(model, block, parameters).mean_data()
+
+
+@jit_by_parts
+def log_evidence(model: Model, block: Block, parameters: Parameters) -> Array:
+    """log p(y), or its bound: (n,)."""
+    return _infer(model, block, parameters).bound
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def best_states(model: Model, block: Block, parameters: Parameters, top: int) -> Recognized:
+    """The most probable states."""
+    return _infer(model, block, parameters).recognize(top)
+
+
+@jit_by_parts
+def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
+    """log p(s_h, y) of the states with one active cause: (n, H)."""
+    n_components = parameters.components.shape[0]
+    tree = StateTree(n_components, (tuple((cause, 0, 1) for cause in range(n_components)),))
+    states = SharedStates(model, parameters, tree, block.rows, block.weights, jnp.ones(()))
+    return states.log_joint[:, 1:]
+
+
+@jit_by_parts
+def combine(model: Model, parameters: Parameters, causes: Array) -> Array:
+    """w̄ of given causes: (n, D)."""
+    return model.combination.mean(parameters.components, causes)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def sample(model: Model, parameters: Parameters, key: Array, n_samples: int) -> tuple[Array, Array]:
+    """Causes from the prior, and data from the causes."""
+    key_causes, key_noise = jax.random.split(key)
+    causes = model.prior.sample(key_causes, parameters.prior, n_samples)
+    means = model.combination.mean(parameters.components, causes)
+    return model.noise.sample(key_noise, means, parameters.noise), causes

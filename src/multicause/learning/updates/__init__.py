@@ -1,0 +1,17 @@
+"""Updates of the components, and the choice among them."""
+
+from multicause.learning.updates.base import Update
+from multicause.learning.updates.credit import CreditMean
+from multicause.learning.updates.gradient import Gradient
+from multicause.learning.updates.least_squares import LeastSquares
+from multicause.learning.updates.multiplicative import Multiplicative, MultiplicativeCounts
+
+NAMES: dict[str, type] = {
+    "least_squares": LeastSquares,
+    "multiplicative": Multiplicative,
+    "multiplicative_counts": MultiplicativeCounts,
+    "credit": CreditMean,
+    "gradient": Gradient,
+}
+
+__all__ = ["NAMES", "CreditMean", "Gradient", "LeastSquares", "Multiplicative", "MultiplicativeCounts", "Update"]

@@ -1,0 +1,42 @@
+"""The update by credit: MCA08 eq. 9, ET10 eq. 30."""
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+from multicause.combinations.base import Combination
+from multicause.learning.updates.base import Update, keep_nonnegative
+from multicause.model import Model, Parameters
+from multicause.noises.base import Noise
+from multicause.parts import lacks
+from multicause.posteriors.base import Inference
+
+
+def one(mean: Array) -> Array:
+    """The function of the means that is one everywhere."""
+    return jnp.ones_like(mean)
+
+
+class CreditMean(Update):
+    """W_hd = Σ⟨A_hd⟩ y_d / Σ⟨A_hd⟩: the mean of the data for which cause h has the credit in dimension d.
+
+    Credits are those of the old W, so this is a fixed-point step: the bound may fall a little on the way
+    (MCA08 §3). It serves every noise with its mean as parameter, because the best mean is the mean of the data.
+    """
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Serves combinations in which one cause alone determines each mean."""
+        return ["a combination that selects one cause (Maximum)"] if combination.linear else lacks(combination, "pull")
+
+    def statistics(
+        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
+    ) -> dict[str, Array]:
+        """Data and weight that come with each credit."""
+        credited_data, credit = inference.pull((one, None), (None, one))
+        return {"credited_data": credited_data, "credit": credit}
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """Weights without any credit stay as they are: eq. 6 holds for them already."""
+        credit = statistics["credit"]
+        tiny = jnp.finfo(credit.dtype).tiny
+        mean = statistics["credited_data"] / jnp.maximum(credit, tiny)
+        return keep_nonnegative(model.combination, jnp.where(credit > tiny, mean, parameters.components))

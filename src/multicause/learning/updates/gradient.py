@@ -1,0 +1,52 @@
+"""The update by gradient, which serves every combination and noise."""
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+from multicause.combinations.base import Combination
+from multicause.learning.updates.base import Update, keep_nonnegative
+from multicause.model import Model, Parameters
+from multicause.noises.base import Noise
+from multicause.parts import lacks
+from multicause.posteriors.base import Inference
+
+
+class Gradient(Update):
+    """W ← W + rate · ⟨J (y − w̄)/V⟩ / ⟨J |J|₁/V⟩, with J = ∂w̄/∂W and V the variance of the noise.
+
+    A step of generalised EM: the gradient of the expected log-likelihood over a diagonal bound of its curvature
+    (Fisher information, with |J|₁ the number of causes that share a mean).
+
+    Parameters
+    ----------
+    rate : float, default=1.0
+        Length of the step; one is a full step.
+    """
+
+    def __init__(self, *, rate: float = 1.0) -> None:
+        self.rate = rate
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Whatever a part leaves out of its interface."""
+        lacking = [f"{type(combination).__name__}.{name}" for name in lacks(combination, "pull", "overlap")]
+        return lacking + [f"{type(noise).__name__}.{name}" for name in lacks(noise, "variance")]
+
+    def statistics(
+        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
+    ) -> dict[str, Array]:
+        """Gradient and curvature."""
+
+        def precision(mean: Array) -> Array:
+            return 1 / model.noise.variance(mean, parameters.noise)
+
+        gradient, curvature = inference.pull(
+            (precision, lambda mean: -mean * precision(mean)),
+            (None, lambda mean: precision(mean) * inference.overlap()),
+        )
+        return {"gradient": gradient, "curvature": curvature}
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """One step."""
+        tiny = jnp.finfo(parameters.components.dtype).tiny
+        step = statistics["gradient"] / jnp.maximum(statistics["curvature"], tiny)
+        return keep_nonnegative(model.combination, parameters.components + self.rate * step)

@@ -1,0 +1,48 @@
+"""The least-squares update of linearly added causes: ET10 eq. 26."""
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul
+from multicause.combinations.base import Combination
+from multicause.learning.updates.base import Update
+from multicause.model import Model, Parameters
+from multicause.noises.base import Noise
+from multicause.posteriors.base import Inference
+
+# Damping in roundings of the largest entry of Σ⟨ssᵀ⟩, which is singular when causes die or are duplicates.
+ROUNDINGS = 8
+
+
+def linear_sums(rows: Array, weights: Array, inference: Inference) -> dict[str, Array]:
+    """Σ_n w_n ⟨s⟩ yᵀ (H, D) and Σ_n w_n ⟨s sᵀ⟩ (H, H): all that linear Gaussian updates need."""
+    return {
+        "cause_data": matmul((inference.mean_causes * weights[:, None]).T, rows),
+        "cause_pairs": inference.cause_pairs(),
+    }
+
+
+class LeastSquares(Update):
+    """W = (Σ⟨ssᵀ⟩)⁻¹ Σ⟨s⟩yᵀ, written as a damped step from the old W, so that unused causes stay as they are."""
+
+    monotone = True
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Serves signed linear combinations under noise of constant variance."""
+        lacking = [] if combination.linear else ["a linear combination"]
+        lacking += [] if noise.linear else ["a noise of constant variance"]
+        return lacking + (["components of any sign"] if combination.nonnegative else [])
+
+    def statistics(
+        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
+    ) -> dict[str, Array]:
+        """First and second moments of the causes."""
+        return linear_sums(rows, weights, inference)
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """One solve."""
+        pairs, old = statistics["cause_pairs"], parameters.components
+        damping = ROUNDINGS * jnp.finfo(pairs.dtype).eps * jnp.max(jnp.diagonal(pairs)) * pairs.shape[0]
+        damped = pairs + jnp.maximum(damping, jnp.finfo(pairs.dtype).tiny) * jnp.eye(pairs.shape[0], dtype=pairs.dtype)
+        slope = statistics["cause_data"] - matmul(pairs, old)
+        return old + jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(damped), slope)

@@ -1,0 +1,77 @@
+"""Multiplicative updates of non-negative components that add up."""
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul
+from multicause.combinations.base import Combination
+from multicause.learning.updates.base import Update
+from multicause.learning.updates.least_squares import linear_sums
+from multicause.model import Model, Parameters
+from multicause.noises.base import Noise
+from multicause.posteriors.base import Inference
+
+
+def _missing_for_products(combination: Combination) -> list[str]:
+    lacking = [] if combination.linear else ["a linear combination"]
+    return lacking + ([] if combination.nonnegative else ["non-negative components (Sum(nonnegative=True))"])
+
+
+class Multiplicative(Update):
+    """W_h ← W_h ⊙ ⟨y s_h⟩ / Σ_h' W_h' ⟨s_h' s_h⟩, some times over: ET10 eq. 27.
+
+    Each step minimises a majoriser of the squared error under W ≥ 0; where ⟨y s_h⟩ is negative, which noise can
+    bring about, that minimum is zero.
+
+    Parameters
+    ----------
+    n_steps : int, default=20
+        Partial steps for each M-step.
+    """
+
+    monotone = True
+
+    def __init__(self, *, n_steps: int = 20) -> None:
+        self.n_steps = n_steps
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Serves non-negative linear combinations under noise of constant variance."""
+        return _missing_for_products(combination) + ([] if noise.linear else ["a noise of constant variance"])
+
+    def statistics(
+        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
+    ) -> dict[str, Array]:
+        """First and second moments of the causes."""
+        return linear_sums(rows, weights, inference)
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """The partial steps."""
+        wanted, pairs = statistics["cause_data"].clip(0), statistics["cause_pairs"]
+        tiny = jnp.finfo(wanted.dtype).tiny
+
+        def step(_: int, components: Array) -> Array:
+            return components * wanted / jnp.maximum(matmul(pairs, components), tiny)
+
+        return jax.lax.fori_loop(0, self.n_steps, step, parameters.components)
+
+
+class MultiplicativeCounts(Update):
+    """W_hd ← W_hd · Σ⟨s_h y_d / w̄_d⟩ / Σ⟨s_h⟩: exact EM for counts that add up, each with a cause of its own."""
+
+    monotone = True
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Serves non-negative linear combinations under noise whose variance is its mean."""
+        return _missing_for_products(combination) + ([] if noise.counts else ["noise of counts (Poisson)"])
+
+    def statistics(
+        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
+    ) -> dict[str, Array]:
+        """What each cause gets of the data, and how often it is active."""
+        (shares,) = inference.pull((lambda mean: 1 / model.noise.variance(mean, parameters.noise), None))
+        return {"shares": shares, "active": inference.total_causes}
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """One step."""
+        tiny = jnp.finfo(parameters.components.dtype).tiny
+        return parameters.components * statistics["shares"] / jnp.maximum(statistics["active"], tiny)[:, None]

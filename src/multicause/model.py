@@ -1,0 +1,84 @@
+"""The records that flow through learning: a model (its parts), its parameters, and what EM needs from data.
+
+A directed model is a product of freely chosen parts (see ARCHITECTURE.md)::
+
+    prior × combination × noise  →  the joint p(s, y)
+    posterior                    →  which states s are considered for one y, and their weights q(s)
+    update                       →  how the components move, given the statistics
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+
+from multicause.arrays import Array
+
+if TYPE_CHECKING:
+    from multicause.combinations.base import Combination
+    from multicause.learning.updates.base import Update
+    from multicause.noises.base import Noise
+    from multicause.posteriors.base import Posterior
+    from multicause.priors.base import Prior
+
+
+@dataclass(frozen=True)
+class Model:
+    """The parts of one model; hashable, so that compiled programs are shared between equal models."""
+
+    prior: Prior
+    combination: Combination
+    noise: Noise
+    posterior: Posterior
+    update: Update
+    learn: frozenset[str]
+
+
+class Parameters(NamedTuple):
+    """What a model has learned: arrays only. ``prior`` and ``noise`` belong to the parts of that name."""
+
+    components: Array  # (H, D)
+    prior: dict[str, Array]
+    noise: dict[str, Array]
+
+
+class Block(NamedTuple):
+    """Some rows of the data. Rows that only fill the block up have weight zero."""
+
+    rows: Array  # (n, D)
+    weights: Array  # (n,)
+    index: Array  # (n,) position of each row in the whole data: random keys derive from it, not from the block
+
+
+class Moments(NamedTuple):
+    """First facts about the data, from which starting values are drawn; additive until divided by the weight."""
+
+    weight: Array  # ()
+    mean: Array  # (D,)
+    square: Array  # (D,) mean of y²
+
+    @property
+    def variance(self) -> Array:
+        """Variance over rows and dimensions together, the overall scale of the data squared."""
+        return self.square.mean(-1) - self.mean.mean(-1) ** 2
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Statistics:
+    """All that the M-step needs from data; sums over rows, blocks, devices or machines by ``+``."""
+
+    weight: Array  # () Σ_n w_n
+    bound: Array  # () Σ_n w_n F_n, in double precision
+    components: dict[str, Array]
+    prior: dict[str, Array]
+    noise: dict[str, Array]
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return jax.tree.map(lambda a, b: a + b, self, other)
+
+    def scaled(self, factor: Any) -> Statistics:
+        """All sums multiplied by one factor, as online learning needs for its running averages."""
+        return jax.tree.map(lambda a: (a * factor).astype(a.dtype), self)

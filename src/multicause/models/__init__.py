@@ -1,0 +1,1 @@
+"""Published models: each file is equations, reference and wiring."""

@@ -1,0 +1,79 @@
+"""The interface of a noise model: how a mean becomes an observation."""
+
+from abc import abstractmethod
+
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.model import Moments
+from multicause.parts import Part
+from multicause.posteriors.base import Inference
+
+
+class Noise(Part):
+    """An exponential family with its mean w as parameter, independently in each dimension::
+
+        log p(y | w) = η(w)·y − A(w) + b(y)
+
+    This form makes the scores of all states one matrix product, and makes the weighted mean of the data the best
+    w for any family (MCA08 appendix A). ``parameters`` is the dictionary that :meth:`initialize` returns; it is
+    empty for a family without a scale.
+    """
+
+    #: Whether η(w) is proportional to w: with linearly added causes, projections then replace whole means.
+    linear = False
+    #: Whether the variance is the mean, as it is for counts.
+    counts = False
+    #: Whether means below zero make sense.
+    signed = False
+
+    @abstractmethod
+    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """η(w), elementwise."""
+
+    @abstractmethod
+    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """A(w), elementwise."""
+
+    @abstractmethod
+    def log_base(self, rows: Array, parameters: dict[str, Array]) -> Array:
+        """Σ_d b(y_d): (n,)."""
+
+    @abstractmethod
+    def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Variance of y given its mean, elementwise."""
+
+    @abstractmethod
+    def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Observations with these means."""
+
+    def check_data(self, X: np.ndarray) -> None:
+        """Raise ValueError if this noise cannot have made X. All finite numbers are allowed by default."""
+        return
+
+    def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
+        """Parameters before learning, from the user's ``noise_scale`` or from the data's moments."""
+        if noise_scale is not None:
+            raise ValueError(
+                f"{type(self).__name__} noise has no scale, but noise_scale={noise_scale!r} was given; "
+                "leave it None."
+            )
+        return {}
+
+    def statistics(
+        self, rows: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
+    ) -> dict[str, Array]:
+        """Sums over rows that :meth:`maximize` needs."""
+        return {}
+
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int
+    ) -> dict[str, Array]:
+        """Parameters that maximise the expected log-likelihood, given the sums."""
+        return parameters
+
+    def log_likelihood(self, rows: Array, means: Array, parameters: dict[str, Array]) -> Array:
+        """log p(y | w) of rows (n, D) with means (n, D): (n,)."""
+        scores = self.natural(means, parameters) * rows - self.log_normalizer(means, parameters)
+        return jnp.sum(scores, axis=-1) + self.log_base(rows, parameters)

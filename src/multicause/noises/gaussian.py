@@ -1,0 +1,75 @@
+"""Gaussian noise of one variance in all dimensions: ET10 eq. 24."""
+
+from typing import cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, sum_in_double
+from multicause.model import Moments
+from multicause.noises.base import Noise
+from multicause.posteriors.base import Inference
+
+# The learned variance stays above this part of the data's variance (or above 1000 roundings of it, in single
+# precision): data without noise would otherwise drive it to zero and the likelihood to infinity.
+RELATIVE_FLOOR = 1e-6
+ROUNDINGS = 1e3
+
+
+class Gaussian(Noise):
+    """p(y | w) = N(y; w, σ²). σ is the estimator's ``noise_scale``, learned unless ``learn`` leaves out "noise"."""
+
+    linear = True
+    signed = True
+
+    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """η(w) = w/σ²."""
+        return mean / parameters["variance"]
+
+    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """A(w) = w²/2σ²."""
+        return mean**2 / (2 * parameters["variance"])
+
+    def log_base(self, rows: Array, parameters: dict[str, Array]) -> Array:
+        """b(y) = −y²/2σ² − ½ log 2πσ²."""
+        variance = parameters["variance"]
+        constant = rows.shape[-1] * jnp.log(2 * jnp.pi * variance)
+        return -0.5 * (jnp.sum(rows**2, axis=-1) / variance + constant)
+
+    def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """σ², whatever the mean."""
+        return jnp.full_like(mean, parameters["variance"])
+
+    def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Mean plus noise."""
+        return mean + jnp.sqrt(parameters["variance"]) * jax.random.normal(key, mean.shape, mean.dtype)
+
+    def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
+        """σ is half the data's standard deviation, unless the user gives ``noise_scale``."""
+        scale = float(moments.variance)
+        floor = max(RELATIVE_FLOOR, ROUNDINGS * float(np.finfo(moments.mean.dtype).eps)) * scale
+        if noise_scale is None:
+            variance = scale / 4
+        elif np.ndim(noise_scale) == 0 and np.isfinite(noise_scale) and noise_scale > 0:
+            variance = float(noise_scale) ** 2
+        else:
+            raise ValueError(
+                f"noise_scale must be one positive number, the standard deviation of the noise; "
+                f"got {noise_scale!r}."
+            )
+        return {"variance": np.asarray(max(variance, floor)), "floor": np.asarray(floor)}
+
+    def statistics(
+        self, rows: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
+    ) -> dict[str, Array]:
+        """Σ_n w_n ⟨‖y − w̄(s)‖²⟩, by way of the expected scores: ‖y − w̄‖² = ‖y‖² − 2σ² (η·y − A)."""
+        residual = jnp.sum(rows**2, axis=-1) - 2 * parameters["variance"] * inference.expected_score
+        return {"residual": sum_in_double(weights * residual)}
+
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int
+    ) -> dict[str, Array]:
+        """σ² = mean squared residual."""
+        variance = (statistics["residual"] / (weight * n_features)).astype(parameters["variance"].dtype)
+        return {**parameters, "variance": jnp.maximum(variance, cast(Array, parameters["floor"]))}

@@ -1,0 +1,53 @@
+"""Poisson noise, for counts and other non-negative intensities: MCA08 eq. 2."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.noises.base import Noise
+
+
+class Poisson(Noise):
+    """p(y | w) = w^y e^{−w} / y!, with Γ(y + 1) for y! where y is not an integer.
+
+    Parameters
+    ----------
+    floor : float, default=1e-6
+        Means below it count as it, so that an observation above zero is improbable, not impossible, where all
+        active causes are zero.
+    """
+
+    counts = True
+
+    def __init__(self, *, floor: float = 1e-6) -> None:
+        self.floor = floor
+
+    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """η(w) = log w."""
+        return jnp.log(jnp.maximum(mean, self.floor))
+
+    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """A(w) = w."""
+        return jnp.maximum(mean, self.floor)
+
+    def log_base(self, rows: Array, parameters: dict[str, Array]) -> Array:
+        """b(y) = −log y!."""
+        return -jnp.sum(jax.scipy.special.gammaln(rows + 1), axis=-1)
+
+    def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """The mean itself."""
+        return jnp.maximum(mean, self.floor)
+
+    def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Counts."""
+        return jax.random.poisson(key, mean).astype(mean.dtype)
+
+    def check_data(self, X: np.ndarray) -> None:
+        """Counts are not negative."""
+        smallest = X.min()
+        if smallest < 0:
+            raise ValueError(
+                f"Negative values in data: Poisson noise needs values of at least 0, and the smallest is "
+                f"{smallest:.6g}. Shift the data, or use noise='gaussian'."
+            )

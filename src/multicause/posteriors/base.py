@@ -1,0 +1,78 @@
+"""The interfaces of a posterior and of what it infers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from multicause.arrays import Array
+from multicause.parts import Part
+
+if TYPE_CHECKING:
+    from multicause.model import Model, Parameters
+
+#: Functions of the means (S, D) that say what is pulled to the components: f(w̄)·y + g(w̄); None is zero.
+Term = tuple[Callable[[Array], Array] | None, Callable[[Array], Array] | None]
+
+
+class Recognized(NamedTuple):
+    """The most probable states of some rows, best first. Probabilities are of all states considered."""
+
+    states: Array  # (n, K, H)
+    probabilities: Array  # (n, K)
+    log_evidence: Array  # (n,)
+
+
+class Inference(ABC):
+    """q_n(s) for some rows, and the expectations under it that parts ask for. Lives inside one compiled program."""
+
+    bound: Array  # (n,) F_n = ⟨log p(s, y)⟩ + H(q) ≤ log p(y); equal for the exact posterior at temperature one
+    expected_score: Array  # (n,) ⟨Σ_d η(w̄_d)·y_d − A(w̄_d)⟩
+    mean_causes: Array  # (n, H) ⟨s⟩
+    total_causes: Array  # (H,) Σ_n w_n ⟨s⟩
+
+    @abstractmethod
+    def cause_pairs(self) -> Array:
+        """Σ_n w_n ⟨s sᵀ⟩: (H, H)."""
+
+    @abstractmethod
+    def pull(self, *terms: Term) -> Array:
+        """Σ_n w_n ⟨∂w̄_d/∂W_hd · (f(w̄_d)·y_nd + g(w̄_d))⟩ for each term (f, g): (terms, H, D).
+
+        ∂w̄/∂W is the credit that a cause gets for a mean: s_h where causes add up, A_hd under the max rule.
+        """
+
+    @abstractmethod
+    def overlap(self) -> Array:
+        """Σ_h ∂w̄_d/∂W_hd, how many causes share one mean, in a shape that goes with the means."""
+
+    @abstractmethod
+    def mean_data(self) -> Array:
+        """⟨w̄(s)⟩, the reconstruction of each row: (n, D)."""
+
+    @abstractmethod
+    def recognize(self, top: int) -> Recognized:
+        """The ``top`` most probable states of each row."""
+
+
+class Posterior(Part):
+    """Which states are considered for one row, and how they are weighted."""
+
+    @abstractmethod
+    def n_states(self, n_components: int) -> int:
+        """How many states are considered for one row."""
+
+    @abstractmethod
+    def check(self, n_components: int) -> None:
+        """Raise ValueError if this posterior cannot serve so many causes."""
+
+    @abstractmethod
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Memory that one row takes inside :meth:`infer`; the engine sizes its blocks by it."""
+
+    @abstractmethod
+    def infer(
+        self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array
+    ) -> Inference:
+        """q_n(s) ∝ p(s, y_n)^{1/temperature} over the states considered."""

@@ -1,0 +1,51 @@
+"""The exact posterior: every one of the 2^H states, MCA08 eq. 12."""
+
+from multicause.arrays import Array
+from multicause.model import Model, Parameters
+from multicause.posteriors.base import Inference, Posterior
+from multicause.posteriors.shared_states import SharedStates
+from multicause.posteriors.state_tree import all_states
+
+# Arrays of (n, S) that are alive at once inside SharedStates: scores, log-joint, q and a product.
+ARRAYS_PER_STATE = 4
+
+
+class Exact(Posterior):
+    """Enumerate all states; for about 16 causes at most.
+
+    Parameters
+    ----------
+    max_states : int, default=65536
+        Refuse to enumerate more states than this.
+    """
+
+    def __init__(self, *, max_states: int = 2**16) -> None:
+        self.max_states = max_states
+
+    def n_states(self, n_components: int) -> int:
+        """2^H."""
+        return 2**n_components
+
+    def check(self, n_components: int) -> None:
+        """Refuse what would not end."""
+        if self.n_states(n_components) > self.max_states:
+            from multicause.posteriors import NAMES
+
+            others = [f"posterior={name!r}" for name in NAMES if name != "exact"]
+            raise ValueError(
+                f"The exact posterior of {n_components} causes has 2^{n_components} = "
+                f"{self.n_states(n_components):,} states, more than max_states={self.max_states:,}. Use "
+                f"n_components of at most {self.max_states.bit_length() - 1}, {''.join(o + ', ' for o in others)}"
+                f"or allow more with posterior=Exact(max_states=...)."
+            )
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """A few numbers for each state."""
+        return itemsize * (ARRAYS_PER_STATE * self.n_states(n_components) + 2 * n_features)
+
+    def infer(
+        self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array
+    ) -> Inference:
+        """All states, in one list for all rows."""
+        tree = all_states(parameters.components.shape[0])
+        return SharedStates(model, parameters, tree, rows, weights, temperature)

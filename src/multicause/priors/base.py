@@ -1,0 +1,40 @@
+"""The interface of a prior over hidden causes."""
+
+from abc import abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.arrays import Array
+from multicause.parts import Part
+from multicause.posteriors.base import Inference
+
+
+class Prior(Part):
+    """How causes s ∈ {0, 1}^H are drawn. ``parameters`` is the dictionary that :meth:`initialize` returns."""
+
+    @abstractmethod
+    def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
+        """Parameters before learning, from the user's ``activity`` or, if None, from a documented default."""
+
+    @abstractmethod
+    def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
+        """log p(s) of states (S, H): (S,)."""
+
+    @abstractmethod
+    def activity(self, parameters: dict[str, Array]) -> Array:
+        """How often each cause is active: (H,)."""
+
+    @abstractmethod
+    def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
+        """Causes drawn from the prior: (n_samples, H)."""
+
+    @abstractmethod
+    def statistics(self, inference: Inference) -> dict[str, Array]:
+        """Sums over rows that :meth:`maximize` needs, among them ``"active"``, Σ_n w_n ⟨s⟩ (H,)."""
+
+    @abstractmethod
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array
+    ) -> dict[str, Array]:
+        """Parameters that maximise the expected log prior, given the sums."""

@@ -1,0 +1,75 @@
+"""Independent binary causes: MCA08 eq. 1, ET10 eq. 22."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.arrays import Array, matmul
+from multicause.posteriors.base import Inference
+from multicause.priors.base import Prior
+
+# Activities stay this far from 0 and 1, so that log p(s) is finite for every state.
+MARGIN = 1e-6
+
+
+class Bernoulli(Prior):
+    """p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}.
+
+    Parameters
+    ----------
+    shared : bool, default=False
+        Whether all causes have one common probability (ET10) instead of one each (MCA08).
+    """
+
+    def __init__(self, *, shared: bool = False) -> None:
+        self.shared = shared
+
+    def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
+        """Two active causes per row on average, unless the user gives ``activity`` (one number or (H,))."""
+        if activity is None:
+            activity = min(2 / n_components, 0.5)
+        values = np.asarray(activity, dtype=float)
+        if values.shape not in ((), (n_components,)):
+            raise ValueError(
+                f"activity must be one number or one per cause, shape ({n_components},); "
+                f"got shape {values.shape}."
+            )
+        if not (np.isfinite(values).all() and (values > 0).all() and (values < 1).all()):
+            raise ValueError(
+                f"activity must lie strictly between 0 and 1 (it is a probability); got {activity!r}."
+            )
+        if self.shared and values.size > 1 and np.ptp(values) > 0:
+            raise ValueError(
+                "Bernoulli(shared=True) has one activity for all causes; got different values. "
+                "Give one number, or use Bernoulli(shared=False)."
+            )
+        return {"activity": np.full(n_components, values)}
+
+    def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
+        """Linear in the states: Σ_h log(1 − π_h) + s·logit(π)."""
+        log_on, log_off = jnp.log(parameters["activity"]), jnp.log1p(-parameters["activity"])
+        return matmul(states, log_on - log_off) + log_off.sum()
+
+    def activity(self, parameters: dict[str, Array]) -> Array:
+        """π: (H,)."""
+        return parameters["activity"]
+
+    def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
+        """Each cause on with its own probability."""
+        activity = parameters["activity"]
+        draws = jax.random.uniform(key, (n_samples, activity.shape[0]), dtype=activity.dtype)
+        return (draws < activity).astype(activity.dtype)
+
+    def statistics(self, inference: Inference) -> dict[str, Array]:
+        """Σ_n w_n ⟨s⟩: (H,)."""
+        return {"active": inference.total_causes}
+
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array
+    ) -> dict[str, Array]:
+        """MCA08 eq. 11: π_h = (1/N) Σ_n ⟨s_h⟩."""
+        activity = (statistics["active"] / weight).astype(parameters["activity"].dtype)
+        if self.shared:
+            activity = jnp.full_like(activity, activity.mean())
+        return {"activity": jnp.clip(activity, MARGIN, 1 - MARGIN)}
