@@ -39,6 +39,22 @@ def jit_by_parts(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.jit(function, static_argnums=0)
 
 
+def over_starts(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Apply a function to every start, within one program.
+
+    On a CPU one start after the other, because its arrays then stay in the cache (for 8 starts of 500 × 1024 states
+    in double precision, 2.0 instead of 6.4 ms a start); on other devices all at once.
+    """
+    if jax.default_backend() == "cpu":
+        return lambda *arguments: jax.lax.map(lambda one: function(*one), arguments)
+    return jax.vmap(function)
+
+
+def starts_at_once(n_starts: int) -> int:
+    """How many starts take memory at the same time in :func:`over_starts`."""
+    return 1 if jax.default_backend() == "cpu" else n_starts
+
+
 def key_from(random_state: np.random.RandomState) -> Array:
     """Draw the one JAX key that a fit or a sample uses from scikit-learn's ``random_state``."""
     return jax.random.key(int(random_state.randint(np.iinfo(np.int32).max)))

@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from multicause import posteriors, priors
-from multicause.arrays import double_precision, key_from
+from multicause.arrays import double_precision, key_from, starts_at_once
 from multicause.callbacks import CallbackSupportMixin, FitWatcher
 from multicause.combinations.base import Combination
 from multicause.engines import Blocks, Engine, Local
@@ -33,6 +33,7 @@ from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation_maximization import Fit, Progress, learn
 from multicause.learning.initialization import choose_annealing, first_moments, starting_components
+from multicause.learning.repair import repair
 from multicause.learning.updates.base import Update, choose_update
 from multicause.model import Model, Moments, Parameters
 from multicause.noises import NAMES as NOISES
@@ -74,6 +75,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         "noise_scale": [Interval(Real, 0, None, closed="neither"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "repair": ["boolean", None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "init": [str, "array-like"],
         "random_state": ["random_state"],
@@ -95,6 +97,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         noise_scale: float | None = None,
         max_iter: int = 500,
         tol: float = 1e-5,
+        repair: bool | None = None,
         n_init: int = 1,
         init: str | ArrayLike = "random",
         random_state: int | np.random.RandomState | None = None,
@@ -112,6 +115,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.noise_scale = noise_scale
         self.max_iter = max_iter
         self.tol = tol
+        self.repair = repair
         self.n_init = n_init
         self.init = init
         self.random_state = random_state
@@ -144,10 +148,12 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         engine = self._engine()
         random = check_random_state(self.random_state)
         with double_precision():
-            blocks = self._load(engine, model, X, weights, self.n_init)
+            repairing = self.annealing == "auto" if self.repair is None else self.repair
+            n_starts = max(self.n_init, self.n_components if repairing else 1)
+            blocks = self._load(engine, model, X, weights, n_starts)
             moments = first_moments(engine, blocks)
             starts = self._starts(model, moments, X, random, self.n_init)
-            annealing = choose_annealing(self.annealing, model, engine, blocks, starts)
+            annealing = choose_annealing(self.annealing)
             watcher = FitWatcher(self, X, self.max_iter, lambda progress: self._so_far(model, progress))
             result = learn(
                 model,
@@ -160,6 +166,18 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                 key=key_from(random),
                 watch=watcher,
             )
+            if repairing:
+                result = repair(
+                    model,
+                    engine,
+                    blocks,
+                    result,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    random=random,
+                    key=key_from(random),
+                    watch=watcher,
+                )
             self._keep(model, result.parameters)
         self._keep_history(result, annealing)
         watcher.end()
@@ -231,6 +249,10 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         """Mean of :meth:`score_samples`."""
         return float(np.mean(self.score_samples(X), dtype=np.float64))
 
+    def score_single_causes(self, X: ArrayLike) -> np.ndarray:
+        """log p(s_h, y), up to a constant of each row, of the states with one active cause: (n_samples, n_components)."""
+        return self._by_rows(recognition.single_causes, X)
+
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
         """Mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
         check_is_fitted(self)
@@ -286,7 +308,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
 
     def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
         per_row = model.posterior.bytes_per_row(self.n_components, X.shape[1], X.itemsize)
-        return engine.load(X, weights, n_starts * per_row)
+        return engine.load(X, weights, starts_at_once(n_starts) * per_row)
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         return validate_data(

@@ -72,6 +72,7 @@ class Statistics:
 
     weight: Array  # () Σ_n w_n
     bound: Array  # () Σ_n w_n F_n, in double precision
+    magnitude: Array  # () Σ_n w_n |b(y_n)|, the size of the terms that cancel in the bound
     components: dict[str, Array]
     prior: dict[str, Array]
     noise: dict[str, Array]

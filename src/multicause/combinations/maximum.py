@@ -70,12 +70,12 @@ class Maximum(Combination):
         nothing = jnp.full_like(x[:1], -jnp.inf), jnp.zeros_like(x[:1])
         largest, total = tree.grow(nothing, (x, jnp.ones_like(x)), join)  # type: ignore[arg-type, misc]
 
+        log_total = jnp.log(total)
+
         def shares(cause: int, parents: slice, children: slice) -> tuple[Array, Array]:
-            to_cause = jnp.exp(sharpness * (x[cause] - largest[children])) / total[children]
-            to_parent = (
-                total[parents] * jnp.exp(sharpness * (largest[parents] - largest[children])) / total[children]
-            )
-            return to_cause**exponent, to_parent**exponent
+            to_cause = sharpness * (x[cause] - largest[children]) - log_total[children]
+            to_parent = sharpness * (largest[parents] - largest[children]) + log_total[parents] - log_total[children]
+            return jnp.exp(exponent * to_cause), jnp.exp(exponent * to_parent)
 
         return tree.descend(values, shares)
 

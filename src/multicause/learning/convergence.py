@@ -6,10 +6,11 @@ from enum import StrEnum
 
 import numpy as np
 
-# Small steps in a row that make convergence, and falls in a row that end a fixed-point iteration.
+# Small steps in a row that make convergence, and falls in a row, each step half the last, that end learning.
 PATIENCE = 3
 MAX_FALLS = 10
-# Changes of the mean bound below so many roundings of it are neither rises nor falls.
+# Changes of the mean bound below so many roundings of it, and of the terms that cancel in it, are neither rises
+# nor falls.
 ROUNDINGS = 4
 
 
@@ -50,31 +51,34 @@ _REMEDIES = {
 
 
 class Convergence:
-    """Watches the mean bound of each start once it has cooled; all arrays have shape (starts,)."""
+    """Judges the mean bound of each start once it has cooled; all arrays have shape (starts,).
+
+    A step that lowers the bound is taken back and tried again at half the length, so that the bound of a cooled
+    start never falls. Monotone updates need no second try: their bound falls only if something is wrong.
+    """
 
     def __init__(self, n_starts: int, tol: float, monotone: bool, epsilon: float) -> None:
         self._tol, self._epsilon = tol, epsilon
         self._max_falls = 1 if monotone else MAX_FALLS
-        self._previous = np.full(n_starts, np.nan)
         self._small, self._falls = np.zeros(n_starts, dtype=int), np.zeros(n_starts, dtype=int)
-        self.best = np.full(n_starts, -np.inf)
+        self.bound = np.full(n_starts, np.nan)  # of the last accepted parameters, NaN before cooling
+        self.length = np.ones(n_starts)  # of the next step, as part of the full one
 
-    def observe(self, bound: np.ndarray, cooled: np.ndarray) -> np.ndarray:
-        """Take note of the bounds; says which starts are better than ever since they have cooled.
+    def judge(self, bound: np.ndarray, magnitude: np.ndarray, cooled: np.ndarray) -> np.ndarray:
+        """Take note of the bounds after a step; says which starts are to keep it.
 
-        A rise counts as small if it is below ``tol``; a step back never does, so that convergence never follows a
-        fall. Bounds at different temperatures are not compared.
+        A rise below ``tol`` is small, and so is a fall that was taken back. Bounds at different temperatures are
+        not compared.
         """
-        slack = ROUNDINGS * self._epsilon * np.abs(bound)
-        rise = np.where(cooled, bound - self._previous, np.nan)
+        slack = ROUNDINGS * self._epsilon * (np.abs(bound) + magnitude)
+        rise = np.where(cooled, bound - self.bound, np.nan)
         fell = rise < -slack
-        small = (rise < np.maximum(self._tol, slack)) & ~fell if self._tol > 0 else np.zeros_like(fell)
+        small = np.abs(rise) < np.maximum(self._tol, slack) if self._tol > 0 else np.zeros_like(fell)
         self._small = np.where(small, self._small + 1, 0)
         self._falls = np.where(fell, self._falls + 1, 0)
-        self._previous = np.where(cooled, bound, np.nan)
-        improved = cooled & (bound > self.best)
-        self.best = np.where(improved, bound, self.best)
-        return improved
+        self.length = np.where(fell, self.length / 2, np.minimum(2 * self.length, 1))
+        self.bound = np.where(fell, self.bound, np.where(cooled, bound, np.nan))
+        return ~fell
 
     @property
     def converged(self) -> np.ndarray:
@@ -83,10 +87,10 @@ class Convergence:
 
     @property
     def falling(self) -> np.ndarray:
-        """Starts whose last step was a fall."""
+        """Starts whose last step was taken back."""
         return self._falls > 0
 
     @property
     def fell(self) -> np.ndarray:
-        """Starts that must end because their bound keeps falling."""
-        return self._falls >= self._max_falls
+        """Starts that must end because even short steps lower their bound."""
+        return (self._falls >= self._max_falls) & ~self.converged

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, jit_by_parts, sum_in_double
+from multicause.arrays import Array, jit_by_parts, over_starts, sum_in_double
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing
 from multicause.learning.convergence import Convergence, Outcome
@@ -50,8 +50,9 @@ def expect_one(model: Model, block: Block, parameters: Parameters, temperature: 
     inference = model.posterior.infer(model, parameters, rows, weights, temperature)
     return Statistics(
         weight=sum_in_double(weights),
-        bound=sum_in_double(weights * inference.bound),
-        components=model.update.statistics(model, parameters, rows, weights, inference),
+        bound=inference.total_bound,
+        magnitude=inference.magnitude,
+        components=model.update.statistics(model, parameters, inference),
         prior=model.prior.statistics(inference),
         noise=model.noise.statistics(rows, weights, inference, parameters.noise),
     )
@@ -72,14 +73,14 @@ def maximize_one(model: Model, statistics: Statistics, parameters: Parameters) -
 @jit_by_parts
 def expect(model: Model, block: Block, parameters: Parameters, temperature: Array) -> Statistics:
     """E-step of all starts on one block."""
-    return jax.vmap(partial(expect_one, model, block))(parameters, temperature)
+    return over_starts(partial(expect_one, model, block))(parameters, temperature)
 
 
 @jit_by_parts
 def maximize(
-    model: Model, statistics: Statistics, old: Parameters, learning: Array, noise: Array, key: Array
+    model: Model, statistics: Statistics, old: Parameters, length: Array, noise: Array, key: Array
 ) -> tuple[Parameters, Array, Array]:
-    """M-step of all starts that are still learning, with noise of the given scales on their components.
+    """M-step of all starts: steps of the given lengths (0 stays, 1 is full), then noise on the components.
 
     Returns the parameters, which starts have finite ones (the others keep the old), and how far each component
     moved, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38).
@@ -95,13 +96,18 @@ def maximize(
         noisy = new.components + noise.astype(draws.dtype)[:, None, None] * draws
         # Reflected rather than clamped at zero, so that noise does not pile up dead weights.
         new = new._replace(components=jnp.abs(noisy) if model.combination.nonnegative else noisy)
-    kept = select(learning & finite, new, old)
-    return kept, finite, jnp.where(finite[:, None], change, 0)
+
+    def towards(new: Array, old: Array) -> Array:
+        part = length.astype(old.dtype).reshape(length.shape + (1,) * (old.ndim - 1))
+        return jnp.where(part < 1, old + part * (new - old), new)
+
+    moved = jax.tree.map(towards, new, old)
+    return select(finite & (length > 0), moved, old), finite, jnp.where(finite[:, None], change, 0)
 
 
 @jax.jit
-def select(which: Array, new: Parameters, old: Parameters) -> Parameters:
-    """The new parameters of some starts and the old ones of the others."""
+def select(which: Array, new: Any, old: Any) -> Any:
+    """The new records of some starts and the old ones of the others."""
     return jax.tree.map(lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - 1)), a, b), new, old)
 
 
@@ -121,12 +127,12 @@ def learn(
 
     ``watch`` is called after every iteration and may end learning by returning True.
     """
-    parameters, n_starts = starts, len(starts.components)
+    trial, n_starts = starts, len(starts.components)
     outcome = np.full(n_starts, Outcome.MAX_ITER, dtype=object)
     learning, last = np.ones(n_starts, dtype=bool), np.full(n_starts, max_iter)
     cooling = annealing.begin(n_starts)
     convergence = Convergence(n_starts, tol, model.update.monotone, float(jnp.finfo(starts.components.dtype).eps))
-    best, bounds, temperatures = parameters, [], []
+    bounds, temperatures = [], []
     step = partial(expect, model)
 
     def end(which: np.ndarray, why: Outcome, iteration: int) -> None:
@@ -135,37 +141,44 @@ def learn(
         learning[ending] = False
 
     for iteration in range(max_iter):
-        statistics = engine.sum(step, blocks, parameters, jnp.asarray(cooling.temperature))
-        bound = np.asarray(statistics.bound / statistics.weight)
-        bounds.append(bound)
+        statistics = engine.sum(step, blocks, trial, jnp.asarray(cooling.temperature))
+        bound = mean_bound(statistics)
+        magnitude = np.asarray(statistics.magnitude / statistics.weight)
+        accepted = convergence.judge(bound, magnitude, annealing.cooled(cooling))
+        if accepted.all():
+            parameters, sums = trial, statistics
+        else:
+            parameters, sums = select(jnp.asarray(accepted), (trial, statistics), (parameters, sums))
+        bounds.append(np.where(accepted, bound, convergence.bound))
         temperatures.append(cooling.temperature)
-        improved = convergence.observe(bound, annealing.cooled(cooling))
-        if improved.any():
-            best = select(jnp.asarray(improved & learning), parameters, best)
         end(~np.isfinite(bound), Outcome.NON_FINITE, iteration)
         end(convergence.fell, Outcome.BOUND_FELL, iteration)
-        end((convergence.converged | annealing.finished(cooling)) & ~convergence.falling, Outcome.CONVERGED, iteration)
+        end(convergence.converged, Outcome.CONVERGED, iteration)
+        end(annealing.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
         if not learning.any():
             break
         noise = np.where(cooling.temperature > annealing.final, annealing.component_noise, 0.0)
-        parameters, finite, change = maximize(
-            model, statistics, parameters, jnp.asarray(learning), jnp.asarray(noise), jax.random.fold_in(key, iteration)
+        length = np.where(learning, convergence.length, 0.0)
+        trial, finite, change = maximize(
+            model, sums, parameters, jnp.asarray(length), jnp.asarray(noise), jax.random.fold_in(key, iteration)
         )
         end(~np.asarray(finite), Outcome.NON_FINITE, iteration)
         cooling = annealing.advance(cooling, np.asarray(change))
-        if watch is not None and watch(Progress(iteration, temperatures[-1], bound, parameters)):
+        if watch is not None and watch(Progress(iteration, temperatures[-1], bounds[-1], trial)):
             end(learning.copy(), Outcome.STOPPED, iteration + 1)
         if not learning.any():
             break
 
-    # Best parameters since cooling count only if they were judged at temperature one, like the last ones below.
+    # One last E-step at temperature one. Starts that ended kept their accepted parameters, because their steps
+    # have length zero; the last step of the others is judged like all before.
     cold = jnp.ones(n_starts)
-    final = engine.sum(step, blocks, parameters, cold)
-    final_bound = np.asarray(final.bound / final.weight)
-    if annealing.final == 1 and (convergence.best > final_bound).any():
-        parameters = select(jnp.asarray(convergence.best > final_bound), best, parameters)
-        final = engine.sum(step, blocks, parameters, cold)
-        final_bound = np.asarray(final.bound / final.weight)
+    final = engine.sum(step, blocks, select(jnp.asarray(learning), trial, parameters), cold)
+    if annealing.final == 1:
+        worse = learning & (mean_bound(final) < convergence.bound)
+        if worse.any():
+            learning &= ~worse
+            final = engine.sum(step, blocks, select(jnp.asarray(learning), trial, parameters), cold)
+    parameters, final_bound = select(jnp.asarray(learning), trial, parameters), mean_bound(final)
     chosen = int(np.argmax(np.where(np.isfinite(final_bound), final_bound, -np.inf)))
     n_iter = int(last[chosen])
     why = Outcome(outcome[chosen])
@@ -182,6 +195,11 @@ def learn(
         converged=bool(converged),
         outcome=why,
     )
+
+
+def mean_bound(statistics: Statistics) -> np.ndarray:
+    """Bound per row of each start: (starts,)."""
+    return np.asarray(statistics.bound / statistics.weight)
 
 
 def _all_finite(leaf: Array) -> Array:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.engines.base import Blocks, Engine
-from multicause.learning.annealing import Annealing, ConditionalCooling, NoAnnealing
-from multicause.model import Block, Model, Moments, Parameters
+from multicause.learning.annealing import Annealing, NoAnnealing
+from multicause.model import Block, Model, Moments
 from multicause.parts import resolve
 
 INITS = ("random", "data")
@@ -56,14 +56,10 @@ def starting_components(
     return components
 
 
-def choose_annealing(
-    annealing: str | Annealing | None, model: Model, engine: Engine, blocks: Blocks, starts: Parameters
-) -> Annealing:
-    """The user's schedule, none, or one that suits the data."""
-    if annealing is None:
+def choose_annealing(annealing: str | Annealing | None) -> Annealing:
+    """The user's schedule, or none: "auto" needs no temperature, because repair finds the way out of local optima."""
+    if annealing is None or annealing == "auto":
         return NoAnnealing()
-    if annealing == "auto":
-        return ConditionalCooling(start=11.0)
     chosen = resolve(annealing, {}, "annealing", Annealing)
     chosen.check()
     return chosen

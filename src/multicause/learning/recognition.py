@@ -31,7 +31,7 @@ def mean_data(model: Model, block: Block, parameters: Parameters) -> Array:
 @jit_by_parts
 def log_evidence(model: Model, block: Block, parameters: Parameters) -> Array:
     """log p(y), or its bound: (n,)."""
-    return _infer(model, block, parameters).bound
+    return _infer(model, block, parameters).log_evidence
 
 
 @partial(jax.jit, static_argnums=(0, 3))
@@ -46,7 +46,7 @@ def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
     n_components = parameters.components.shape[0]
     tree = StateTree(n_components, (tuple((cause, 0, 1) for cause in range(n_components)),))
     states = SharedStates(model, parameters, tree, block.rows, block.weights, jnp.ones(()))
-    return states.log_joint[:, 1:]
+    return states.log_joint[1:].T
 
 
 @jit_by_parts

@@ -64,8 +64,8 @@ class Gaussian(Noise):
         self, rows: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
     ) -> dict[str, Array]:
         """Σ_n w_n ⟨‖y − w̄(s)‖²⟩, by way of the expected scores: ‖y − w̄‖² = ‖y‖² − 2σ² (η·y − A)."""
-        residual = jnp.sum(rows**2, axis=-1) - 2 * parameters["variance"] * inference.expected_score
-        return {"residual": sum_in_double(weights * residual)}
+        power = sum_in_double(weights * jnp.sum(rows**2, axis=-1))
+        return {"residual": power - 2 * parameters["variance"] * inference.total_score}
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int

@@ -27,14 +27,14 @@ class Recognized(NamedTuple):
 class Inference(ABC):
     """q_n(s) for some rows, and the expectations under it that parts ask for. Lives inside one compiled program."""
 
-    bound: Array  # (n,) F_n = ⟨log p(s, y)⟩ + H(q) ≤ log p(y); equal for the exact posterior at temperature one
-    expected_score: Array  # (n,) ⟨Σ_d η(w̄_d)·y_d − A(w̄_d)⟩
-    mean_causes: Array  # (n, H) ⟨s⟩
+    total_bound: Array  # () Σ_n w_n F_n with F_n = ⟨log p(s, y_n)⟩ + H(q_n) ≤ log p(y_n), in double precision
+    total_score: Array  # () Σ_n w_n ⟨Σ_d η(w̄_d)·y_nd − A(w̄_d)⟩, in double precision
+    magnitude: Array  # () Σ_n w_n |b(y_n)|, in double precision
     total_causes: Array  # (H,) Σ_n w_n ⟨s⟩
-
-    @abstractmethod
-    def cause_pairs(self) -> Array:
-        """Σ_n w_n ⟨s sᵀ⟩: (H, H)."""
+    cause_data: Array  # (H, D) Σ_n w_n ⟨s⟩ y_nᵀ
+    cause_pairs: Array  # (H, H) Σ_n w_n ⟨s sᵀ⟩
+    mean_causes: Array  # (n, H) ⟨s⟩
+    log_evidence: Array  # (n,) log Σ p(s, y_n) over the states considered; only at temperature one
 
     @abstractmethod
     def pull(self, *terms: Term) -> Array:

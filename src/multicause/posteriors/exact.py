@@ -6,8 +6,8 @@ from multicause.posteriors.base import Inference, Posterior
 from multicause.posteriors.shared_states import SharedStates
 from multicause.posteriors.state_tree import all_states
 
-# Arrays of (n, S) that are alive at once inside SharedStates: scores, log-joint, q and a product.
-ARRAYS_PER_STATE = 4
+# Arrays of (S, n) that are alive at once inside SharedStates: log-joint, its scaled copy, and the weights.
+ARRAYS_PER_STATE = 3
 
 
 class Exact(Posterior):

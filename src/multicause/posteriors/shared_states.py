@@ -5,60 +5,105 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference, Recognized, Term
 from multicause.posteriors.state_tree import StateTree
 
 
 class SharedStates(Inference):
-    """q_n(s) ∝ p(s, y_n)^β over the states of a tree, β = 1/temperature (MCA08 eq. 12 and 36)."""
+    """q_n(s) ∝ p(s, y_n)^β over the states of a tree, β = 1/temperature (MCA08 eq. 12 and 36).
+
+    Arrays over states and rows are (S, n), with rows along the fastest axis: sums over states then run as
+    vectors over rows (on one core 1.0 instead of 2.5 ms for 1024 states of 500 rows). The weights
+    u = exp(β log p − max) are never divided by their sum Z; the quotient w/Z goes into the rows instead.
+    """
 
     def __init__(
         self, model: Model, parameters: Parameters, tree: StateTree, rows: Array, weights: Array, temperature: Array
     ) -> None:
         self._model, self._parameters, self._tree = model, parameters, tree
-        self._rows, self._weights, self._temperature = rows, weights, temperature
+        self._rows, self._row_weights, self._temperature = rows, weights, temperature
         self._states = jnp.asarray(tree.states(), dtype=rows.dtype)
         self._means = model.combination.combine(parameters.components, tree)
+        self._normalizers = jnp.sum(model.noise.log_normalizer(self._means, parameters.noise), axis=1)
+        self._log_prior = model.prior.log_probability(self._states, parameters.prior)
+        self._beta = (1 / temperature).astype(rows.dtype)
 
-        scores = self._scores()
-        self.log_joint = log_joint = scores + model.prior.log_probability(self._states, parameters.prior)
-        beta = (1 / temperature).astype(rows.dtype)
-        log_normalizer = jax.nn.logsumexp(beta * log_joint, axis=1)
-        self._q = jnp.exp(beta * log_joint - log_normalizer[:, None])
-        # F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β: a bound at any temperature, tight at one.
-        expected = jnp.sum(self._q * log_joint, axis=1)
-        self.bound = (1 - beta) * expected + log_normalizer + model.noise.log_base(rows, parameters.noise)
-        self.expected_score = jnp.sum(self._q * scores, axis=1)
-        self.mean_causes = matmul(self._q, self._states)
+        self.log_joint = self._products() + (self._log_prior - self._normalizers)[:, None]
+        scaled = self._beta * self.log_joint
+        largest = jnp.max(scaled, axis=0)
+        self._u = jnp.exp(scaled - largest)
+        self._z = jnp.sum(self._u, axis=0)
+        self._log_z = jnp.log(self._z) + largest
+        self._base = model.noise.log_base(rows, parameters.noise)
 
-    def _scores(self) -> Array:
-        """Σ_d η(w̄_d)·y_d − A(w̄_d) of every row and state: (n, S)."""
-        combination, noise = self._model.combination, self._model.noise
-        normalizers = jnp.sum(noise.log_normalizer(self._means, self._parameters.noise), axis=1)
-        if combination.linear and noise.linear:
+    @property
+    def _linear(self) -> bool:
+        return self._model.combination.linear and self._model.noise.linear
+
+    def _products(self) -> Array:
+        """Σ_d η(w̄_d)·y_d of every state and row: (S, n)."""
+        noise, parameters = self._model.noise, self._parameters
+        if self._linear:
             # η(Ws)·y = s·(η(W) y): H products instead of D for each state.
-            projections = matmul(self._rows, noise.natural(self._parameters.components, self._parameters.noise).T)
-            return matmul(projections, self._states.T) - normalizers
-        return matmul(self._rows, noise.natural(self._means, self._parameters.noise).T) - normalizers
+            return matmul(self._states, matmul(noise.natural(parameters.components, parameters.noise), self._rows.T))
+        return matmul(noise.natural(self._means, parameters.noise), self._rows.T)
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """Log Σ_s p(s, y): (n,)."""
+        return self._log_z + self._base
+
+    @property
+    def mean_causes(self) -> Array:  # type: ignore[override]
+        """⟨s⟩: (n, H)."""
+        return (matmul(self._states.T, self._u) / self._z).T
 
     @cached_property
-    def total_causes(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨s⟩."""
-        return matmul(self._state_weights, self._states)
+    def _state_sums(self) -> tuple[Array, Array]:
+        """M_s = Σ_n w_n q_n(s) y_n (S, D) and R_s = Σ_n w_n q_n(s) (S,), in one product."""
+        scale = (self._row_weights / self._z)[:, None]
+        sums = matmul(self._u, jnp.concatenate([self._rows * scale, scale], axis=1))
+        return sums[:, :-1], sums[:, -1]
 
     @cached_property
     def _state_weights(self) -> Array:
-        """R_s = Σ_n w_n q_n(s): (S,)."""
-        return matmul(self._weights, self._q)
+        return matmul(self._u, self._row_weights / self._z) if self._linear else self._state_sums[1]
 
     @cached_property
-    def _state_data(self) -> Array:
-        """M_s = Σ_n w_n q_n(s) y_n: (S, D)."""
-        return matmul((self._q * self._weights[:, None]).T, self._rows)
+    def total_score(self) -> Array:  # type: ignore[override]
+        """From sums over rows, so that no expectation is taken row by row."""
+        noise, parameters = self._model.noise, self._parameters
+        if self._linear:
+            products = self.cause_data * noise.natural(parameters.components, parameters.noise)
+        else:
+            products = self._state_sums[0] * noise.natural(self._means, parameters.noise)
+        return sum_in_double(products) - sum_in_double(self._state_weights * self._normalizers)
 
-    def cause_pairs(self) -> Array:
+    @property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β: a bound at any temperature, tight at one."""
+        expected = self.total_score + sum_in_double(self._state_weights * self._log_prior)
+        return (1 - self._beta) * expected + sum_in_double(self._row_weights * self.log_evidence)
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """From the base measure, which is as large as the scores that it partly cancels."""
+        return sum_in_double(self._row_weights * jnp.abs(self._base))
+
+    @property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_s R_s s."""
+        return matmul(self._state_weights, self._states)
+
+    @cached_property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """By way of ⟨s⟩: H products instead of D for each state."""
+        return matmul((self.mean_causes * self._row_weights[:, None]).T, self._rows)
+
+    @property
+    def cause_pairs(self) -> Array:  # type: ignore[override]
         """Σ_s R_s s sᵀ."""
         return matmul((self._states * self._state_weights[:, None]).T, self._states)
 
@@ -68,7 +113,7 @@ class SharedStates(Inference):
         for of_data, of_mean in terms:
             value = jnp.zeros_like(self._means)
             if of_data is not None:
-                value += of_data(self._means) * self._state_data
+                value += of_data(self._means) * self._state_sums[0]
             if of_mean is not None:
                 value += of_mean(self._means) * self._state_weights[:, None]
             values.append(value)
@@ -82,10 +127,10 @@ class SharedStates(Inference):
 
     def mean_data(self) -> Array:
         """Σ_s q_n(s) w̄(s)."""
-        return matmul(self._q, self._means)
+        return (matmul(self._means.T, self._u) / self._z).T
 
     def recognize(self, top: int) -> Recognized:
         """The best of the list, row by row."""
-        probabilities, best = jax.lax.top_k(self._q, top)
+        probabilities, best = jax.lax.top_k((self._u / self._z).T, top)
         states = jnp.asarray(self._tree.states())[best]
-        return Recognized(states, probabilities, self.bound)
+        return Recognized(states, probabilities, self.log_evidence)

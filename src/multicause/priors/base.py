@@ -38,3 +38,11 @@ class Prior(Part):
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array
     ) -> dict[str, Array]:
         """Parameters that maximise the expected log prior, given the sums."""
+
+    @abstractmethod
+    def without(self, parameters: dict[str, Array], cause: int) -> dict[str, Array]:
+        """Parameters under which one cause is practically never active."""
+
+    @abstractmethod
+    def copied(self, parameters: dict[str, Array], source: int, target: int) -> dict[str, Array]:
+        """Parameters under which one cause is as active as another."""

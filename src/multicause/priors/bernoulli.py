@@ -73,3 +73,12 @@ class Bernoulli(Prior):
         if self.shared:
             activity = jnp.full_like(activity, activity.mean())
         return {"activity": jnp.clip(activity, MARGIN, 1 - MARGIN)}
+
+    def without(self, parameters: dict[str, Array], cause: int) -> dict[str, Array]:
+        """π of the cause at its lower margin."""
+        return {"activity": parameters["activity"].at[cause].set(MARGIN)}
+
+    def copied(self, parameters: dict[str, Array], source: int, target: int) -> dict[str, Array]:
+        """π of the one for the other."""
+        activity = parameters["activity"]
+        return {"activity": activity.at[target].set(activity[source])}

@@ -24,9 +24,7 @@ class Update(Part):
         """What these parts lack for this update; nothing if it serves them."""
 
     @abstractmethod
-    def statistics(
-        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
-    ) -> dict[str, Array]:
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Sums over rows."""
 
     @abstractmethod

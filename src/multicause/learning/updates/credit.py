@@ -27,9 +27,7 @@ class CreditMean(Update):
         """Serves combinations in which one cause alone determines each mean."""
         return ["a combination that selects one cause (Maximum)"] if combination.linear else lacks(combination, "pull")
 
-    def statistics(
-        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
-    ) -> dict[str, Array]:
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Data and weight that come with each credit."""
         credited_data, credit = inference.pull((one, None), (None, one))
         return {"credited_data": credited_data, "credit": credit}

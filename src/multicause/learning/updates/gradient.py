@@ -31,9 +31,7 @@ class Gradient(Update):
         lacking = [f"{type(combination).__name__}.{name}" for name in lacks(combination, "pull", "overlap")]
         return lacking + [f"{type(noise).__name__}.{name}" for name in lacks(noise, "variance")]
 
-    def statistics(
-        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
-    ) -> dict[str, Array]:
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Gradient and curvature."""
 
         def precision(mean: Array) -> Array:

@@ -14,12 +14,9 @@ from multicause.posteriors.base import Inference
 ROUNDINGS = 8
 
 
-def linear_sums(rows: Array, weights: Array, inference: Inference) -> dict[str, Array]:
+def linear_sums(inference: Inference) -> dict[str, Array]:
     """Σ_n w_n ⟨s⟩ yᵀ (H, D) and Σ_n w_n ⟨s sᵀ⟩ (H, H): all that linear Gaussian updates need."""
-    return {
-        "cause_data": matmul((inference.mean_causes * weights[:, None]).T, rows),
-        "cause_pairs": inference.cause_pairs(),
-    }
+    return {"cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
 
 
 class LeastSquares(Update):
@@ -33,11 +30,9 @@ class LeastSquares(Update):
         lacking += [] if noise.linear else ["a noise of constant variance"]
         return lacking + (["components of any sign"] if combination.nonnegative else [])
 
-    def statistics(
-        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
-    ) -> dict[str, Array]:
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """First and second moments of the causes."""
-        return linear_sums(rows, weights, inference)
+        return linear_sums(inference)
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """One solve."""

@@ -38,11 +38,9 @@ class Multiplicative(Update):
         """Serves non-negative linear combinations under noise of constant variance."""
         return _missing_for_products(combination) + ([] if noise.linear else ["a noise of constant variance"])
 
-    def statistics(
-        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
-    ) -> dict[str, Array]:
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """First and second moments of the causes."""
-        return linear_sums(rows, weights, inference)
+        return linear_sums(inference)
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """The partial steps."""
@@ -64,9 +62,7 @@ class MultiplicativeCounts(Update):
         """Serves non-negative linear combinations under noise whose variance is its mean."""
         return _missing_for_products(combination) + ([] if noise.counts else ["noise of counts (Poisson)"])
 
-    def statistics(
-        self, model: Model, parameters: Parameters, rows: Array, weights: Array, inference: Inference
-    ) -> dict[str, Array]:
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """What each cause gets of the data, and how often it is active."""
         (shares,) = inference.pull((lambda mean: 1 / model.noise.variance(mean, parameters.noise), None))
         return {"shares": shares, "active": inference.total_causes}

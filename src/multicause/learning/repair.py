@@ -1,0 +1,122 @@
+"""Repair of local optima: recycle the cause that is missed least, and let it share the work of another.
+
+The usual local optimum of causal models has one cause twice (or a cause for rare coincidences) and another that
+stands for a mixture of two (MCA08 fig. 7). Each round of repair
+
+1. silences every cause in turn, to find the one whose loss lowers the bound least;
+2. gives its place to a perturbed copy of each other cause in turn, and learns a little from all these starts;
+3. keeps the best of them if its bound is higher, and stops otherwise.
+
+All variants of a round are starts of one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.engines.base import Blocks, Engine
+from multicause.learning.annealing import NoAnnealing
+from multicause.learning.expectation_maximization import Fit, Progress, expect, learn, mean_bound
+from multicause.model import Model, Parameters
+
+# Iterations that a variant gets to show what it can do, and the rise of the bound per row that ends it before.
+TRIAL_ITERATIONS = 40
+TRIAL_TOL = 1e-4
+# Standard deviation of the factors that make two different causes out of one.
+PERTURBATION = 0.5
+
+
+def repair(
+    model: Model,
+    engine: Engine,
+    blocks: Blocks,
+    fit: Fit,
+    *,
+    max_iter: int,
+    tol: float,
+    random: np.random.RandomState,
+    key: Array,
+    watch: Callable[[Progress], bool] | None = None,
+) -> Fit:
+    """Improve a converged fit until no variant is better or ``max_iter`` iterations, those before included, are done."""
+    n_components = len(fit.parameters.components)
+    if n_components < 2 or "components" not in model.learn:
+        return fit
+    while fit.converged and fit.n_iter < max_iter:
+        starts = _variants(model, fit.parameters, _least_missed(model, engine, blocks, fit.parameters), random)
+        trial = learn(
+            model,
+            engine,
+            blocks,
+            starts,
+            annealing=NoAnnealing(),
+            max_iter=min(TRIAL_ITERATIONS, max_iter - fit.n_iter),
+            tol=max(tol, TRIAL_TOL),
+            key=key,
+            watch=_later(watch, fit.n_iter),
+        )
+        if not trial.bound > fit.bound + max(tol, TRIAL_TOL):
+            return fit
+        better = _joined(fit, trial)
+        if better.n_iter >= max_iter:
+            return better
+        rest = learn(
+            model,
+            engine,
+            blocks,
+            jax.tree.map(lambda leaf: leaf[None], trial.parameters),
+            annealing=NoAnnealing(),
+            max_iter=max_iter - better.n_iter,
+            tol=tol,
+            key=key,
+            watch=_later(watch, better.n_iter),
+        )
+        fit = _joined(better, rest)
+    return fit
+
+
+def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> int:
+    """The cause without which the bound stays highest."""
+    n_components = len(parameters.components)
+    silenced = [parameters._replace(prior=model.prior.without(parameters.prior, h)) for h in range(n_components)]
+    variants = jax.tree.map(lambda *leaves: jnp.stack(leaves), *silenced)
+    sums = engine.sum(partial(expect, model), blocks, variants, jnp.ones(n_components))
+    return int(np.argmax(mean_bound(sums)))
+
+
+def _variants(model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState) -> Parameters:
+    """One start for each cause, in which the recycled cause shares its place; (H, ...) in all arrays."""
+    components = np.asarray(parameters.components)
+    starts = []
+    for source in range(len(components)):
+        factors = PERTURBATION * random.normal(size=components.shape[1]).astype(components.dtype)
+        moved = components.copy()
+        moved[recycled] = components[source] * (1 + factors)
+        moved[source] = components[source] * (1 - factors)
+        if model.combination.nonnegative:
+            moved = np.abs(moved)
+        prior = model.prior.copied(parameters.prior, source, recycled)
+        starts.append(parameters._replace(components=jnp.asarray(moved), prior=prior))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
+
+
+def _joined(first: Fit, then: Fit) -> Fit:
+    """The second fit, with the history of the first before its own."""
+    return then._replace(
+        bounds=np.concatenate([first.bounds, then.bounds[1:]]),
+        temperatures=np.concatenate([first.temperatures, then.temperatures[1:]]),
+        n_iter=first.n_iter + then.n_iter,
+    )
+
+
+def _later(watch: Callable[[Progress], bool] | None, offset: int) -> Callable[[Progress], bool] | None:
+    """The same watcher, with iterations counted on."""
+    if watch is None:
+        return None
+    return lambda progress: watch(progress._replace(iteration=progress.iteration + offset))
