@@ -16,7 +16,7 @@ _HOME = {
     "load": "multicause.persistence",
 }
 
-__all__ = ["LinearCauses", "MaximalCauses", "load"]  # noqa: RUF022 (estimators first, then functions)
+__all__ = ["LinearCauses", "MaximalCauses", "load"]
 
 if TYPE_CHECKING:
     from multicause.models.linear_causes import LinearCauses

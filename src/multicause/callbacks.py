@@ -47,6 +47,4 @@ class FitWatcher:
 
     def end(self) -> None:
         """The fit is over."""
-        self._context.call_on_fit_task_end(
-            estimator=self._estimator, X=self._X, reconstruction_attributes=lambda: {}
-        )
+        self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X, reconstruction_attributes=dict)

@@ -32,7 +32,7 @@ from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation_maximization import Fit, Progress, learn
-from multicause.learning.initialization import choose_annealing, first_moments, starting_components
+from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
 from multicause.learning.repair import repair
 from multicause.learning.updates.base import Update, choose_update
 from multicause.model import Model, Moments, Parameters
@@ -43,6 +43,7 @@ from multicause.persistence import save
 from multicause.posteriors import Exact, Posterior
 from multicause.priors import Bernoulli, Prior
 
+PARTS = ("prior", "combination", "noise", "posterior", "update")
 LEARNABLE = ("components", "activity", "noise")
 # States that ``recognize`` lists for each row, unless the user asks for another number.
 DEFAULT_TOP = 16
@@ -121,6 +122,12 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.random_state = random_state
         self.verbose = verbose
         self.engine = engine
+
+    components_: np.ndarray
+    lower_bounds_: np.ndarray
+    _model: Model
+    _parameters: Parameters
+    _online: online.Online
 
     @abstractmethod
     def _combination(self) -> Combination:
@@ -204,12 +211,11 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                 parameters = jax.tree.map(lambda leaf: leaf[0], starts)
             else:
                 parameters = self._parameters
-            before = getattr(self, "_online", None)
+            before = None if first else self._online
             self._online, parameters, bound = online.step(model, engine, blocks, parameters, before)
             self._keep(model, parameters)
         self.n_iter_ = self._online.n_batches
-        history = [] if before is None else list(self.lower_bounds_)
-        self.lower_bounds_ = np.array([*history, bound])
+        self.lower_bounds_ = np.append([] if first else self.lower_bounds_, bound)
         self.lower_bound_ = float(bound)
         self.converged_, self.outcome_ = False, Outcome.STOPPED.value
         return self
@@ -250,7 +256,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         return float(np.mean(self.score_samples(X), dtype=np.float64))
 
     def score_single_causes(self, X: ArrayLike) -> np.ndarray:
-        """log p(s_h, y), up to a constant of each row, of the states with one active cause: (n_samples, n_components)."""
+        """log p(s_h, y) of the states with one active cause, up to a constant of each row: (n_samples, H)."""
         return self._by_rows(recognition.single_causes, X)
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
@@ -283,6 +289,26 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         check_is_fitted(self)
         save(self, path)
 
+    def _state(self) -> dict[str, Any]:
+        """What :meth:`_restore` needs beyond constructor arguments and history."""
+        averages = jax.tree.leaves(jax.device_get(self._online.averages))
+        return {
+            "parts": {name: getattr(self._model, name) for name in PARTS},
+            "learn": self._model.learn,
+            "components": np.asarray(self._parameters.components),
+            "prior": jax.device_get(self._parameters.prior),
+            "noise": jax.device_get(self._parameters.noise),
+            "online": {"averages": averages, "n_batches": self._online.n_batches},
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Become the fitted model whose :meth:`_state` this is."""
+        model = Model(**state["parts"], learn=frozenset(state["learn"]))
+        with double_precision():
+            arrays = Parameters(state["components"], state["prior"], state["noise"])
+            self._keep(model, jax.tree.map(jnp.asarray, arrays))
+            self._online = online.restored(model, self._parameters, **state["online"])
+
     # ------------------------------------------------------------------------------------------------- inside
 
     def _wire(self) -> Model:
@@ -290,8 +316,8 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         combination = self._combination()
         noise = resolve(self.noise, NOISES, "noise", Noise)
         prior = Bernoulli() if self.prior is None else resolve(self.prior, priors.NAMES, "prior", Prior)
-        posterior = Exact() if self.posterior is None else resolve(
-            self.posterior, posteriors.NAMES, "posterior", Posterior
+        posterior = (
+            Exact() if self.posterior is None else resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
         )
         posterior.check(self.n_components)
         unknown = [name for name in self.learn if name not in LEARNABLE]
@@ -312,25 +338,26 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         return validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_min_samples=2 if reset else 1
+            self,
+            X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_min_samples=2 if reset else 1,
         )
 
-    def _starts(
-        self, model: Model, moments: Moments, X: np.ndarray, random: np.random.RandomState, n_starts: int
-    ) -> Parameters:
-        """Parameters of all starts before learning, in the dtype of the data."""
-        if not float(moments.variance) > 0:
-            raise ValueError(
-                f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
-                "X needs at least two different values."
-            )
-        components = [
-            starting_components(self.init, model, self.n_components, moments, X, random) for _ in range(n_starts)
-        ]
-        prior = model.prior.initialize(self.n_components, self.activity)
-        noise = model.noise.initialize(moments, self.noise_scale)
-        starts = Parameters(np.stack(components), *({k: np.stack([v] * n_starts) for k, v in p.items()} for p in (prior, noise)))
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=X.dtype), starts)
+    def _starts(self, model: Model, moments: Moments, X: np.ndarray, random: Any, n_starts: int) -> Parameters:
+        return starting_parameters(
+            model,
+            self.n_components,
+            moments,
+            X,
+            init=self.init,
+            activity=self.activity,
+            noise_scale=self.noise_scale,
+            random=random,
+            n_starts=n_starts,
+        )
 
     def _keep(self, model: Model, parameters: Parameters) -> None:
         """Store what was learned, as NumPy arrays for users and as the record that programs take."""
@@ -350,13 +377,17 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         }
 
     def _keep_history(self, result: Fit, annealing: schedules.Annealing) -> None:
-        self.__dict__.pop("_online", None)
+        self._online = online.continued(result.statistics, result.n_iter)
         self.annealing_ = annealing
         self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
         self.temperatures_ = result.temperatures
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
         if result.outcome.remedy:
-            warnings.warn(f"outcome_={result.outcome.value!r}: {result.outcome.remedy}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(
+                f"outcome_={result.outcome.value!r}: {result.outcome.remedy}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _so_far(self, model: Model, progress: Progress) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""

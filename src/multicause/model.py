@@ -49,7 +49,7 @@ class Block(NamedTuple):
 
     rows: Array  # (n, D)
     weights: Array  # (n,)
-    index: Array  # (n,) position of each row in the whole data: random keys derive from it, not from the block
+    position: Array  # (n,) place of each row in the whole data: random keys derive from it, not from the block
 
 
 class Moments(NamedTuple):

@@ -68,7 +68,7 @@ class Maximum(Combination):
             return largest, scaled[0] + scaled[1]
 
         nothing = jnp.full_like(x[:1], -jnp.inf), jnp.zeros_like(x[:1])
-        largest, total = tree.grow(nothing, (x, jnp.ones_like(x)), join)  # type: ignore[arg-type, misc]
+        largest, total = tree.grow(nothing, (x, jnp.ones_like(x)), join)  # type: ignore[arg-type]
 
         log_total = jnp.log(total)
 
@@ -86,5 +86,3 @@ class Maximum(Combination):
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
         """Positive numbers around the data's mean."""
         return random_positive(generator, n_components, moments)
-
-

@@ -175,7 +175,9 @@ def _activities(activity: float | ArrayLike | None, kind: str, n_causes: int, im
         probabilities[1::2] *= 1 + imbalance
         probabilities[0::2] *= 1 - imbalance
     if not (np.isfinite(probabilities).all() and (probabilities > 0).all() and (probabilities <= 1).all()):
-        raise ValueError(f"Probabilities of bars must lie in (0, 1]; got {probabilities}. Check activity and imbalance.")
+        raise ValueError(
+            f"Probabilities of bars must lie in (0, 1]; got {probabilities}. Check activity and imbalance."
+        )
     return probabilities
 
 

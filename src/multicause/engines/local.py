@@ -45,8 +45,8 @@ class Local(Engine):
             if filling:
                 rows = np.concatenate([rows, np.repeat(X[:1], filling, axis=0)])
                 block_weights = np.concatenate([block_weights, np.zeros(filling, dtype=weights.dtype)])
-            index = np.arange(start, start + size, dtype=np.uint32)
-            blocks.append(Block(jnp.asarray(rows), jnp.asarray(block_weights), jnp.asarray(index)))
+            position = np.arange(start, start + size, dtype=np.uint32)
+            blocks.append(Block(jnp.asarray(rows), jnp.asarray(block_weights), jnp.asarray(position)))
         return Blocks(blocks, n_rows)
 
     def sum(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any, aligned: Sequence[Any] = ()) -> Any:

@@ -25,7 +25,8 @@ class Cooling:
 
 class Annealing(Part):
     """A schedule. ``component_noise`` is the standard deviation of Gaussian noise that is added to the components
-    after each M-step while the temperature is above the final one (ET10 §4.1), in units of the data."""
+    after each M-step while the temperature is above the final one (ET10 §4.1), in units of the data.
+    """
 
     start: float
     final: float

@@ -33,6 +33,7 @@ class Fit(NamedTuple):
     n_iter: int
     converged: bool
     outcome: Outcome
+    statistics: Statistics  # at the end, at temperature one
 
 
 class Progress(NamedTuple):
@@ -160,7 +161,12 @@ def learn(
         noise = np.where(cooling.temperature > annealing.final, annealing.component_noise, 0.0)
         length = np.where(learning, convergence.length, 0.0)
         trial, finite, change = maximize(
-            model, sums, parameters, jnp.asarray(length), jnp.asarray(noise), jax.random.fold_in(key, iteration)
+            model,
+            sums,
+            parameters,
+            jnp.asarray(length),
+            jnp.asarray(noise),
+            jax.random.fold_in(key, iteration),
         )
         end(~np.asarray(finite), Outcome.NON_FINITE, iteration)
         cooling = annealing.advance(cooling, np.asarray(change))
@@ -194,6 +200,7 @@ def learn(
         n_iter=n_iter,
         converged=bool(converged),
         outcome=why,
+        statistics=jax.tree.map(lambda leaf: leaf[chosen], final),
     )
 
 

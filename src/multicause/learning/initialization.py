@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing, NoAnnealing
-from multicause.model import Block, Model, Moments
+from multicause.model import Block, Model, Moments, Parameters
 from multicause.parts import resolve
 
 INITS = ("random", "data")
@@ -28,8 +29,43 @@ def first_moments(engine: Engine, blocks: Blocks) -> Moments:
     return Moments(sums.weight, (sums.mean / sums.weight).astype(dtype), (sums.square / sums.weight).astype(dtype))
 
 
-def starting_components(
-    init: str | ArrayLike, model: Model, n_components: int, moments: Moments, X: np.ndarray, random: np.random.RandomState
+def starting_parameters(
+    model: Model,
+    n_components: int,
+    moments: Moments,
+    X: np.ndarray,
+    *,
+    init: str | ArrayLike,
+    activity: float | ArrayLike | None,
+    noise_scale: float | None,
+    random: np.random.RandomState,
+    n_starts: int,
+) -> Parameters:
+    """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
+    if not float(moments.variance) > 0:
+        raise ValueError(
+            f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
+            "X needs at least two different values."
+        )
+    components = [_starting_components(init, model, n_components, moments, X, random) for _ in range(n_starts)]
+
+    def repeated(values: dict[str, np.ndarray]) -> dict[str, Array]:
+        return {name: jnp.asarray(np.stack([value] * n_starts), dtype=X.dtype) for name, value in values.items()}
+
+    return Parameters(
+        components=jnp.asarray(np.stack(components), dtype=X.dtype),
+        prior=repeated(model.prior.initialize(n_components, activity)),
+        noise=repeated(model.noise.initialize(moments, noise_scale)),
+    )
+
+
+def _starting_components(
+    init: str | ArrayLike,
+    model: Model,
+    n_components: int,
+    moments: Moments,
+    X: np.ndarray,
+    random: np.random.RandomState,
 ) -> np.ndarray:
     """Components (H, D) before learning: random of the data's scale, random rows of the data, or the user's."""
     n_features = X.shape[1]
@@ -43,8 +79,7 @@ def starting_components(
     components = np.asarray(init, dtype=float)
     if components.shape != (n_components, n_features):
         raise ValueError(
-            f"init must have shape (n_components, n_features) = ({n_components}, {n_features}); "
-            f"got {components.shape}."
+            f"init must have shape (n_components, n_features) = ({n_components}, {n_features}); got {components.shape}."
         )
     if not np.isfinite(components).all():
         raise ValueError("init must be finite; it holds NaN or infinity.")

@@ -6,15 +6,17 @@ early parameters but still averages over ever more data (Cappé & Moulines 2009)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from multicause.engines.base import Blocks, Engine
-from multicause.learning.expectation_maximization import expect, maximize_one
-from multicause.model import Model, Parameters, Statistics
+from multicause.learning.expectation_maximization import expect, expect_one, maximize_one
+from multicause.model import Block, Model, Parameters, Statistics
 
 FORGETTING = 0.6
 
@@ -24,6 +26,11 @@ class Online(NamedTuple):
 
     averages: Statistics
     n_batches: int
+
+
+def continued(statistics: Statistics, n_iter: int) -> Online:
+    """The state after a whole fit, which counts as many batches as it had iterations."""
+    return Online(statistics.scaled(1 / statistics.weight), n_iter)
 
 
 def step(
@@ -39,6 +46,18 @@ def step(
         rate = (n_batches + 1) ** -FORGETTING
         new = before.averages.scaled(1 - rate) + new.scaled(rate)
     return Online(new, n_batches), _maximize(model, new, parameters), float(sums.bound / sums.weight)
+
+
+def restored(model: Model, parameters: Parameters, averages: Sequence[np.ndarray], n_batches: int) -> Online:
+    """The state of a saved model: its averages are the leaves of a record whose shape the model determines."""
+    D = parameters.components.shape[1]
+    row = Block(
+        jnp.zeros((1, D), parameters.components.dtype),
+        jnp.zeros(1, parameters.components.dtype),
+        jnp.zeros(1),
+    )
+    shape = jax.eval_shape(lambda: expect_one(model, row, parameters, jnp.ones(())))
+    return Online(jax.tree.unflatten(jax.tree.structure(shape), [jnp.asarray(a) for a in averages]), n_batches)
 
 
 _maximize = jax.jit(maximize_one, static_argnums=0)

@@ -44,7 +44,7 @@ def repair(
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
 ) -> Fit:
-    """Improve a converged fit until no variant is better or ``max_iter`` iterations, those before included, are done."""
+    """Improve a converged fit until no variant is better, or ``max_iter`` iterations are done, earlier ones included."""
     n_components = len(fit.parameters.components)
     if n_components < 2 or "components" not in model.learn:
         return fit
@@ -95,7 +95,7 @@ def _variants(model: Model, parameters: Parameters, recycled: int, random: np.ra
     components = np.asarray(parameters.components)
     starts = []
     for source in range(len(components)):
-        factors = PERTURBATION * random.normal(size=components.shape[1]).astype(components.dtype)
+        factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
         moved = components.copy()
         moved[recycled] = components[source] * (1 + factors)
         moved[source] = components[source] * (1 - factors)

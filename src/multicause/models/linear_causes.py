@@ -1,11 +1,56 @@
-"""Linear causes: ET10 §4.3."""
+"""Linear causes: hidden binary causes whose effects add up.
+
+ET10: J. Lücke and J. Eggert, Expectation Truncation and the Benefits of Preselection in Training Generative Models,
+JMLR 11 (2010) 2855–2900.
+"""
 
 from multicause.combinations import Combination, Sum
 from multicause.estimator import CausalEstimator
 
 
 class LinearCauses(CausalEstimator):
-    """Binary causes that add up (LinCA)."""
+    """Linear Components Analysis (LinCA): binary causes whose components, of either sign, add up.
+
+    As ET10 eq. 22, 24 and 25 without the restriction to non-negative weights::
+
+        p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
+        w̄_d(s) = Σ_h s_h W_hd
+        p(y | s) = Π_d N(y_d; w̄_d(s), σ²)
+
+    With the exact posterior, EM is exact too: the M-step is least squares (ET10 eq. 26), and the bound, which is the
+    log-likelihood, never falls.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number H of causes.
+    noise : {"gaussian", "poisson"} or Noise, default="gaussian"
+        How a mean becomes an observation. Poisson needs non-negative data and moves components by gradient.
+    prior : {"bernoulli"} or Prior, optional
+        How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
+    posterior : {"exact"} or Posterior, optional
+        Which states are considered for a row; by default all of them.
+    update : {"least_squares", "gradient"} or Update, optional
+        How components move in an M-step; by default least squares.
+    annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, random_state, verbose, engine
+        As for :class:`multicause.MaximalCauses`.
+    init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
+        Starting components: Gaussian numbers of a third of the data's standard deviation around half its mean, rows
+        of the data, or the user's.
+
+    Attributes
+    ----------
+    components_, activity_, noise_variance_, lower_bound_, lower_bounds_, temperatures_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`.
+
+    Examples
+    --------
+    >>> from multicause import LinearCauses
+    >>> from multicause.datasets import make_bars
+    >>> bars = make_bars(500, kind="signed", noise="gaussian", random_state=0)
+    >>> LinearCauses(10, random_state=0).fit(bars.data).components_.shape
+    (10, 25)
+    """
 
     def _combination(self) -> Combination:
         return Sum()

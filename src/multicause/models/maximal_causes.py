@@ -1,11 +1,100 @@
-"""Maximal causes: MCA08 and ET10 §4.2."""
+"""Maximal causes: hidden causes of which, in each dimension, the strongest alone is seen.
+
+MCA08: J. Lücke and M. Sahani, Maximal Causes for Non-linear Component Extraction, JMLR 9 (2008) 1227–1267.
+ET10: J. Lücke and J. Eggert, Expectation Truncation and the Benefits of Preselection in Training Generative Models,
+JMLR 11 (2010) 2855–2900.
+"""
 
 from multicause.combinations import Combination, Maximum
 from multicause.estimator import CausalEstimator
 
 
 class MaximalCauses(CausalEstimator):
-    """Maximal Causes Analysis."""
+    """Maximal Causes Analysis (MCA): parts that occlude or mask each other.
+
+    Binary causes s are drawn independently, and the largest weight among the active ones is the mean of an
+    observation (MCA08 eq. 1–3)::
+
+        p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
+        w̄_d(s) = max_h s_h W_hd,  W_hd ≥ 0
+        p(y | s) = Π_d Poisson(y_d; w̄_d(s))  or  Π_d N(y_d; w̄_d(s), σ²)
+
+    With ``posterior="exact"`` this is MCA_ex of MCA08, equations 8–12.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number H of causes.
+    noise : {"gaussian", "poisson"} or Noise, default="gaussian"
+        How a mean becomes an observation; "poisson" is for counts and other non-negative intensities.
+    prior : {"bernoulli"} or Prior, optional
+        How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
+    posterior : {"exact"} or Posterior, optional
+        Which states are considered for a row; by default all of them.
+    update : {"credit", "gradient"} or Update, optional
+        How components move in an M-step; by default the mean by credit (MCA08 eq. 9).
+    annealing : "auto", None or Annealing, default="auto"
+        Schedule of the temperature: ``ConditionalCooling`` is MCA08's, ``LinearCooling`` ET10's; None is plain EM.
+        "auto" needs no temperature: it is plain EM followed by repair.
+    learn : tuple of str, default=("components", "activity", "noise")
+        Which parameters are learned; the others keep their starting values.
+    activity : float or array-like of shape (n_components,), optional
+        Starting (or fixed) probability of each cause; by default two active causes per row.
+    noise_scale : float, optional
+        Starting (or fixed) standard deviation of Gaussian noise; by default half the data's.
+    max_iter : int, default=500
+        Most iterations of EM, those of repair included.
+    tol : float, default=1e-5
+        Learning has converged when the mean bound per row rises by less, three times in a row; 0 leaves the end
+        to the schedule or ``max_iter``.
+    repair : bool, optional
+        Whether local optima are repaired after convergence (see :mod:`multicause.learning.repair`); by default only
+        with ``annealing="auto"``.
+    n_init : int, default=1
+        Number of random starts, learned side by side; the one with the highest bound is kept.
+    init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
+        Starting components: positive numbers around the data's mean, rows of the data, or the user's.
+    random_state : int, RandomState or None
+        Seed of starts and repair.
+    verbose : int, default=0
+        1 writes a line per iteration: its number, temperature and bound.
+    engine : Engine, optional
+        Where data lies and how much memory its blocks may take; by default ``Local()``.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        The causes' weights W.
+    activity_ : ndarray of shape (n_components,)
+        How often each cause is active, π.
+    noise_variance_ : float or None
+        σ² of Gaussian noise; None for noise without a scale.
+    lower_bound_ : float
+        Mean log evidence per row (its lower bound, if the posterior is not exact) at the end.
+    lower_bounds_ : ndarray of shape (n_iter_ + 1,)
+        The same before each iteration, at that iteration's temperature, and at the end.
+    temperatures_ : ndarray of shape (n_iter_ + 1,)
+        Temperature of each of these.
+    n_iter_ : int
+        Number of iterations.
+    converged_ : bool
+        Whether learning came to rest.
+    outcome_ : str
+        How it ended: "converged", "max_iter", "bound_fell", "cause_died", "non_finite" or "stopped".
+    posterior_, update_, annealing_ : Part
+        The parts that were used.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    Examples
+    --------
+    >>> from multicause import MaximalCauses
+    >>> from multicause.datasets import make_bars
+    >>> bars = make_bars(500, noise="poisson", random_state=0)
+    >>> model = MaximalCauses(10, noise="poisson", random_state=0).fit(bars.data)
+    >>> model.outcome_
+    'converged'
+    """
 
     def _combination(self) -> Combination:
         return Maximum()

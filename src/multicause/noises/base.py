@@ -56,8 +56,7 @@ class Noise(Part):
         """Parameters before learning, from the user's ``noise_scale`` or from the data's moments."""
         if noise_scale is not None:
             raise ValueError(
-                f"{type(self).__name__} noise has no scale, but noise_scale={noise_scale!r} was given; "
-                "leave it None."
+                f"{type(self).__name__} noise has no scale, but noise_scale={noise_scale!r} was given; leave it None."
             )
         return {}
 

@@ -1,7 +1,5 @@
 """Gaussian noise of one variance in all dimensions: ET10 eq. 24."""
 
-from typing import cast
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,8 +53,7 @@ class Gaussian(Noise):
             variance = float(noise_scale) ** 2
         else:
             raise ValueError(
-                f"noise_scale must be one positive number, the standard deviation of the noise; "
-                f"got {noise_scale!r}."
+                f"noise_scale must be one positive number, the standard deviation of the noise; got {noise_scale!r}."
             )
         return {"variance": np.asarray(max(variance, floor)), "floor": np.asarray(floor)}
 
@@ -72,4 +69,4 @@ class Gaussian(Noise):
     ) -> dict[str, Array]:
         """σ² = mean squared residual."""
         variance = (statistics["residual"] / (weight * n_features)).astype(parameters["variance"].dtype)
-        return {**parameters, "variance": jnp.maximum(variance, cast(Array, parameters["floor"]))}
+        return {**parameters, "variance": jnp.maximum(variance, parameters["floor"])}

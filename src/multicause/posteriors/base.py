@@ -72,7 +72,5 @@ class Posterior(Part):
         """Memory that one row takes inside :meth:`infer`; the engine sizes its blocks by it."""
 
     @abstractmethod
-    def infer(
-        self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array
-    ) -> Inference:
+    def infer(self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array) -> Inference:
         """q_n(s) ∝ p(s, y_n)^{1/temperature} over the states considered."""

@@ -43,9 +43,7 @@ class Exact(Posterior):
         """A few numbers for each state."""
         return itemsize * (ARRAYS_PER_STATE * self.n_states(n_components) + 2 * n_features)
 
-    def infer(
-        self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array
-    ) -> Inference:
+    def infer(self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array) -> Inference:
         """All states, in one list for all rows."""
         tree = all_states(parameters.components.shape[0])
         return SharedStates(model, parameters, tree, rows, weights, temperature)

@@ -20,7 +20,13 @@ class SharedStates(Inference):
     """
 
     def __init__(
-        self, model: Model, parameters: Parameters, tree: StateTree, rows: Array, weights: Array, temperature: Array
+        self,
+        model: Model,
+        parameters: Parameters,
+        tree: StateTree,
+        rows: Array,
+        weights: Array,
+        temperature: Array,
     ) -> None:
         self._model, self._parameters, self._tree = model, parameters, tree
         self._rows, self._row_weights, self._temperature = rows, weights, temperature

@@ -34,9 +34,7 @@ class Prior(Part):
         """Sums over rows that :meth:`maximize` needs, among them ``"active"``, Σ_n w_n ⟨s⟩ (H,)."""
 
     @abstractmethod
-    def maximize(
-        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array
-    ) -> dict[str, Array]:
+    def maximize(self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array) -> dict[str, Array]:
         """Parameters that maximise the expected log prior, given the sums."""
 
     @abstractmethod

@@ -32,13 +32,10 @@ class Bernoulli(Prior):
         values = np.asarray(activity, dtype=float)
         if values.shape not in ((), (n_components,)):
             raise ValueError(
-                f"activity must be one number or one per cause, shape ({n_components},); "
-                f"got shape {values.shape}."
+                f"activity must be one number or one per cause, shape ({n_components},); got shape {values.shape}."
             )
         if not (np.isfinite(values).all() and (values > 0).all() and (values < 1).all()):
-            raise ValueError(
-                f"activity must lie strictly between 0 and 1 (it is a probability); got {activity!r}."
-            )
+            raise ValueError(f"activity must lie strictly between 0 and 1 (it is a probability); got {activity!r}.")
         if self.shared and values.size > 1 and np.ptp(values) > 0:
             raise ValueError(
                 "Bernoulli(shared=True) has one activity for all causes; got different values. "
@@ -65,9 +62,7 @@ class Bernoulli(Prior):
         """Σ_n w_n ⟨s⟩: (H,)."""
         return {"active": inference.total_causes}
 
-    def maximize(
-        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array
-    ) -> dict[str, Array]:
+    def maximize(self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array) -> dict[str, Array]:
         """MCA08 eq. 11: π_h = (1/N) Σ_n ⟨s_h⟩."""
         activity = (statistics["active"] / weight).astype(parameters["activity"].dtype)
         if self.shared:

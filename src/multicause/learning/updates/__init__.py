@@ -14,4 +14,12 @@ NAMES: dict[str, type] = {
     "gradient": Gradient,
 }
 
-__all__ = ["NAMES", "CreditMean", "Gradient", "LeastSquares", "Multiplicative", "MultiplicativeCounts", "Update"]
+__all__ = [
+    "NAMES",
+    "CreditMean",
+    "Gradient",
+    "LeastSquares",
+    "Multiplicative",
+    "MultiplicativeCounts",
+    "Update",
+]
