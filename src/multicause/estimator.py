@@ -130,8 +130,8 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     _online: online.Online
 
     @abstractmethod
-    def _combination(self) -> Combination:
-        """The rule by which causes of this model combine."""
+    def _combination(self, noise: Noise) -> Combination:
+        """The rule by which causes of this model combine, given the noise."""
 
     # ---------------------------------------------------------------------------------------------- learning
 
@@ -186,7 +186,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                     watch=watcher,
                 )
             self._keep(model, result.parameters)
-        self._keep_history(result, annealing)
+            self._keep_history(result, annealing)
         watcher.end()
         return self
 
@@ -313,8 +313,8 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
 
     def _wire(self) -> Model:
         """Parts of this fit's own, made from the constructor's words and checked against each other."""
-        combination = self._combination()
         noise = resolve(self.noise, NOISES, "noise", Noise)
+        combination = self._combination(noise)
         prior = Bernoulli() if self.prior is None else resolve(self.prior, priors.NAMES, "prior", Prior)
         posterior = (
             Exact() if self.posterior is None else resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)

@@ -44,7 +44,7 @@ def repair(
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
 ) -> Fit:
-    """Improve a converged fit until no variant is better, or ``max_iter`` iterations are done, earlier ones included."""
+    """Improve a converged fit until no variant is better, or until ``max_iter`` iterations are done in all."""
     n_components = len(fit.parameters.components)
     if n_components < 2 or "components" not in model.learn:
         return fit

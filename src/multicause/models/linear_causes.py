@@ -6,6 +6,7 @@ JMLR 11 (2010) 2855–2900.
 
 from multicause.combinations import Combination, Sum
 from multicause.estimator import CausalEstimator
+from multicause.noises import Noise
 
 
 class LinearCauses(CausalEstimator):
@@ -25,18 +26,18 @@ class LinearCauses(CausalEstimator):
     n_components : int, default=10
         Number H of causes.
     noise : {"gaussian", "poisson"} or Noise, default="gaussian"
-        How a mean becomes an observation. Poisson needs non-negative data and moves components by gradient.
+        How a mean becomes an observation. With "poisson", data and components are non-negative.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact"} or Posterior, optional
         Which states are considered for a row; by default all of them.
-    update : {"least_squares", "gradient"} or Update, optional
-        How components move in an M-step; by default least squares.
+    update : {"least_squares", "multiplicative_counts", "gradient"} or Update, optional
+        How components move in an M-step; by default least squares, or EM's multiplicative step for counts.
     annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
-        Starting components: Gaussian numbers of a third of the data's standard deviation around half its mean, rows
-        of the data, or the user's.
+        Starting components: Gaussian numbers of a third of the data's standard deviation around half its mean (for
+        counts, positive numbers around the data's mean), rows of the data, or the user's.
 
     Attributes
     ----------
@@ -52,5 +53,5 @@ class LinearCauses(CausalEstimator):
     (10, 25)
     """
 
-    def _combination(self) -> Combination:
-        return Sum()
+    def _combination(self, noise: Noise) -> Combination:
+        return Sum(nonnegative=not noise.signed)

@@ -7,6 +7,7 @@ JMLR 11 (2010) 2855–2900.
 
 from multicause.combinations import Combination, Maximum
 from multicause.estimator import CausalEstimator
+from multicause.noises import Noise
 
 
 class MaximalCauses(CausalEstimator):
@@ -96,5 +97,5 @@ class MaximalCauses(CausalEstimator):
     'converged'
     """
 
-    def _combination(self) -> Combination:
+    def _combination(self, noise: Noise) -> Combination:
         return Maximum()

@@ -41,7 +41,7 @@ class Poisson(Noise):
 
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
         """Counts."""
-        return jax.random.poisson(key, mean).astype(mean.dtype)
+        return jax.random.poisson(key, jnp.maximum(mean, self.floor)).astype(mean.dtype)
 
     def check_data(self, X: np.ndarray) -> None:
         """Counts are not negative."""

@@ -1,0 +1,27 @@
+"""Options and fixtures of all tests.
+
+Statistical tests and laws take a ``seed``. By default it is 0; ``pytest --seeds 0-99`` runs them for a hundred seeds,
+all of which must pass.
+"""
+
+import pytest
+
+
+def pytest_addoption(parser):
+    parser.addoption("--seeds", default="0", help="seeds of the tests that take one: a number or a range such as 0-99")
+
+
+def pytest_generate_tests(metafunc):
+    if "seed" in metafunc.fixturenames:
+        first, _, last = metafunc.config.getoption("--seeds").partition("-")
+        metafunc.parametrize("seed", range(int(first), int(last or first) + 1))
+
+
+@pytest.fixture(autouse=True)
+def _no_global_double_precision():
+    """The library must leave the user's own JAX settings as they are."""
+    import jax
+
+    before = jax.config.jax_enable_x64
+    yield
+    assert jax.config.jax_enable_x64 == before

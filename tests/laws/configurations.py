@@ -1,0 +1,52 @@
+"""The models on which every law runs. A new model joins by one line."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from multicause import LinearCauses, MaximalCauses
+from multicause.datasets import make_bars
+from multicause.priors import Bernoulli
+
+CAUSES = 3
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A model with settings, data that suit it, and how its parts are called in the oracle."""
+
+    name: str
+    estimator: Callable[..., Any]
+    combination: str
+    noise: str
+    data: dict[str, Any]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def make(self, **changes: Any) -> Any:
+        """An estimator, by default of a few iterations of plain EM from seed 0."""
+        defaults = {"n_components": CAUSES, "noise": self.noise, "random_state": 0, "max_iter": 8, "annealing": None}
+        return self.estimator(**(defaults | self.settings | changes))
+
+    def rows(self, seed: int = 0, n: int = 40) -> np.ndarray:
+        """Small images of bars: (n, 9)."""
+        return make_bars(n, size=3, value=6.0, random_state=seed, **self.data).data
+
+    def __str__(self) -> str:
+        return self.name
+
+
+COUNTS = {"noise": "poisson"}
+SUMS = {"noise": "gaussian", "combination": "sum", "noise_scale": 1.0}
+
+CONFIGURATIONS = [
+    Configuration("maximal-poisson", MaximalCauses, "max", "poisson", COUNTS),
+    Configuration("maximal-gaussian", MaximalCauses, "max", "gaussian", {"noise": "gaussian"}),
+    Configuration("maximal-shared", MaximalCauses, "max", "poisson", COUNTS, {"prior": Bernoulli(shared=True)}),
+    Configuration("maximal-gradient", MaximalCauses, "max", "poisson", COUNTS, {"update": "gradient"}),
+    Configuration("linear-gaussian", LinearCauses, "sum", "gaussian", SUMS),
+    Configuration("linear-signed", LinearCauses, "sum", "gaussian", {"kind": "signed", "noise": "gaussian"}),
+    Configuration("linear-gradient", LinearCauses, "sum", "gaussian", SUMS, {"update": "gradient"}),
+    Configuration("linear-poisson", LinearCauses, "sum", "poisson", COUNTS | {"combination": "sum"}),
+]

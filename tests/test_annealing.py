@@ -1,0 +1,97 @@
+"""Schedules, as the papers print them."""
+
+import numpy as np
+import pytest
+
+from multicause import MaximalCauses
+from multicause.learning.annealing import ConditionalCooling, LinearCooling, NoAnnealing
+
+REST, MOVING = np.full((1, 3), 1e-4), np.array([[1e-4, 1e-4, 1.0]])
+
+
+def test_conditional_cooling_follows_appendix_e2():
+    schedule = ConditionalCooling(11.0, final=1.5, n_steps=50, hold=10, quiet=20)
+    cooling = schedule.begin(1)
+    for _ in range(10):  # ten iterations at the first temperature, whatever happens
+        assert cooling.temperature[0] == 11.0
+        cooling = schedule.advance(cooling, REST)
+    step = (11.0 - 1.5) / 50
+    cooling = schedule.advance(cooling, MOVING)  # one component still moves: no step
+    assert cooling.temperature[0] == 11.0
+    cooling = schedule.advance(cooling, REST)
+    assert cooling.temperature[0] == pytest.approx(11.0 - step)
+    for _ in range(49):
+        assert not schedule.cooled(cooling)[0]
+        cooling = schedule.advance(cooling, REST)
+    assert cooling.temperature[0] == 1.5
+    assert schedule.cooled(cooling)[0]
+    for _ in range(19):
+        cooling = schedule.advance(cooling, REST)
+    assert not schedule.finished(cooling)[0]
+    cooling = schedule.advance(cooling, MOVING)  # the count begins anew
+    for _ in range(20):
+        assert not schedule.finished(cooling)[0]
+        cooling = schedule.advance(cooling, REST)
+    assert schedule.finished(cooling)[0]
+
+
+def test_starts_cool_each_at_its_own_pace():
+    schedule = ConditionalCooling(3.0, n_steps=2, hold=0)
+    cooling = schedule.advance(schedule.begin(2), np.array([[1e-4], [1.0]]))
+    np.testing.assert_allclose(cooling.temperature, [2.0, 3.0])
+
+
+def test_linear_cooling_is_figure_4b():
+    """100 iterations: ten at 13, seventy down, twenty at 1."""
+    schedule = LinearCooling(13.0, n_iter=100)
+    cooling, temperatures = schedule.begin(1), []
+    for _ in range(100):
+        temperatures.append(cooling.temperature[0])
+        cooling = schedule.advance(cooling, MOVING)
+    assert temperatures[:11] == [13.0] * 11
+    np.testing.assert_allclose(np.diff(temperatures[10:81]), -12 / 70)
+    assert temperatures[80:] == [1.0] * 20
+
+
+def test_no_annealing_is_temperature_one():
+    schedule = NoAnnealing()
+    assert schedule.advance(schedule.begin(2), MOVING).temperature.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "text"),
+    [
+        (ConditionalCooling(0.5), "start >= final >= 1; got start=0.5 and final=1.0"),
+        (LinearCooling(2.0, final=3.0), "start >= final >= 1; got start=2.0 and final=3.0"),
+        (LinearCooling(np.nan), "start >= final >= 1"),
+        (LinearCooling(3.0, hold=0.7, settle=0.6), r"hold \+ settle <= 1"),
+        (ConditionalCooling(3.0, n_steps=0), "n_steps >= 1"),
+        (LinearCooling(3.0, component_noise=-1.0), "component_noise must be a standard deviation of at least 0"),
+    ],
+)
+def test_impossible_settings(schedule, text):
+    with pytest.raises(ValueError, match=text):
+        MaximalCauses(2, annealing=schedule).fit(np.eye(4))
+
+
+def test_a_fit_records_its_temperatures():
+    X = np.random.RandomState(0).poisson(3, (40, 6)).astype(float)
+    model = MaximalCauses(2, noise="poisson", annealing=LinearCooling(4.0, n_iter=20), random_state=0).fit(X)
+    assert model.temperatures_[0] == 4.0
+    assert model.temperatures_[-1] == 1.0
+    assert model.n_iter_ >= 20
+    assert len(model.temperatures_) == len(model.lower_bounds_) == model.n_iter_ + 1
+
+
+def test_component_noise_moves_the_components_while_cooling():
+    X = np.random.RandomState(0).poisson(3, (40, 6)).astype(float)
+
+    def fit(noise):
+        schedule = LinearCooling(4.0, n_iter=20, component_noise=noise)
+        return MaximalCauses(2, noise="poisson", annealing=schedule, random_state=0, max_iter=10).fit(X)
+
+    with pytest.warns(UserWarning):
+        quiet, noisy, again = fit(0.0), fit(0.5), fit(0.5)
+    assert np.abs(quiet.components_ - noisy.components_).max() > 0.05
+    assert (noisy.components_ >= 0).all()
+    np.testing.assert_array_equal(noisy.components_, again.components_)
