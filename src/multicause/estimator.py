@@ -71,7 +71,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         "posterior": [str, Posterior, None],
         "update": [str, Update, None],
         "annealing": [Options(str, {"auto"}), schedules.Annealing, None],
-        "learn": ["array-like", tuple, list],
+        "learn": [str, tuple, list],
         "activity": ["array-like", Interval(Real, 0, 1, closed="neither"), None],
         "noise_scale": [Interval(Real, 0, None, closed="neither"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -263,6 +263,8 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         """Mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
         check_is_fitted(self)
         S = np.asarray(S, dtype=self.components_.dtype)
+        if not np.isfinite(S).all():
+            raise ValueError("Causes must be finite; they hold NaN or infinity.")
         if S.ndim != 2 or S.shape[1] != len(self.components_):
             raise ValueError(
                 f"Causes must have shape (n_samples, {len(self.components_)}), one column per cause; got {S.shape}."
@@ -291,13 +293,13 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
 
     def _state(self) -> dict[str, Any]:
         """What :meth:`_restore` needs beyond constructor arguments and history."""
-        averages = jax.tree.leaves(jax.device_get(self._online.averages))
+        averages = jax.tree.leaves(self._online.averages)
         return {
             "parts": {name: getattr(self._model, name) for name in PARTS},
             "learn": self._model.learn,
-            "components": np.asarray(self._parameters.components),
-            "prior": jax.device_get(self._parameters.prior),
-            "noise": jax.device_get(self._parameters.noise),
+            "components": self._parameters.components,
+            "prior": self._parameters.prior,
+            "noise": self._parameters.noise,
             "online": {"averages": averages, "n_batches": self._online.n_batches},
         }
 
@@ -306,7 +308,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         model = Model(**state["parts"], learn=frozenset(state["learn"]))
         with double_precision():
             arrays = Parameters(state["components"], state["prior"], state["noise"])
-            self._keep(model, jax.tree.map(jnp.asarray, arrays))
+            self._keep(model, arrays)
             self._online = online.restored(model, self._parameters, **state["online"])
 
     # ------------------------------------------------------------------------------------------------- inside
@@ -333,8 +335,9 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         return Local() if self.engine is None else self.engine
 
     def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
-        per_row = model.posterior.bytes_per_row(self.n_components, X.shape[1], X.itemsize)
-        return engine.load(X, weights, starts_at_once(n_starts) * per_row)
+        size, at_once = (self.n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
+        per_row, fixed = model.posterior.bytes_per_row(*size), model.posterior.bytes_of_states(*size)
+        return engine.load(X, weights, at_once * per_row, at_once * fixed)
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         return validate_data(
@@ -360,8 +363,8 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         )
 
     def _keep(self, model: Model, parameters: Parameters) -> None:
-        """Store what was learned, as NumPy arrays for users and as the record that programs take."""
-        self._model, self._parameters = model, parameters
+        """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle."""
+        self._model, self._parameters = model, jax.device_get(parameters)
         for name, value in self._learned(model, parameters).items():
             setattr(self, name, value)
 
@@ -433,7 +436,4 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
 
 
 def _validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:
-    weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-    if not weights.sum() > 0:
-        raise ValueError("sample_weight sums to zero: at least one row must have a positive weight.")
-    return weights
+    return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)

@@ -31,8 +31,11 @@ class Engine(Part):
     """
 
     @abstractmethod
-    def load(self, X: np.ndarray, weights: np.ndarray, bytes_per_row: int) -> Blocks:
-        """Take hold of rows (N, D) and weights (N,), in blocks that keep within the memory budget."""
+    def load(self, X: np.ndarray, weights: np.ndarray, bytes_per_row: int, fixed_bytes: int = 0) -> Blocks:
+        """Take hold of rows (N, D) and weights (N,), in blocks that keep within the memory budget.
+
+        Temporary arrays take ``fixed_bytes`` in any case, and ``bytes_per_row`` more for each row of a block.
+        """
 
     @abstractmethod
     def sum(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any, aligned: Sequence[Any] = ()) -> Any:

@@ -26,15 +26,15 @@ class Local(Engine):
     def __init__(self, *, memory_budget: str | int = "1GiB") -> None:
         self.memory_budget = memory_budget
 
-    def load(self, X: np.ndarray, weights: np.ndarray, bytes_per_row: int) -> Blocks:
+    def load(self, X: np.ndarray, weights: np.ndarray, bytes_per_row: int, fixed_bytes: int = 0) -> Blocks:
         """Blocks of equal size, the last one filled up with rows of weight zero: one shape, one compilation."""
         n_rows = len(X)
-        affordable = bytes_from(self.memory_budget) // bytes_per_row
+        affordable = (bytes_from(self.memory_budget) - fixed_bytes) // bytes_per_row
         if affordable < 1:
             raise ValueError(
-                f"One row needs {bytes_per_row:,} bytes of temporary memory, more than the budget of "
-                f"{self.memory_budget!r}. Raise it with engine=Local(memory_budget=...), or choose a posterior "
-                "with fewer states."
+                f"This model needs at least {fixed_bytes + bytes_per_row:,} bytes of temporary memory, more than the "
+                f"budget of {self.memory_budget!r}. Raise it with engine=Local(memory_budget=...), use float32 data, "
+                "or lower n_components."
             )
         n_blocks = -(-n_rows // affordable)
         size = -(-n_rows // n_blocks)

@@ -24,7 +24,7 @@ LEAST_USE = 0.5
 
 
 class Fit(NamedTuple):
-    """What learning found, for the best start."""
+    """What learning found, for the best start; all arrays are on the host."""
 
     parameters: Parameters
     bound: float  # mean per row, at temperature one
@@ -144,12 +144,11 @@ def learn(
     for iteration in range(max_iter):
         statistics = engine.sum(step, blocks, trial, jnp.asarray(cooling.temperature))
         bound = mean_bound(statistics)
-        magnitude = np.asarray(statistics.magnitude / statistics.weight)
+        magnitude = np.asarray(statistics.magnitude) / np.asarray(statistics.weight)
         accepted = convergence.judge(bound, magnitude, annealing.cooled(cooling))
-        if accepted.all():
+        if iteration == 0:
             parameters, sums = trial, statistics
-        else:
-            parameters, sums = select(jnp.asarray(accepted), (trial, statistics), (parameters, sums))
+        parameters, sums = select(jnp.asarray(accepted), (trial, statistics), (parameters, sums))
         bounds.append(np.where(accepted, bound, convergence.bound))
         temperatures.append(cooling.temperature)
         end(~np.isfinite(bound), Outcome.NON_FINITE, iteration)
@@ -188,25 +187,26 @@ def learn(
     chosen = int(np.argmax(np.where(np.isfinite(final_bound), final_bound, -np.inf)))
     n_iter = int(last[chosen])
     why = Outcome(outcome[chosen])
-    use = np.asarray(final.prior["active"][chosen] / final.weight[chosen]) * blocks.n_rows
+    parameters, final = jax.tree.map(lambda leaf: leaf[chosen], jax.device_get((parameters, final)))
+    use = final.prior["active"] / final.weight * blocks.n_rows
     converged = why == Outcome.CONVERGED
     if use.min() < LEAST_USE and why in (Outcome.CONVERGED, Outcome.MAX_ITER):
         why = Outcome.CAUSE_DIED
     return Fit(
-        parameters=jax.tree.map(lambda leaf: leaf[chosen], parameters),
+        parameters=parameters,
         bound=float(final_bound[chosen]),
         bounds=np.append(np.array([b[chosen] for b in bounds[:n_iter]]), final_bound[chosen]),
         temperatures=np.append(np.array([t[chosen] for t in temperatures[:n_iter]]), 1.0),
         n_iter=n_iter,
         converged=bool(converged),
         outcome=why,
-        statistics=jax.tree.map(lambda leaf: leaf[chosen], final),
+        statistics=final,
     )
 
 
 def mean_bound(statistics: Statistics) -> np.ndarray:
     """Bound per row of each start: (starts,)."""
-    return np.asarray(statistics.bound / statistics.weight)
+    return np.asarray(statistics.bound) / np.asarray(statistics.weight)
 
 
 def _all_finite(leaf: Array) -> Array:

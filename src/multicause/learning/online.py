@@ -22,7 +22,7 @@ FORGETTING = 0.6
 
 
 class Online(NamedTuple):
-    """What the next batch needs: averages per unit of weight, and the number of batches seen."""
+    """What the next batch needs: averages per unit of weight, on the host, and the number of batches seen."""
 
     averages: Statistics
     n_batches: int
@@ -30,22 +30,22 @@ class Online(NamedTuple):
 
 def continued(statistics: Statistics, n_iter: int) -> Online:
     """The state after a whole fit, which counts as many batches as it had iterations."""
-    return Online(statistics.scaled(1 / statistics.weight), n_iter)
+    return Online(jax.device_get(statistics.scaled(1 / statistics.weight)), n_iter)
 
 
 def step(
     model: Model, engine: Engine, blocks: Blocks, parameters: Parameters, before: Online | None
 ) -> tuple[Online, Parameters, float]:
     """Learn from one batch; returns the new state, the new parameters and the batch's mean bound before."""
-    one_start = jax.tree.map(lambda leaf: leaf[None], parameters)
+    one_start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], parameters)
     sums = engine.sum(partial(expect, model), blocks, one_start, jnp.ones(1))
-    sums = jax.tree.map(lambda leaf: leaf[0], sums)
+    sums = jax.tree.map(lambda leaf: leaf[0], jax.device_get(sums))
     new = sums.scaled(1 / sums.weight)
     n_batches = 1 if before is None else before.n_batches + 1
     if before is not None:
         rate = (n_batches + 1) ** -FORGETTING
         new = before.averages.scaled(1 - rate) + new.scaled(rate)
-    return Online(new, n_batches), _maximize(model, new, parameters), float(sums.bound / sums.weight)
+    return Online(jax.device_get(new), n_batches), _maximize(model, new, parameters), float(sums.bound / sums.weight)
 
 
 def restored(model: Model, parameters: Parameters, averages: Sequence[np.ndarray], n_batches: int) -> Online:
@@ -57,7 +57,7 @@ def restored(model: Model, parameters: Parameters, averages: Sequence[np.ndarray
         jnp.zeros(1),
     )
     shape = jax.eval_shape(lambda: expect_one(model, row, parameters, jnp.ones(())))
-    return Online(jax.tree.unflatten(jax.tree.structure(shape), [jnp.asarray(a) for a in averages]), n_batches)
+    return Online(jax.tree.unflatten(jax.tree.structure(shape), averages), n_batches)
 
 
 _maximize = jax.jit(maximize_one, static_argnums=0)

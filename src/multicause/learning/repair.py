@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +71,7 @@ def repair(
             model,
             engine,
             blocks,
-            jax.tree.map(lambda leaf: leaf[None], trial.parameters),
+            _stacked([trial.parameters]),
             annealing=NoAnnealing(),
             max_iter=max_iter - better.n_iter,
             tol=tol,
@@ -85,14 +86,14 @@ def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Para
     """The cause without which the bound stays highest."""
     n_components = len(parameters.components)
     silenced = [parameters._replace(prior=model.prior.without(parameters.prior, h)) for h in range(n_components)]
-    variants = jax.tree.map(lambda *leaves: jnp.stack(leaves), *silenced)
+    variants = _stacked(silenced)
     sums = engine.sum(partial(expect, model), blocks, variants, jnp.ones(n_components))
     return int(np.argmax(mean_bound(sums)))
 
 
 def _variants(model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState) -> Parameters:
     """One start for each cause, in which the recycled cause shares its place; (H, ...) in all arrays."""
-    components = np.asarray(parameters.components)
+    components: Any = parameters.components
     starts = []
     for source in range(len(components)):
         factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
@@ -102,8 +103,12 @@ def _variants(model: Model, parameters: Parameters, recycled: int, random: np.ra
         if model.combination.nonnegative:
             moved = np.abs(moved)
         prior = model.prior.copied(parameters.prior, source, recycled)
-        starts.append(parameters._replace(components=jnp.asarray(moved), prior=prior))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
+        starts.append(parameters._replace(components=moved, prior=prior))
+    return _stacked(starts)
+
+
+def _stacked(variants: list[Parameters]) -> Parameters:
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *variants)
 
 
 def _joined(first: Fit, then: Fit) -> Fit:

@@ -8,6 +8,8 @@ from multicause.posteriors.state_tree import all_states
 
 # Arrays of (S, n) that are alive at once inside SharedStates: log-joint, its scaled copy, and the weights.
 ARRAYS_PER_STATE = 3
+# Arrays of (S, D): means, their natural parameters, sums over rows, credits and the tree that they descend.
+ARRAYS_PER_MEAN = 12
 
 
 class Exact(Posterior):

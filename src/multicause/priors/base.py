@@ -1,6 +1,7 @@
 """The interface of a prior over hidden causes."""
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,9 +39,9 @@ class Prior(Part):
         """Parameters that maximise the expected log prior, given the sums."""
 
     @abstractmethod
-    def without(self, parameters: dict[str, Array], cause: int) -> dict[str, Array]:
-        """Parameters under which one cause is practically never active."""
+    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
+        """Parameters, as NumPy arrays, under which one cause is practically never active."""
 
     @abstractmethod
-    def copied(self, parameters: dict[str, Array], source: int, target: int) -> dict[str, Array]:
-        """Parameters under which one cause is as active as another."""
+    def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
+        """Parameters, as NumPy arrays, under which one cause is as active as another."""

@@ -1,5 +1,7 @@
 """Independent binary causes: MCA08 eq. 1, ET10 eq. 22."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,11 +71,14 @@ class Bernoulli(Prior):
             activity = jnp.full_like(activity, activity.mean())
         return {"activity": jnp.clip(activity, MARGIN, 1 - MARGIN)}
 
-    def without(self, parameters: dict[str, Array], cause: int) -> dict[str, Array]:
+    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
         """π of the cause at its lower margin."""
-        return {"activity": parameters["activity"].at[cause].set(MARGIN)}
+        activity = parameters["activity"].copy()
+        activity[cause] = MARGIN
+        return {"activity": activity}
 
-    def copied(self, parameters: dict[str, Array], source: int, target: int) -> dict[str, Array]:
+    def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
         """π of the one for the other."""
-        activity = parameters["activity"]
-        return {"activity": activity.at[target].set(activity[source])}
+        activity = parameters["activity"].copy()
+        activity[target] = activity[source]
+        return {"activity": activity}

@@ -1,0 +1,68 @@
+"""The local engine: its verbs against plain NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from multicause.arrays import double_precision
+from multicause.engines import Local
+
+
+@pytest.fixture
+def loaded(seed):
+    X = np.random.RandomState(seed).normal(size=(23, 3))
+    weights = np.random.RandomState(seed + 1).uniform(size=23)
+    engine = Local(memory_budget=5 * 100)
+    with double_precision():
+        yield engine, engine.load(X, weights, bytes_per_row=100), X, weights
+
+
+def test_blocks_are_equal_and_the_last_is_filled_with_weightless_rows(loaded):
+    _, blocks, X, weights = loaded
+    assert [len(block.rows) for block in blocks] == [5] * 5
+    np.testing.assert_array_equal(np.concatenate([b.rows for b in blocks])[:23], X)
+    np.testing.assert_array_equal(np.concatenate([b.weights for b in blocks]), np.append(weights, [0, 0]))
+    np.testing.assert_array_equal(np.concatenate([b.position for b in blocks]), np.arange(25))
+
+
+def test_sum(loaded):
+    engine, blocks, X, weights = loaded
+    total = engine.sum(lambda block, factor: factor * (block.weights @ block.rows), blocks, 2.0)
+    np.testing.assert_allclose(total, 2 * weights @ X)
+
+
+def test_map_collect_and_what_stays_with_its_block(loaded):
+    engine, blocks, X, weights = loaded
+    kept = engine.map(lambda block: block.rows.sum(axis=1), blocks)
+    np.testing.assert_allclose(engine.collect(kept, blocks), X.sum(axis=1))
+    total = engine.sum(lambda block, memory: (block.weights * memory).sum(), blocks, aligned=kept)
+    np.testing.assert_allclose(total, weights @ X.sum(axis=1))
+
+
+def test_quantile_is_the_global_order_statistic(loaded):
+    engine, blocks, X, _ = loaded
+    values = engine.map(lambda block: block.rows[:, 0], blocks)
+    for k in (1, 2, 12, 23):
+        assert engine.quantile(values, blocks, k) == np.sort(X[:, 0])[::-1][k - 1]
+    with pytest.raises(ValueError, match="between 1 and the number of rows, 23; got 24"):
+        engine.quantile(values, blocks, 24)
+
+
+def test_random_numbers_of_a_row_do_not_depend_on_its_block(loaded):
+    engine, blocks, X, weights = loaded
+    key = jax.random.key(0)
+
+    def draw(block):
+        return jax.vmap(lambda place: jax.random.uniform(jax.random.fold_in(key, place)))(block.position)
+
+    many = engine.collect(engine.map(draw, blocks), blocks)
+    one_block = Local().load(X, weights, 100)
+    np.testing.assert_array_equal(many, engine.collect(engine.map(draw, one_block), one_block))
+    assert len(np.unique(many)) == 23
+
+
+def test_one_block_where_memory_allows(loaded):
+    _, _, X, weights = loaded
+    assert len(list(Local().load(X, weights, 100))) == 1
+    assert jnp.asarray(1.0).dtype == np.float64
