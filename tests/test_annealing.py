@@ -90,7 +90,7 @@ def test_component_noise_moves_the_components_while_cooling():
         schedule = LinearCooling(4.0, n_iter=20, component_noise=noise)
         return MaximalCauses(2, noise="poisson", annealing=schedule, random_state=0, max_iter=10).fit(X)
 
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="max_iter"):
         quiet, noisy, again = fit(0.0), fit(0.5), fit(0.5)
     assert np.abs(quiet.components_ - noisy.components_).max() > 0.05
     assert (noisy.components_ >= 0).all()

@@ -1,4 +1,6 @@
-"""A brute-force reference in plain NumPy and SciPy, written from the papers' equations, sharing no code with the library.
+"""A brute-force reference in plain NumPy and SciPy, written from the papers' equations.
+
+It shares no code with the library.
 
 Every state is visited by a Python loop; nothing is fast, nothing is in log space unless it must be.
 """

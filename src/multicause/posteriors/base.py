@@ -72,5 +72,9 @@ class Posterior(Part):
         """Memory that one row takes inside :meth:`infer`; the engine sizes its blocks by it."""
 
     @abstractmethod
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Memory that :meth:`infer` takes however few rows there are."""
+
+    @abstractmethod
     def infer(self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array) -> Inference:
         """q_n(s) ∝ p(s, y_n)^{1/temperature} over the states considered."""

@@ -45,6 +45,10 @@ class Exact(Posterior):
         """A few numbers for each state."""
         return itemsize * (ARRAYS_PER_STATE * self.n_states(n_components) + 2 * n_features)
 
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """A few numbers for each dimension of each state."""
+        return itemsize * ARRAYS_PER_MEAN * self.n_states(n_components) * n_features
+
     def infer(self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array) -> Inference:
         """All states, in one list for all rows."""
         tree = all_states(parameters.components.shape[0])
