@@ -1,0 +1,16 @@
+"""Experiments of the papers, with their numbers beside ours. Each is a function that returns a table."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+_HOME = {"mca_ex": ("multicause.experiments.mca_exact", "mca_exact")}
+NAMES = tuple(_HOME)
+
+
+def experiment(name: str) -> Callable[..., Any]:
+    """The experiment of that name."""
+    if name not in _HOME:
+        raise ValueError(f"Unknown experiment {name!r}. Known: {', '.join(map(repr, NAMES))}.")
+    module, function = _HOME[name]
+    return getattr(import_module(module), function)

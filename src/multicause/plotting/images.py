@@ -1,0 +1,54 @@
+"""Rows as images, and the course of learning, drawn into matplotlib axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, columns: int = 10, title: str = "") -> Any:
+    """Draw rows as one mosaic of grey images with a common scale; returns matplotlib's image.
+
+    Parameters
+    ----------
+    axes : matplotlib axes
+        Where to draw.
+    rows : array-like of shape (n, height · width)
+        Images, one per row.
+    image_shape : (int, int)
+        Height and width.
+    columns : int, default=10
+        Images side by side.
+    title : str
+        Title of the axes.
+    """
+    images = np.asarray(rows, dtype=float)
+    height, width = image_shape
+    if images.ndim != 2 or images.shape[1] != height * width:
+        raise ValueError(
+            f"rows must have shape (n, {height * width}) for images of {height}×{width}; got {images.shape}."
+        )
+    columns = min(columns, len(images))
+    lines = -(-len(images) // columns)
+    # One pixel of distance, left transparent by NaN.
+    mosaic = np.full((lines * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
+    for number, image in enumerate(images):
+        top, left = (number // columns) * (height + 1), (number % columns) * (width + 1)
+        mosaic[top : top + height, left : left + width] = image.reshape(height, width)
+    drawn = axes.imshow(mosaic, cmap="gray", interpolation="nearest")
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_axis_off()
+    return drawn
+
+
+def draw_bound(axes: Any, model: Any, *, reference: float | None = None) -> None:
+    """Draw the mean bound over iterations and, if given, a level to compare with."""
+    axes.plot(model.lower_bounds_, color="C0", label="model")
+    if reference is not None:
+        axes.axhline(reference, color="C1", linestyle="--", label="generating parameters")
+        axes.legend(frameon=False, fontsize=9)
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("mean log evidence")
+    axes.spines[["top", "right"]].set_visible(False)
