@@ -33,6 +33,7 @@ def broken(row, column, value):
         (X[0], "Expected 2D array, got 1D array instead"),
         (np.zeros((20, 4)), r"All values of X are equal \(0\).*at least two different values"),
         (np.full((20, 4), 7.5), r"All values of X are equal \(7.5\)"),
+        (X * 1e200, "The largest value of X, .*e.200, is too large to be squared in float64. Scale X down"),
         (X.astype(str).astype(object) + "a", "could not convert string to float"),
         (np.empty((0, 4)), "0 sample"),
         (np.empty((5, 0)), "0 feature"),

@@ -1,5 +1,7 @@
 """Trees of states: order, growth and descent against loops over states."""
 
+from itertools import product
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from multicause.combinations import Maximum, Sum
 from multicause.posteriors.state_tree import StateTree, all_states
 from tests.oracles import enumeration as oracle
 
+# The maximum whose credit has no winner but the largest.
+HARD = Maximum(least_temperature=1.0)
 # Up to two of four causes, grown level by level: parents of a pair are the singles before its larger cause.
 PAIRS = StateTree(
     4, (tuple((cause, 0, 1) for cause in range(4)), tuple((cause, 1, 1 + cause) for cause in range(1, 4)))
@@ -45,7 +49,7 @@ def test_credit_equals_the_papers_formula(tree, temperature, seed):
     random = np.random.RandomState(seed)
     W, values = random.uniform(0.1, 5, (4, 6)), random.normal(size=(tree.n_states, 6))
     with double_precision():
-        pulled = Maximum().pull(jnp.asarray(W), tree, jnp.asarray(values), jnp.asarray(temperature))
+        pulled = HARD.pull(jnp.asarray(W), tree, jnp.asarray(values), jnp.asarray(temperature))
     expected = sum(oracle.credit(s, W, temperature) * v for s, v in zip(tree.states(), values, strict=True))
     np.testing.assert_allclose(pulled, expected, rtol=1e-10, atol=1e-12)
 
@@ -62,7 +66,7 @@ def test_credit_is_the_derivative_of_the_norm(temperature, seed):
 
     weights = np.random.RandomState(seed + 1).normal(size=(tree.n_states, 4))
     with double_precision():
-        pulled = np.asarray(Maximum().pull(jnp.asarray(W), tree, jnp.asarray(weights), jnp.asarray(temperature)))
+        pulled = np.asarray(HARD.pull(jnp.asarray(W), tree, jnp.asarray(weights), jnp.asarray(temperature)))
     for h, d in np.ndindex(W.shape):
         shift = np.zeros_like(W)
         shift[h, d] = step
@@ -75,7 +79,7 @@ def test_ties_share_their_credit_equally():
     values = np.zeros((8, 2))
     values[7] = 6.0  # only the state with all three causes
     with double_precision():
-        pulled = Maximum().pull(jnp.asarray(W), tree, jnp.asarray(values), jnp.asarray(1.0))
+        pulled = HARD.pull(jnp.asarray(W), tree, jnp.asarray(values), jnp.asarray(1.0))
     np.testing.assert_allclose(pulled, [[2, 3], [2, 0], [2, 3]], atol=1e-12)
 
 
@@ -84,10 +88,12 @@ def test_credit_has_no_nan_at_extreme_weights(dtype):
     W = np.array([[0.0, 1e-30, 1e30], [0.0, 1e30, 1e-30], [0.0, 0.0, 5.0]], dtype=dtype)
     tree = all_states(3)
     for temperature in (1.0, 1.0 + 1e-6, 1.05, 50.0):
-        for credit in ("power", "sigmoid"):
+        for credit, least in product(("power", "sigmoid"), (1.0, 1.02)):
             with double_precision():
                 values = jnp.ones((8, 3), dtype=dtype)
-                pulled = Maximum(credit=credit).pull(jnp.asarray(W), tree, values, jnp.asarray(temperature))
+                pulled = Maximum(credit=credit, least_temperature=least).pull(
+                    jnp.asarray(W), tree, values, jnp.asarray(temperature)
+                )
             assert np.isfinite(pulled).all()
             assert (np.asarray(pulled) >= 0).all()
 
@@ -113,3 +119,15 @@ def test_maximum_and_sum_agree_where_one_cause_is_active(seed):
             lambda part: part.pull(jnp.asarray(W), singles, values, jnp.asarray(1.0)),
         ):
             np.testing.assert_allclose(compare(Maximum()), compare(Sum()), rtol=1e-12)
+
+
+def test_least_temperature_keeps_the_credit_of_neighbours_smooth():
+    """At ρ = 51, weights one percent apart share their credit, and weights ten percent apart do not."""
+    W = np.array([[10.0, 10.0], [9.9, 9.0]])
+    values = np.zeros((4, 2))
+    values[3] = 1.0
+    with double_precision():
+        pulled = Maximum().pull(jnp.asarray(W), all_states(2), jnp.asarray(values), jnp.asarray(1.0))
+    np.testing.assert_allclose(pulled, oracle.credit(np.array([1, 1]), W, 1.02), rtol=1e-9)
+    assert 0.3 < pulled[1, 0] < 0.5
+    assert pulled[1, 1] < 0.01

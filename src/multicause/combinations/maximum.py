@@ -18,8 +18,8 @@ SLOPE = 0.2
 class Maximum(Combination):
     """w̄_d(s, W) = max_h s_h W_hd, with components that are not negative.
 
-    The maximum has no derivative where causes tie, so its credit is smooth while learning is annealed, and
-    becomes hard (ties share equally) as the temperature T reaches one. The mean is the hard maximum always.
+    The maximum has no derivative where causes tie, so its credit is smooth, the more so the higher the temperature T
+    while learning is annealed. The mean is the hard maximum always.
 
     Parameters
     ----------
@@ -27,12 +27,17 @@ class Maximum(Combination):
         ``"power"`` is A^ρ, the derivative of the ρ-norm, with ρ = T/(T − 1) (MCA08 eq. 7–8 and 31; ET10 eq. 30,
         31 and 36). ``"sigmoid"`` is the smoothed Heaviside function of MCA08 eq. 35 with λ = 0.2, a softmax
         where more than two causes compete.
+    least_temperature : float, default=1.02
+        Credit stays as smooth as at this temperature when the posterior's is lower. The default, ρ = 51, lets weights
+        that are equal to a few percent share their credit, so that EM does not jump between winners; one is the limit
+        ρ → ∞.
     """
 
     nonnegative = True
 
-    def __init__(self, *, credit: str = "power") -> None:
+    def __init__(self, *, credit: str = "power", least_temperature: float = 1.02) -> None:
         self.credit = credit
+        self.least_temperature = least_temperature
 
     def combine(self, components: Array, tree: StateTree) -> Array:
         """The maximum of the parent's means and the newest cause's."""
@@ -51,7 +56,7 @@ class Maximum(Combination):
         With x = log W (power) or W (sigmoid), cause h of state s has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h').
         A^ρ is that share to the power (ρ − 1)/ρ = 1/T, because it is W_h^{ρ−1} / (Σ W_h'^ρ)^{(ρ−1)/ρ}.
         """
-        heat = jnp.maximum(temperature - 1, 0).astype(components.dtype)
+        heat = jnp.maximum(temperature, self.least_temperature).astype(components.dtype) - 1
         if self.credit == "power":
             x = jnp.log(jnp.maximum(components, jnp.finfo(components.dtype).tiny))
             sharpness = jnp.minimum((1 + heat) / heat, SHARPEST)

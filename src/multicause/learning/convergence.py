@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-# Small steps in a row that make convergence, and falls in a row, each step half the last, that end learning.
+# Small rises in a row that make convergence, and falls in a row, each step half as long as the one before.
 PATIENCE = 3
 MAX_FALLS = 10
 # Changes of the mean bound below so many roundings of it, and of the terms that cancel in it, are neither rises
@@ -53,13 +53,13 @@ _REMEDIES = {
 class Convergence:
     """Judges the mean bound of each start once it has cooled; all arrays have shape (starts,).
 
-    A step that lowers the bound is taken back and tried again at half the length, so that the bound of a cooled
-    start never falls. Monotone updates need no second try: their bound falls only if something is wrong.
+    A fixed-point update may overshoot: a step that lowers the bound is taken back and tried again at half the length,
+    so that the bound of a cooled start never falls, and where even a thousandth of a step would lower it, learning has
+    converged. The bound of a monotone update falls only if something is wrong.
     """
 
     def __init__(self, n_starts: int, tol: float, monotone: bool, epsilon: float) -> None:
-        self._tol, self._epsilon = tol, epsilon
-        self._max_falls = 1 if monotone else MAX_FALLS
+        self._tol, self._epsilon, self._monotone = tol, epsilon, monotone
         self._small, self._falls = np.zeros(n_starts, dtype=int), np.zeros(n_starts, dtype=int)
         self.bound = np.full(n_starts, np.nan)  # of the last accepted parameters, NaN before cooling
         self.length = np.ones(n_starts)  # of the next step, as part of the full one
@@ -67,13 +67,13 @@ class Convergence:
     def judge(self, bound: np.ndarray, magnitude: np.ndarray, cooled: np.ndarray) -> np.ndarray:
         """Take note of the bounds after a step; says which starts are to keep it.
 
-        A rise below ``tol`` is small, and so is a fall that was taken back. Bounds at different temperatures are
-        not compared.
+        A rise is small if a full step of its rate would be below ``tol``. Bounds at different temperatures are not
+        compared.
         """
         slack = ROUNDINGS * self._epsilon * (np.abs(bound) + magnitude)
         rise = np.where(cooled, bound - self.bound, np.nan)
         fell = rise < -slack
-        small = np.abs(rise) < np.maximum(self._tol, slack) if self._tol > 0 else np.zeros_like(fell)
+        small = (rise < np.maximum(self._tol * self.length, slack)) & ~fell if self._tol > 0 else np.zeros_like(fell)
         self._small = np.where(small, self._small + 1, 0)
         self._falls = np.where(fell, self._falls + 1, 0)
         self.length = np.where(fell, self.length / 2, np.minimum(2 * self.length, 1))
@@ -82,8 +82,8 @@ class Convergence:
 
     @property
     def converged(self) -> np.ndarray:
-        """Starts whose bound has come to rest."""
-        return self._small >= PATIENCE
+        """Starts whose bound has come to rest, or that no step of a fixed-point update can improve."""
+        return (self._small >= PATIENCE) | (not self._monotone) & (self._falls >= MAX_FALLS)
 
     @property
     def falling(self) -> np.ndarray:
@@ -92,5 +92,5 @@ class Convergence:
 
     @property
     def fell(self) -> np.ndarray:
-        """Starts that must end because even short steps lower their bound."""
-        return (self._falls >= self._max_falls) & ~self.converged
+        """Starts that must end because a monotone update lowered their bound."""
+        return self._monotone & (self._falls > 0)

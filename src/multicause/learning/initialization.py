@@ -42,7 +42,13 @@ def starting_parameters(
     n_starts: int,
 ) -> Parameters:
     """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
-    if not float(moments.variance) > 0:
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = float(moments.variance)
+    if not np.isfinite(scale):
+        raise ValueError(
+            f"The largest value of X, {np.abs(X).max():.3g}, is too large to be squared in {X.dtype}. Scale X down."
+        )
+    if not scale > 0:
         raise ValueError(
             f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
             "X needs at least two different values."

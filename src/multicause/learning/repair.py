@@ -4,7 +4,8 @@ The usual local optimum of causal models has one cause twice (or a cause for rar
 stands for a mixture of two (MCA08 fig. 7). Each round of repair
 
 1. silences every cause in turn, to find the one whose loss lowers the bound least;
-2. gives its place to a perturbed copy of each other cause in turn, and learns a little from all these starts;
+2. gives its place to a perturbed copy of each other cause in turn, and learns a little from all these starts and
+   from one in which all weights are lifted off zero;
 3. keeps the best of them if its bound is higher, and stops otherwise.
 
 All variants of a round are starts of one program.
@@ -31,6 +32,9 @@ TRIAL_ITERATIONS = 40
 TRIAL_TOL = 1e-4
 # Standard deviation of the factors that make two different causes out of one.
 PERTURBATION = 0.5
+# How far all weights are lifted in one variant, as part of their mean: a weight that has reached zero makes every
+# state without a second cause impossible, and so never gets the credit that would raise it again.
+LIFT = 0.2
 
 
 def repair(
@@ -98,8 +102,11 @@ def _variants(model: Model, parameters: Parameters, recycled: int, random: np.ra
     for source in range(len(components)):
         factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
         moved = components.copy()
-        moved[recycled] = components[source] * (1 + factors)
-        moved[source] = components[source] * (1 - factors)
+        if source == recycled and model.combination.nonnegative:
+            moved += LIFT * components.mean()
+        else:
+            moved[recycled] = components[source] * (1 + factors)
+            moved[source] = components[source] * (1 - factors)
         if model.combination.nonnegative:
             moved = np.abs(moved)
         prior = model.prior.copied(parameters.prior, source, recycled)

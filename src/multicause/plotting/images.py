@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib import colormaps
 from numpy.typing import ArrayLike
+
+GAP = "steelblue"
 
 
 def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, columns: int = 10, title: str = "") -> Any:
@@ -32,12 +35,13 @@ def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, col
         )
     columns = min(columns, len(images))
     lines = -(-len(images) // columns)
-    # One pixel of distance, left transparent by NaN.
+    # One pixel of distance, which NaN gives a colour of its own.
     mosaic = np.full((lines * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
     for number, image in enumerate(images):
         top, left = (number // columns) * (height + 1), (number % columns) * (width + 1)
         mosaic[top : top + height, left : left + width] = image.reshape(height, width)
-    drawn = axes.imshow(mosaic, cmap="gray", interpolation="nearest")
+    colors = colormaps["gray"].with_extremes(bad=GAP)
+    drawn = axes.imshow(mosaic, cmap=colors, interpolation="nearest")
     axes.set_title(title, loc="left", fontsize=10)
     axes.set_axis_off()
     return drawn
