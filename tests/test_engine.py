@@ -9,13 +9,17 @@ from multicause.arrays import double_precision
 from multicause.engines import Local
 
 
+def SUMMARY(rows):
+    return rows.sum(axis=1)
+
+
 @pytest.fixture
 def loaded(seed):
     X = np.random.RandomState(seed).normal(size=(23, 3))
     weights = np.random.RandomState(seed + 1).uniform(size=23)
     engine = Local(memory_budget=5 * 100)
     with double_precision():
-        yield engine, engine.load(X, weights, bytes_per_row=100), X, weights
+        yield engine, engine.load(X, weights, SUMMARY, bytes_per_row=100), X, weights
 
 
 def test_blocks_are_equal_and_the_last_is_filled_with_weightless_rows(loaded):
@@ -24,6 +28,7 @@ def test_blocks_are_equal_and_the_last_is_filled_with_weightless_rows(loaded):
     np.testing.assert_array_equal(np.concatenate([b.rows for b in blocks])[:23], X)
     np.testing.assert_array_equal(np.concatenate([b.weights for b in blocks]), np.append(weights, [0, 0]))
     np.testing.assert_array_equal(np.concatenate([b.position for b in blocks]), np.arange(25))
+    np.testing.assert_allclose(np.concatenate([b.summary for b in blocks])[:23], X.sum(axis=1))
 
 
 def test_sum(loaded):
@@ -57,12 +62,12 @@ def test_random_numbers_of_a_row_do_not_depend_on_its_block(loaded):
         return jax.vmap(lambda place: jax.random.uniform(jax.random.fold_in(key, place)))(block.position)
 
     many = engine.collect(engine.map(draw, blocks), blocks)
-    one_block = Local().load(X, weights, 100)
+    one_block = Local().load(X, weights, SUMMARY, 100)
     np.testing.assert_array_equal(many, engine.collect(engine.map(draw, one_block), one_block))
     assert len(np.unique(many)) == 23
 
 
 def test_one_block_where_memory_allows(loaded):
     _, _, X, weights = loaded
-    assert len(list(Local().load(X, weights, 100))) == 1
+    assert len(list(Local().load(X, weights, SUMMARY, 100))) == 1
     assert jnp.asarray(1.0).dtype == np.float64

@@ -8,7 +8,7 @@ import pytest
 
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
-from multicause.posteriors.state_tree import StateTree, all_states
+from multicause.posteriors.state_tree import StateTree, all_states, single_causes
 from tests.oracles import enumeration as oracle
 
 # The maximum whose credit has no winner but the largest.
@@ -111,12 +111,11 @@ def test_sigmoid_credit_is_the_papers_for_two_causes(seed):
 
 def test_maximum_and_sum_agree_where_one_cause_is_active(seed):
     W = np.random.RandomState(seed).uniform(0, 5, (4, 6))
-    singles = StateTree(4, (tuple((cause, 0, 1) for cause in range(4)),))
     with double_precision():
         values = jnp.asarray(np.random.RandomState(seed).normal(size=(5, 6)))
         for compare in (
-            lambda part: part.combine(jnp.asarray(W), singles),
-            lambda part: part.pull(jnp.asarray(W), singles, values, jnp.asarray(1.0)),
+            lambda part: part.combine(jnp.asarray(W), single_causes(4)),
+            lambda part: part.pull(jnp.asarray(W), single_causes(4), values, jnp.asarray(1.0)),
         ):
             np.testing.assert_allclose(compare(Maximum()), compare(Sum()), rtol=1e-12)
 
@@ -127,7 +126,7 @@ def test_least_temperature_keeps_the_credit_of_neighbours_smooth():
     values = np.zeros((4, 2))
     values[3] = 1.0
     with double_precision():
-        pulled = Maximum().pull(jnp.asarray(W), all_states(2), jnp.asarray(values), jnp.asarray(1.0))
+        pulled = np.asarray(Maximum().pull(jnp.asarray(W), all_states(2), jnp.asarray(values), jnp.asarray(1.0)))
     np.testing.assert_allclose(pulled, oracle.credit(np.array([1, 1]), W, 1.02), rtol=1e-9)
     assert 0.3 < pulled[1, 0] < 0.5
     assert pulled[1, 1] < 0.01

@@ -61,7 +61,7 @@ def one_step(combination, noise, update, W, Y, sigma=None):
     with double_precision():
         scale = {} if sigma is None else {"variance": jnp.asarray(sigma**2), "floor": jnp.asarray(1e-9)}
         old = Parameters(jnp.asarray(W), {"activity": jnp.full(len(W), 0.3)}, scale)
-        block = Block(jnp.asarray(Y), jnp.ones(len(Y)), jnp.arange(len(Y)))
+        block = Block(jnp.asarray(Y), jnp.ones(len(Y)), noise.summarize(jnp.asarray(Y)), jnp.arange(len(Y)))
         sums = jax.jit(expect_one, static_argnums=0)(model, block, old, jnp.asarray(1.0))
         return jax.device_get(sums), jax.device_get(maximize_one(model, sums, old))
 
@@ -75,7 +75,9 @@ def expected_log_likelihood(W, q, Y, combination, noise, sigma=None):
     return total
 
 
-@pytest.mark.parametrize(("combination", "part"), [("max", Maximum()), ("sum", Sum(nonnegative=True))])
+@pytest.mark.parametrize(
+    ("combination", "part"), [("max", Maximum(least_temperature=1.0)), ("sum", Sum(nonnegative=True))]
+)
 @pytest.mark.parametrize(("noise", "sigma"), [("poisson", None), ("gaussian", 1.3)])
 def test_gradient_against_finite_differences(combination, part, noise, sigma, seed):
     random = np.random.RandomState(seed)

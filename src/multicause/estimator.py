@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, NamedTuple, Self
@@ -337,7 +338,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
         size, at_once = (self.n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
         per_row, fixed = model.posterior.bytes_per_row(*size), model.posterior.bytes_of_states(*size)
-        return engine.load(X, weights, at_once * per_row, at_once * fixed)
+        return engine.load(X, weights, partial(recognition.summarize, model), at_once * per_row, at_once * fixed)
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         return validate_data(

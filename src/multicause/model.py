@@ -35,6 +35,14 @@ class Model:
     update: Update
     learn: frozenset[str]
 
+    def __post_init__(self) -> None:
+        # Every call of a compiled program looks the model up by its hash, which takes longer than some programs.
+        parts = (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn)
+        object.__setattr__(self, "_hash", hash(parts))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined]
+
 
 class Parameters(NamedTuple):
     """What a model has learned: arrays only. ``prior`` and ``noise`` belong to the parts of that name."""
@@ -49,6 +57,7 @@ class Block(NamedTuple):
 
     rows: Array  # (n, D)
     weights: Array  # (n,)
+    summary: Array  # (n,) what the noise needs to know of each row in every iteration, computed once
     position: Array  # (n,) place of each row in the whole data: random keys derive from it, not from the block
 
 

@@ -41,7 +41,8 @@ def statistics(model, X, weights=None, temperature=1.0):
     """What one E-step of a fitted model gets from the rows, as NumPy arrays."""
     weights = np.ones(len(X)) if weights is None else weights
     with double_precision():
-        block = Block(jnp.asarray(X), jnp.asarray(weights, dtype=X.dtype), jnp.arange(len(X)))
+        rows = jnp.asarray(X)
+        block = Block(rows, jnp.asarray(weights, dtype=X.dtype), model._model.noise.summarize(rows), jnp.arange(len(X)))
         run = jax.jit(expect_one, static_argnums=0)
         return jax.device_get(run(model._model, block, model._parameters, jnp.asarray(temperature)))
 

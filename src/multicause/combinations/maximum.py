@@ -1,16 +1,21 @@
 """Causes of which the strongest wins: MCA08 eq. 3, ET10 eq. 29."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
+from multicause.arrays import Array, matmul
 from multicause.combinations.base import Combination, random_positive
 from multicause.model import Moments
-from multicause.posteriors.state_tree import StateTree
+from multicause.posteriors.state_tree import StateTree, Step
 
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
 SHARPEST = 1e9
+# Weights below this part of the largest one in their dimension count as it when credit is shared.
+FAINTEST = 1e-5
+# Decimal exponents that double precision offers for powers, with room for sums of them.
+LARGEST_POWER = 290
 # λ of MCA08 eq. 35.
 SLOPE = 0.2
 
@@ -41,7 +46,10 @@ class Maximum(Combination):
 
     def combine(self, components: Array, tree: StateTree) -> Array:
         """The maximum of the parent's means and the newest cause's."""
-        return tree.grow(jnp.zeros_like(components[:1]), components, jnp.maximum)
+        return tree.grow(
+            jnp.zeros_like(components[..., :1, :]),
+            lambda parents, step: jnp.maximum(parents, _of_cause(components, step)),
+        )
 
     def mean(self, components: Array, causes: Array) -> Array:
         """max_h s_h W_hd, one cause at a time so that no (n, H, D) array arises."""
@@ -51,38 +59,54 @@ class Maximum(Combination):
         return mean
 
     def pull(self, components: Array, tree: StateTree, values: Array, temperature: Array) -> Array:
-        """Credits multiply along the way from a state to a cause, so they are applied while descending the tree.
+        """Credits are handed down the tree, from a state to its newest cause and to its parent.
 
-        With x = log W (power) or W (sigmoid), cause h of state s has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h').
-        A^ρ is that share to the power (ρ − 1)/ρ = 1/T, because it is W_h^{ρ−1} / (Σ W_h'^ρ)^{(ρ−1)/ρ}.
+        With x = log W (power) or W (sigmoid), cause h has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h') of state s. A^ρ
+        is that share to the power (ρ − 1)/ρ = 1/T, because it is W_h^{ρ−1} / (Σ W_h'^ρ)^{(ρ−1)/ρ}. All exponentials
+        are taken relative to the largest x of a state, so that they neither overflow nor all vanish.
         """
         heat = jnp.maximum(temperature, self.least_temperature).astype(components.dtype) - 1
         if self.credit == "power":
             x = jnp.log(jnp.maximum(components, jnp.finfo(components.dtype).tiny))
             sharpness = jnp.minimum((1 + heat) / heat, SHARPEST)
-            exponent = (1 / (1 + heat)).astype(components.dtype)
+            exponent = 1 / (1 + heat)
         else:
             x = components
             sharpness = jnp.minimum(SLOPE / heat, SHARPEST)
-            exponent = jnp.ones((), dtype=components.dtype)
+            exponent = jnp.ones_like(heat)
 
-        def join(parent: tuple[Array, Array], cause: tuple[Array, Array]) -> tuple[Array, Array]:
-            """The largest x so far, and Σ exp(k (x − largest)): sums that neither overflow nor vanish."""
-            largest = jnp.maximum(parent[0], cause[0])
-            scaled = [one[1] * jnp.exp(sharpness * (one[0] - largest)) for one in (parent, cause)]
-            return largest, scaled[0] + scaled[1]
+        if self.credit == "power" and components.ndim == 2 and self._fits_into_doubles():
+            return _pull_by_products(components, tree, values, sharpness, exponent)
 
-        nothing = jnp.full_like(x[:1], -jnp.inf), jnp.zeros_like(x[:1])
-        largest, total = tree.grow(nothing, (x, jnp.ones_like(x)), join)  # type: ignore[arg-type]
+        # Exponentials are taken of all states at once; the tree only passes on what costs little.
+        first = x[..., :1, :]
+        largest = tree.grow(
+            jnp.full_like(first, -jnp.inf), lambda parents, step: jnp.maximum(parents, _of_cause(x, step))
+        )
+        lead = tree.grow(jnp.zeros_like(first), lambda _, step: _of_cause(x, step) - largest[..., step.parents, :])
+        distance = sharpness * jnp.abs(lead)
+        lower, loser = jnp.exp(-distance), jnp.exp(-exponent * distance)
 
-        log_total = jnp.log(total)
+        def add(parents: Array, step: Step) -> Array:
+            """Σ exp(k (x − largest)): the sum of the parent is scaled down if the new cause wins."""
+            newest = lower[..., step.children, :]
+            return jnp.where(lead[..., step.children, :] > 0, parents * newest + 1, parents + newest)
 
-        def shares(cause: int, parents: slice, children: slice) -> tuple[Array, Array]:
-            to_cause = sharpness * (x[cause] - largest[children]) - log_total[children]
-            to_parent = sharpness * (largest[parents] - largest[children]) + log_total[parents] - log_total[children]
-            return jnp.exp(exponent * to_cause), jnp.exp(exponent * to_parent)
+        total = tree.grow(jnp.zeros_like(first), add)
+        # The state without causes has no share to give; its total of zero must not become infinite. The barrier keeps
+        # the compiler from taking the same powers again for each of several values.
+        share = jax.lax.optimization_barrier(jnp.exp(-exponent * jnp.log(jnp.where(total > 0, total, 1))))
 
-        return tree.descend(values, shares)
+        def shares(step: Step) -> tuple[Array, Array]:
+            wins, less = lead[..., step.children, :] > 0, loser[..., step.children, :]
+            return jnp.where(wins, 1, less), jnp.where(wins, less, 1)
+
+        return tree.descend(values * share, shares)
+
+    def _fits_into_doubles(self) -> bool:
+        """Whether W^ρ spans all weights that matter within the range of double precision."""
+        heat = self.least_temperature - 1
+        return heat > 0 and (1 + heat) / heat * np.log10(1 / FAINTEST) < LARGEST_POWER
 
     def overlap(self, tree: StateTree) -> np.ndarray:
         """One, except in the empty state."""
@@ -91,3 +115,25 @@ class Maximum(Combination):
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
         """Positive numbers around the data's mean."""
         return random_positive(generator, n_components, moments)
+
+
+def _pull_by_products(components: Array, tree: StateTree, values: Array, rho: Array, exponent: Array) -> Array:
+    """A^ρ as it stands in ET10 eq. 36, W_h^{ρ−1} (Σ_h' s_h' W_h'^ρ)^{(1−ρ)/ρ}: sums over states are matrix products.
+
+    In double precision, whatever the dtype of the data, because W^ρ has a wide range; weights are taken relative to
+    the largest of their dimension.
+    """
+    relative = components.astype(jnp.float64) / jnp.maximum(components.max(axis=0), jnp.finfo(components.dtype).tiny)
+    log_relative = jnp.log(jnp.maximum(relative, FAINTEST))
+    states = jnp.asarray(tree.states(), dtype=jnp.float64)
+    norms = matmul(states, jnp.exp(rho * log_relative))
+    # The state without causes has no credit to give; its norm of zero must not become infinite. The barrier keeps the
+    # compiler from taking the same powers again for each of several values.
+    powers = jax.lax.optimization_barrier(jnp.exp(-exponent * jnp.log(jnp.where(norms > 0, norms, 1))))
+    credit = jnp.exp(rho * exponent * log_relative) * matmul(states.T, values * powers)
+    return credit.astype(components.dtype)
+
+
+def _of_cause(values: Array, step: Step) -> Array:
+    """The values of a step's cause, out of (..., H, D): (..., 1, D)."""
+    return values[..., step.cause : step.cause + 1, :]

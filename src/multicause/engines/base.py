@@ -31,10 +31,18 @@ class Engine(Part):
     """
 
     @abstractmethod
-    def load(self, X: np.ndarray, weights: np.ndarray, bytes_per_row: int, fixed_bytes: int = 0) -> Blocks:
+    def load(
+        self,
+        X: np.ndarray,
+        weights: np.ndarray,
+        summarize: Callable[[Any], Any],
+        bytes_per_row: int,
+        fixed_bytes: int = 0,
+    ) -> Blocks:
         """Take hold of rows (N, D) and weights (N,), in blocks that keep within the memory budget.
 
-        Temporary arrays take ``fixed_bytes`` in any case, and ``bytes_per_row`` more for each row of a block.
+        ``summarize`` turns rows (n, D) into one number for each, which stays with the block. Temporary arrays take
+        ``fixed_bytes`` in any case, and ``bytes_per_row`` more for each row of a block.
         """
 
     @abstractmethod

@@ -26,7 +26,14 @@ class Local(Engine):
     def __init__(self, *, memory_budget: str | int = "1GiB") -> None:
         self.memory_budget = memory_budget
 
-    def load(self, X: np.ndarray, weights: np.ndarray, bytes_per_row: int, fixed_bytes: int = 0) -> Blocks:
+    def load(
+        self,
+        X: np.ndarray,
+        weights: np.ndarray,
+        summarize: Callable[[Any], Any],
+        bytes_per_row: int,
+        fixed_bytes: int = 0,
+    ) -> Blocks:
         """Blocks of equal size, the last one filled up with rows of weight zero: one shape, one compilation."""
         n_rows = len(X)
         affordable = (bytes_from(self.memory_budget) - fixed_bytes) // bytes_per_row
@@ -46,7 +53,8 @@ class Local(Engine):
                 rows = np.concatenate([rows, np.repeat(X[:1], filling, axis=0)])
                 block_weights = np.concatenate([block_weights, np.zeros(filling, dtype=weights.dtype)])
             position = np.arange(start, start + size, dtype=np.uint32)
-            blocks.append(Block(jnp.asarray(rows), jnp.asarray(block_weights), jnp.asarray(position)))
+            on_device = jnp.asarray(rows)
+            blocks.append(Block(on_device, jnp.asarray(block_weights), summarize(on_device), jnp.asarray(position)))
         return Blocks(blocks, n_rows)
 
     def sum(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any, aligned: Sequence[Any] = ()) -> Any:

@@ -47,15 +47,14 @@ class Progress(NamedTuple):
 
 def expect_one(model: Model, block: Block, parameters: Parameters, temperature: Array) -> Statistics:
     """E-step for one start: what the M-step needs from the rows of one block."""
-    rows, weights, _ = block
-    inference = model.posterior.infer(model, parameters, rows, weights, temperature)
+    inference = model.posterior.infer(model, parameters, block, temperature)
     return Statistics(
-        weight=sum_in_double(weights),
+        weight=sum_in_double(block.weights),
         bound=inference.total_bound,
         magnitude=inference.magnitude,
         components=model.update.statistics(model, parameters, inference),
         prior=model.prior.statistics(inference),
-        noise=model.noise.statistics(rows, weights, inference, parameters.noise),
+        noise=model.noise.statistics(block.summary, block.weights, inference, parameters.noise),
     )
 
 
@@ -78,10 +77,8 @@ def expect(model: Model, block: Block, parameters: Parameters, temperature: Arra
 
 
 @jit_by_parts
-def maximize(
-    model: Model, statistics: Statistics, old: Parameters, length: Array, noise: Array, key: Array
-) -> tuple[Parameters, Array, Array]:
-    """M-step of all starts: steps of the given lengths (0 stays, 1 is full), then noise on the components.
+def maximize(model: Model, statistics: Statistics, old: Parameters, length: Array) -> tuple[Parameters, Array, Array]:
+    """M-step of all starts: steps of the given lengths (0 stays, 1 is full).
 
     Returns the parameters, which starts have finite ones (the others keep the old), and how far each component
     moved, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38).
@@ -90,13 +87,6 @@ def maximize(
     finite = jnp.all(jnp.stack([_all_finite(leaf) for leaf in jax.tree.leaves(new)]), axis=0)
     change = jnp.linalg.norm(new.components - old.components, axis=-1)
     change = change / jnp.maximum(jnp.abs(old.components).sum(axis=-1), jnp.finfo(change.dtype).tiny)
-    if "components" in model.learn:
-        draws = jax.vmap(lambda k: jax.random.normal(k, new.components.shape[1:], new.components.dtype))(
-            jax.random.split(key, len(noise))
-        )
-        noisy = new.components + noise.astype(draws.dtype)[:, None, None] * draws
-        # Reflected rather than clamped at zero, so that noise does not pile up dead weights.
-        new = new._replace(components=jnp.abs(noisy) if model.combination.nonnegative else noisy)
 
     def towards(new: Array, old: Array) -> Array:
         part = length.astype(old.dtype).reshape(length.shape + (1,) * (old.ndim - 1))
@@ -104,6 +94,19 @@ def maximize(
 
     moved = jax.tree.map(towards, new, old)
     return select(finite & (length > 0), moved, old), finite, jnp.where(finite[:, None], change, 0)
+
+
+@jit_by_parts
+def shake(model: Model, parameters: Parameters, scale: Array, key: Array) -> Parameters:
+    """Add Gaussian noise of the given scales (starts,) to the components (ET10 §4.1).
+
+    Non-negative components are reflected rather than clamped at zero, so that noise does not pile up dead weights.
+    """
+    components = parameters.components
+    keys = jax.random.split(key, len(scale))
+    draws = jax.vmap(lambda k: jax.random.normal(k, components.shape[1:], components.dtype))(keys)
+    noisy = components + scale.astype(components.dtype)[:, None, None] * draws
+    return parameters._replace(components=jnp.abs(noisy) if model.combination.nonnegative else noisy)
 
 
 @jax.jit
@@ -157,16 +160,11 @@ def learn(
         end(annealing.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
         if not learning.any():
             break
-        noise = np.where(cooling.temperature > annealing.final, annealing.component_noise, 0.0)
         length = np.where(learning, convergence.length, 0.0)
-        trial, finite, change = maximize(
-            model,
-            sums,
-            parameters,
-            jnp.asarray(length),
-            jnp.asarray(noise),
-            jax.random.fold_in(key, iteration),
-        )
+        trial, finite, change = maximize(model, sums, parameters, jnp.asarray(length))
+        if annealing.component_noise > 0 and "components" in model.learn:
+            noise = np.where(learning & (cooling.temperature > annealing.final), annealing.component_noise, 0.0)
+            trial = shake(model, trial, jnp.asarray(noise), jax.random.fold_in(key, iteration))
         end(~np.asarray(finite), Outcome.NON_FINITE, iteration)
         cooling = annealing.advance(cooling, np.asarray(change))
         if watch is not None and watch(Progress(iteration, temperatures[-1], bounds[-1], trial)):

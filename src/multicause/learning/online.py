@@ -51,11 +51,8 @@ def step(
 def restored(model: Model, parameters: Parameters, averages: Sequence[np.ndarray], n_batches: int) -> Online:
     """The state of a saved model: its averages are the leaves of a record whose shape the model determines."""
     D = parameters.components.shape[1]
-    row = Block(
-        jnp.zeros((1, D), parameters.components.dtype),
-        jnp.zeros(1, parameters.components.dtype),
-        jnp.zeros(1),
-    )
+    nothing = jnp.zeros(1, parameters.components.dtype)
+    row = Block(jnp.zeros((1, D), parameters.components.dtype), nothing, nothing, nothing)
     shape = jax.eval_shape(lambda: expect_one(model, row, parameters, jnp.ones(())))
     return Online(jax.tree.unflatten(jax.tree.structure(shape), averages), n_batches)
 

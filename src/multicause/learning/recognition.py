@@ -7,13 +7,19 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, jit_by_parts
 from multicause.model import Block, Model, Parameters
+from multicause.posteriors import state_tree
 from multicause.posteriors.base import Inference, Recognized
 from multicause.posteriors.shared_states import SharedStates
-from multicause.posteriors.state_tree import StateTree
 
 
 def _infer(model: Model, block: Block, parameters: Parameters) -> Inference:
-    return model.posterior.infer(model, parameters, block.rows, block.weights, jnp.ones(()))
+    return model.posterior.infer(model, parameters, block, jnp.ones(()))
+
+
+@jit_by_parts
+def summarize(model: Model, rows: Array) -> Array:
+    """What the noise needs to know of each row: (n,)."""
+    return model.noise.summarize(rows)
 
 
 @jit_by_parts
@@ -43,10 +49,8 @@ def best_states(model: Model, block: Block, parameters: Parameters, top: int) ->
 @jit_by_parts
 def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
     """log p(s_h, y) of the states with one active cause: (n, H)."""
-    n_components = parameters.components.shape[0]
-    tree = StateTree(n_components, (tuple((cause, 0, 1) for cause in range(n_components)),))
-    states = SharedStates(model, parameters, tree, block.rows, block.weights, jnp.ones(()))
-    return states.log_joint[1:].T
+    tree = state_tree.single_causes(parameters.components.shape[0])
+    return SharedStates(model, parameters, tree, block, jnp.ones(())).log_joint[1:].T
 
 
 @jit_by_parts

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
@@ -37,8 +36,12 @@ class Noise(Part):
         """A(w), elementwise."""
 
     @abstractmethod
-    def log_base(self, rows: Array, parameters: dict[str, Array]) -> Array:
-        """Σ_d b(y_d): (n,)."""
+    def summarize(self, rows: Array) -> Array:
+        """The one number that :meth:`log_base` needs of each row (n, D), computed once for all iterations: (n,)."""
+
+    @abstractmethod
+    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+        """Σ_d b(y_d) from the summary: (n,)."""
 
     @abstractmethod
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
@@ -61,7 +64,7 @@ class Noise(Part):
         return {}
 
     def statistics(
-        self, rows: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
+        self, summary: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
     ) -> dict[str, Array]:
         """Sums over rows that :meth:`maximize` needs."""
         return {}
@@ -71,8 +74,3 @@ class Noise(Part):
     ) -> dict[str, Array]:
         """Parameters that maximise the expected log-likelihood, given the sums."""
         return parameters
-
-    def log_likelihood(self, rows: Array, means: Array, parameters: dict[str, Array]) -> Array:
-        """log p(y | w) of rows (n, D) with means (n, D): (n,)."""
-        scores = self.natural(means, parameters) * rows - self.log_normalizer(means, parameters)
-        return jnp.sum(scores, axis=-1) + self.log_base(rows, parameters)

@@ -29,11 +29,14 @@ class Gaussian(Noise):
         """A(w) = w²/2σ²."""
         return mean**2 / (2 * parameters["variance"])
 
-    def log_base(self, rows: Array, parameters: dict[str, Array]) -> Array:
+    def summarize(self, rows: Array) -> Array:
+        """‖y‖²."""
+        return jnp.sum(rows**2, axis=-1)
+
+    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
         """b(y) = −y²/2σ² − ½ log 2πσ²."""
         variance = parameters["variance"]
-        constant = rows.shape[-1] * jnp.log(2 * jnp.pi * variance)
-        return -0.5 * (jnp.sum(rows**2, axis=-1) / variance + constant)
+        return -0.5 * (summary / variance + n_features * jnp.log(2 * jnp.pi * variance))
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """σ², whatever the mean."""
@@ -58,11 +61,10 @@ class Gaussian(Noise):
         return {"variance": np.asarray(max(variance, floor)), "floor": np.asarray(floor)}
 
     def statistics(
-        self, rows: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
+        self, summary: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
     ) -> dict[str, Array]:
         """Σ_n w_n ⟨‖y − w̄(s)‖²⟩, by way of the expected scores: ‖y − w̄‖² = ‖y‖² − 2σ² (η·y − A)."""
-        power = sum_in_double(weights * jnp.sum(rows**2, axis=-1))
-        return {"residual": power - 2 * parameters["variance"] * inference.total_score}
+        return {"residual": sum_in_double(weights * summary) - 2 * parameters["variance"] * inference.total_score}
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int

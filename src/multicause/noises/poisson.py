@@ -31,9 +31,13 @@ class Poisson(Noise):
         """A(w) = w."""
         return jnp.maximum(mean, self.floor)
 
-    def log_base(self, rows: Array, parameters: dict[str, Array]) -> Array:
-        """b(y) = −log y!."""
+    def summarize(self, rows: Array) -> Array:
+        """−Σ_d log y_d!."""
         return -jnp.sum(jax.scipy.special.gammaln(rows + 1), axis=-1)
+
+    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+        """b(y) = −log y!."""
+        return summary
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """The mean itself."""

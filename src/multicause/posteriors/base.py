@@ -10,7 +10,7 @@ from multicause.arrays import Array
 from multicause.parts import Part
 
 if TYPE_CHECKING:
-    from multicause.model import Model, Parameters
+    from multicause.model import Block, Model, Parameters
 
 #: Functions of the means (S, D) that say what is pulled to the components: f(w̄)·y + g(w̄); None is zero.
 Term = tuple[Callable[[Array], Array] | None, Callable[[Array], Array] | None]
@@ -76,5 +76,5 @@ class Posterior(Part):
         """Memory that :meth:`infer` takes however few rows there are."""
 
     @abstractmethod
-    def infer(self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array) -> Inference:
+    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """q_n(s) ∝ p(s, y_n)^{1/temperature} over the states considered."""

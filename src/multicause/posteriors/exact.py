@@ -1,7 +1,7 @@
 """The exact posterior: every one of the 2^H states, MCA08 eq. 12."""
 
 from multicause.arrays import Array
-from multicause.model import Model, Parameters
+from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Inference, Posterior
 from multicause.posteriors.shared_states import SharedStates
 from multicause.posteriors.state_tree import all_states
@@ -49,7 +49,7 @@ class Exact(Posterior):
         """A few numbers for each dimension of each state."""
         return itemsize * ARRAYS_PER_MEAN * self.n_states(n_components) * n_features
 
-    def infer(self, model: Model, parameters: Parameters, rows: Array, weights: Array, temperature: Array) -> Inference:
+    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """All states, in one list for all rows."""
         tree = all_states(parameters.components.shape[0])
-        return SharedStates(model, parameters, tree, rows, weights, temperature)
+        return SharedStates(model, parameters, tree, block, temperature)

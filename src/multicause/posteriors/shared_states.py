@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
-from multicause.model import Model, Parameters
+from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Inference, Recognized, Term
 from multicause.posteriors.state_tree import StateTree
 
@@ -19,17 +19,10 @@ class SharedStates(Inference):
     u = exp(β log p − max) are never divided by their sum Z; the quotient w/Z goes into the rows instead.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        parameters: Parameters,
-        tree: StateTree,
-        rows: Array,
-        weights: Array,
-        temperature: Array,
-    ) -> None:
+    def __init__(self, model: Model, parameters: Parameters, tree: StateTree, block: Block, temperature: Array) -> None:
         self._model, self._parameters, self._tree = model, parameters, tree
-        self._rows, self._row_weights, self._temperature = rows, weights, temperature
+        rows, self._row_weights = block.rows, block.weights
+        self._rows, self._temperature = rows, temperature
         self._states = jnp.asarray(tree.states(), dtype=rows.dtype)
         self._means = model.combination.combine(parameters.components, tree)
         self._normalizers = jnp.sum(model.noise.log_normalizer(self._means, parameters.noise), axis=1)
@@ -42,7 +35,7 @@ class SharedStates(Inference):
         self._u = jnp.exp(scaled - largest)
         self._z = jnp.sum(self._u, axis=0)
         self._log_z = jnp.log(self._z) + largest
-        self._base = model.noise.log_base(rows, parameters.noise)
+        self._base = model.noise.log_base(block.summary, rows.shape[1], parameters.noise)
 
     @property
     def _linear(self) -> bool:

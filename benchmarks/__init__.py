@@ -1,0 +1,1 @@
+"""Timings: ratios measured in one run, warm-up outside the clock. ``make benchmark`` runs them all."""
