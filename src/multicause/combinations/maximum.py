@@ -12,10 +12,10 @@ from multicause.posteriors.state_tree import StateTree, Step
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
 SHARPEST = 1e9
-# Weights below this part of the largest one in their dimension count as it when credit is shared.
-FAINTEST = 1e-5
 # Decimal exponents that double precision offers for powers, with room for sums of them.
-LARGEST_POWER = 290
+DECIMALS = 290
+# Powers must reach down at least to weights that are this many decimals below the largest one in their dimension.
+DECIMALS_OF_WEIGHTS = 5
 # λ of MCA08 eq. 35.
 SLOPE = 0.2
 
@@ -106,7 +106,7 @@ class Maximum(Combination):
     def _fits_into_doubles(self) -> bool:
         """Whether W^ρ spans all weights that matter within the range of double precision."""
         heat = self.least_temperature - 1
-        return heat > 0 and (1 + heat) / heat * np.log10(1 / FAINTEST) < LARGEST_POWER
+        return DECIMALS * heat >= DECIMALS_OF_WEIGHTS * (1 + heat)
 
     def overlap(self, tree: StateTree) -> np.ndarray:
         """One, except in the empty state."""
@@ -121,10 +121,10 @@ def _pull_by_products(components: Array, tree: StateTree, values: Array, rho: Ar
     """A^ρ as it stands in ET10 eq. 36, W_h^{ρ−1} (Σ_h' s_h' W_h'^ρ)^{(1−ρ)/ρ}: sums over states are matrix products.
 
     In double precision, whatever the dtype of the data, because W^ρ has a wide range; weights are taken relative to
-    the largest of their dimension.
+    the largest of their dimension, and those whose power would vanish count as if it were just about to.
     """
     relative = components.astype(jnp.float64) / jnp.maximum(components.max(axis=0), jnp.finfo(components.dtype).tiny)
-    log_relative = jnp.log(jnp.maximum(relative, FAINTEST))
+    log_relative = jnp.maximum(jnp.log(relative), -DECIMALS * np.log(10) / rho)
     states = jnp.asarray(tree.states(), dtype=jnp.float64)
     norms = matmul(states, jnp.exp(rho * log_relative))
     # The state without causes has no credit to give; its norm of zero must not become infinite. The barrier keeps the

@@ -1,0 +1,41 @@
+"""Every example in README and docs runs, and quoted source is the real one."""
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+import multicause.models.linear_causes
+import multicause.models.maximal_causes
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_examples_run(page, capsys):
+    """Blocks of one page share their names, as a reader would type them one after the other."""
+    names = {}
+    for block in re.findall(
+        r"```python\n(.*?)```", re.sub(r"<!-- source.*?end of source -->", "", page.read_text(), flags=re.S), re.S
+    ):
+        exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_quoted_source_is_the_real_one(page):
+    for path, quoted in re.findall(r"<!-- source: (\S+) -->\n```python\n(.*?)```", page.read_text(), re.S):
+        assert quoted == (ROOT / path).read_text()
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("module", [multicause.models.maximal_causes, multicause.models.linear_causes])
+def test_docstrings(module):
+    assert doctest.testmod(module).failed == 0
+    assert doctest.testmod(module).attempted > 0
