@@ -14,7 +14,7 @@ def judge(convergence, *bounds, cooled=COOLED):
     return [bool(convergence.judge(np.array([b]), np.zeros(1), cooled)[0]) for b in bounds]
 
 
-def test_three_small_rises_are_convergence():
+def test_a_small_rise_over_three_iterations_is_convergence():
     convergence = Convergence(1, tol=1e-3, monotone=True, epsilon=1e-16)
     judge(convergence, -10.0, -9.0, -8.9995, -8.9992)
     assert not convergence.converged[0]
@@ -57,8 +57,16 @@ def test_where_no_step_helps_learning_has_converged():
 def test_a_short_step_does_not_look_like_rest():
     convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
     judge(convergence, -10.0, *[-11.0] * 8)  # length is now 1/256
-    judge(convergence, -10.0 + 5e-4)  # a small rise, but not for so short a step
-    assert convergence._small[0] == 0
+    judge(convergence, -10.0 + 5e-4)  # a rise below tol, but of one short step
+    assert not convergence.converged[0]
+
+
+def test_steps_to_and_fro_that_get_nowhere_are_convergence():
+    """Each second step is taken back, and the others rise by a tenth of tol."""
+    convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
+    for k in range(12):
+        judge(convergence, -10.0 + 1e-4 * k, -11.0)
+    assert convergence.converged[0]
 
 
 def test_bounds_at_different_temperatures_are_not_compared():

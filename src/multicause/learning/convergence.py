@@ -6,8 +6,10 @@ from enum import StrEnum
 
 import numpy as np
 
-# Small rises in a row that make convergence, and falls in a row, each step half as long as the one before.
-PATIENCE = 3
+# Iterations over which the rise of the bound is judged; more where steps may be taken back on the way.
+WINDOW = 3
+FIXED_POINT_WINDOW = 10
+# Falls in a row, each step half as long as the one before, after which no step is tried any more.
 MAX_FALLS = 10
 # Changes of the mean bound below so many roundings of it, and of the terms that cancel in it, are neither rises
 # nor falls.
@@ -60,30 +62,38 @@ class Convergence:
 
     def __init__(self, n_starts: int, tol: float, monotone: bool, epsilon: float) -> None:
         self._tol, self._epsilon, self._monotone = tol, epsilon, monotone
-        self._small, self._falls = np.zeros(n_starts, dtype=int), np.zeros(n_starts, dtype=int)
-        self.bound = np.full(n_starts, np.nan)  # of the last accepted parameters, NaN before cooling
+        window = WINDOW if monotone else FIXED_POINT_WINDOW
+        self._history = np.full((window + 1, n_starts), np.nan)  # accepted bounds, oldest first, NaN before cooling
+        self._falls = np.zeros(n_starts, dtype=int)
+        self._slack = np.zeros(n_starts)
         self.length = np.ones(n_starts)  # of the next step, as part of the full one
+
+    @property
+    def bound(self) -> np.ndarray:
+        """Bounds of the last accepted parameters; NaN before cooling."""
+        return self._history[-1]
 
     def judge(self, bound: np.ndarray, magnitude: np.ndarray, cooled: np.ndarray) -> np.ndarray:
         """Take note of the bounds after a step; says which starts are to keep it.
 
-        A rise is small if a full step of its rate would be below ``tol``. Bounds at different temperatures are not
-        compared.
+        Bounds at different temperatures are not compared.
         """
-        slack = ROUNDINGS * self._epsilon * (np.abs(bound) + magnitude)
-        rise = np.where(cooled, bound - self.bound, np.nan)
-        fell = rise < -slack
-        small = (rise < np.maximum(self._tol * self.length, slack)) & ~fell if self._tol > 0 else np.zeros_like(fell)
-        self._small = np.where(small, self._small + 1, 0)
+        self._slack = ROUNDINGS * self._epsilon * (np.abs(bound) + magnitude)
+        fell = cooled & (bound < self.bound - self._slack)
         self._falls = np.where(fell, self._falls + 1, 0)
         self.length = np.where(fell, self.length / 2, np.minimum(2 * self.length, 1))
-        self.bound = np.where(fell, self.bound, np.where(cooled, bound, np.nan))
+        accepted = np.where(fell, self.bound, np.where(cooled, bound, np.nan))
+        self._history = np.vstack([self._history[1:], accepted])
         return ~fell
 
     @property
     def converged(self) -> np.ndarray:
-        """Starts whose bound has come to rest, or that no step of a fixed-point update can improve."""
-        return (self._small >= PATIENCE) | (not self._monotone) & (self._falls >= MAX_FALLS)
+        """Starts that rise by less than ``tol`` per iteration, or that no step of a fixed-point update can improve."""
+        window = len(self._history) - 1
+        rise = self._history[-1] - self._history[0]
+        at_rest = (rise < np.maximum(self._tol * window, self._slack)) & (self._tol > 0)
+        stuck = (not self._monotone) & (self._falls >= MAX_FALLS)
+        return (at_rest & ~self.fell) | stuck
 
     @property
     def falling(self) -> np.ndarray:

@@ -46,8 +46,8 @@ class MaximalCauses(CausalEstimator):
     max_iter : int, default=500
         Most iterations of EM, those of repair included.
     tol : float, default=1e-5
-        Learning has converged when the mean bound per row rises by less, three times in a row; 0 leaves the end
-        to the schedule or ``max_iter``.
+        Learning has converged when the mean bound per row rises by less per iteration, over some iterations; 0 leaves
+        the end to the schedule or ``max_iter``.
     repair : bool, optional
         Whether local optima are repaired after convergence (see :mod:`multicause.learning.repair`); by default only
         with ``annealing="auto"``.
