@@ -53,17 +53,18 @@ def test_a_second_fit_compiles_nothing(estimator):
         if "backend_compile" in event:
             compiled.append(event)
 
-    def use(seed):
-        model = estimator(3, random_state=seed, max_iter=60, repair=True).fit(X + seed)
+    def use(seed, repair):
+        model = estimator(3, random_state=seed, max_iter=60, repair=repair).fit(X + seed)
         model.transform(X)
         model.score(X)
         model.sample(4, random_state=0)
         model.recognize(X)
 
-    use(0)
+    use(0, repair=True)
     jax.monitoring.register_event_duration_secs_listener(listen)
     try:
-        use(1)
+        use(0, repair=True)
+        use(1, repair=False)  # other data of the same shape
         assert compiled == []
         estimator(4, max_iter=2).fit(X)  # another shape does compile, so the listener works
         assert compiled

@@ -126,4 +126,4 @@ def test_verbose_says_iteration_temperature_and_bound(X):
     lines = text.getvalue().splitlines()
     assert len(lines) == model.n_iter_
     assert lines[0].startswith("[MaximalCauses] iteration    1  temperature    1.000  bound ")
-    assert float(lines[0].split()[-1]) == pytest.approx(model.lower_bounds_[0], abs=1e-6)
+    assert float(lines[0].split()[-1]) == pytest.approx(model.lower_bounds_[1], abs=1e-6)

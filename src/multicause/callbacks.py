@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.callback import CallbackSupportMixin
 
 from multicause.learning.expectation_maximization import Progress
 
-__all__ = ["CallbackSupportMixin", "FitWatcher"]
+__all__ = ["CallbackSupportMixin", "FitWatcher", "best_of"]
 
 
 class FitWatcher:
@@ -20,31 +21,41 @@ class FitWatcher:
     only called for callbacks that want such a copy.
     """
 
-    def __init__(self, estimator: Any, X: np.ndarray, max_iter: int, describe: Any) -> None:
-        self._estimator, self._X, self._describe = estimator, X, describe
-        self._context = estimator._init_callback_context(max_subtasks=max_iter)
-        self._context.call_on_fit_task_begin(estimator=estimator, X=X)
+    def __init__(
+        self, estimator: Any, X: np.ndarray, y: Any, weights: np.ndarray, describe: Callable[[Progress], dict[str, Any]]
+    ) -> None:
+        self._estimator, self._describe = estimator, describe
+        self._data = {"X": X, "y": y, "metadata": {"sample_weight": weights}}
+        self._tasks_left = estimator.max_iter
+        self._context = estimator._init_callback_context(max_subtasks=estimator.max_iter)
+        self._context.call_on_fit_task_begin(estimator=estimator, **self._data)
 
     def __call__(self, progress: Progress) -> bool:
         """Report one iteration; says whether a callback wants learning to stop."""
         if self._estimator.verbose:
-            best = int(np.argmax(progress.bound))
+            best = best_of(progress.bound)
             sys.stdout.write(
                 f"[{type(self._estimator).__name__}] iteration {progress.iteration + 1:4d}  "
                 f"temperature {progress.temperature[best]:8.3f}  bound {progress.bound[best]:.6f}\n"
             )
-        if not hasattr(self._estimator, "_skl_callbacks"):
+        if not hasattr(self._estimator, "_skl_callbacks") or self._tasks_left == 0:
             return False
+        self._tasks_left -= 1
         task = self._context.subcontext(task_name="iteration")
-        task.call_on_fit_task_begin(estimator=self._estimator, X=self._X)
+        task.call_on_fit_task_begin(estimator=self._estimator, **self._data)
         return bool(
             task.call_on_fit_task_end(
                 estimator=self._estimator,
-                X=self._X,
+                **self._data,
                 reconstruction_attributes=lambda: self._describe(progress),
             )
         )
 
     def end(self) -> None:
         """The fit is over."""
-        self._context.call_on_fit_task_end(estimator=self._estimator, X=self._X, reconstruction_attributes=dict)
+        self._context.call_on_fit_task_end(estimator=self._estimator, **self._data, reconstruction_attributes=dict)
+
+
+def best_of(bounds: np.ndarray) -> int:
+    """The start with the highest finite bound."""
+    return int(np.argmax(np.where(np.isfinite(bounds), bounds, -np.inf)))

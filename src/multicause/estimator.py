@@ -18,6 +18,7 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     _fit_context,
+    clone,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -26,7 +27,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from multicause import posteriors, priors
 from multicause.arrays import double_precision, key_from, starts_at_once
-from multicause.callbacks import CallbackSupportMixin, FitWatcher
+from multicause.callbacks import CallbackSupportMixin, FitWatcher, best_of
 from multicause.combinations.base import Combination
 from multicause.engines import Blocks, Engine, Local
 from multicause.learning import annealing as schedules
@@ -36,7 +37,7 @@ from multicause.learning.expectation_maximization import Fit, Progress, learn
 from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
 from multicause.learning.repair import repair
 from multicause.learning.updates.base import Update, choose_update
-from multicause.model import Model, Moments, Parameters
+from multicause.model import Model, Moments, Parameters, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.parts import resolve
@@ -68,6 +69,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     _parameter_constraints: dict[str, list[Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "noise": [str, Noise],
+        "combination": [Combination, None],
         "prior": [str, Prior, None],
         "posterior": [str, Posterior, None],
         "update": [str, Update, None],
@@ -90,6 +92,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         n_components: int = 10,
         *,
         noise: str | Noise = "gaussian",
+        combination: Combination | None = None,
         prior: str | Prior | None = None,
         posterior: str | Posterior | None = None,
         update: str | Update | None = None,
@@ -108,6 +111,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     ) -> None:
         self.n_components = n_components
         self.noise = noise
+        self.combination = combination
         self.prior = prior
         self.posterior = posterior
         self.update = update
@@ -126,6 +130,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
 
     components_: np.ndarray
     lower_bounds_: np.ndarray
+    temperatures_: np.ndarray
     _model: Model
     _parameters: Parameters
     _online: online.Online
@@ -160,9 +165,9 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             n_starts = max(self.n_init, self.n_components if repairing else 1)
             blocks = self._load(engine, model, X, weights, n_starts)
             moments = first_moments(engine, blocks)
-            starts = self._starts(model, moments, X, random, self.n_init)
+            starts = self._starts(model, moments, X, weights, random, self.n_init)
             annealing = choose_annealing(self.annealing)
-            watcher = FitWatcher(self, X, self.max_iter, lambda progress: self._so_far(model, progress))
+            watcher = FitWatcher(self, X, y, weights, partial(self._so_far, model))
             result = learn(
                 model,
                 engine,
@@ -202,23 +207,32 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         X = self._validate_rows(X, reset=first)
         weights = _validate_weights(sample_weight, X)
         model = self._wire() if first else self._model
+        if not first:
+            X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
         model.noise.check_data(X)
         engine = self._engine()
         with double_precision():
             blocks = self._load(engine, model, X, weights, 1)
             if first:
                 random = check_random_state(self.random_state)
-                starts = self._starts(model, first_moments(engine, blocks), X, random, 1)
+                starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
                 parameters = jax.tree.map(lambda leaf: leaf[0], starts)
             else:
                 parameters = self._parameters
             before = None if first else self._online
-            self._online, parameters, bound = online.step(model, engine, blocks, parameters, before)
+            after, new, bound = online.step(model, engine, blocks, parameters, before)
+            finite = np.isfinite(bound) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new))
+            outcome = Outcome.STOPPED if finite else Outcome.NON_FINITE
+            if finite:
+                self._online, parameters = after, new
+            elif first:
+                self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
-        self.n_iter_ = self._online.n_batches
-        self.lower_bounds_ = np.append([] if first else self.lower_bounds_, bound)
-        self.lower_bound_ = float(bound)
-        self.converged_, self.outcome_ = False, Outcome.STOPPED.value
+        bounds, temperatures = ([], []) if first else (self.lower_bounds_, self.temperatures_)
+        self.lower_bounds_, self.temperatures_ = np.array([*bounds, bound]), np.array([*temperatures, 1.0])
+        self.lower_bound_, self.n_iter_ = float(bound), self._online.n_batches
+        self.converged_, self.outcome_, self.annealing_ = False, outcome.value, schedules.NoAnnealing()
+        _warn(outcome)
         return self
 
     # ------------------------------------------------------------------------------------------- recognition
@@ -330,13 +344,14 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                 "A tuple of one name is written ('components',)."
             )
         update = choose_update(combination, noise, self.update)
-        return Model(prior, combination, noise, posterior, update, frozenset(self.learn))
+        return interned(Model(prior, combination, noise, posterior, update, frozenset(self.learn)))
 
     def _engine(self) -> Engine:
         return Local() if self.engine is None else self.engine
 
     def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
-        size, at_once = (self.n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
+        n_components = len(self.components_) if hasattr(self, "components_") else self.n_components
+        size, at_once = (n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
         per_row, fixed = model.posterior.bytes_per_row(*size), model.posterior.bytes_of_states(*size)
         return engine.load(X, weights, partial(recognition.summarize, model), at_once * per_row, at_once * fixed)
 
@@ -350,12 +365,15 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             ensure_min_samples=2 if reset else 1,
         )
 
-    def _starts(self, model: Model, moments: Moments, X: np.ndarray, random: Any, n_starts: int) -> Parameters:
+    def _starts(
+        self, model: Model, moments: Moments, X: np.ndarray, weights: np.ndarray, random: Any, n_starts: int
+    ) -> Parameters:
         return starting_parameters(
             model,
             self.n_components,
             moments,
             X,
+            weights,
             init=self.init,
             activity=self.activity,
             noise_scale=self.noise_scale,
@@ -376,8 +394,8 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             "components_": np.array(parameters.components),
             "activity_": np.array(model.prior.activity(parameters.prior)),
             "noise_variance_": None if variance is None else np.asarray(variance)[()],
-            "posterior_": model.posterior,
-            "update_": model.update,
+            "posterior_": clone(model.posterior),
+            "update_": clone(model.update),
         }
 
     def _keep_history(self, result: Fit, annealing: schedules.Annealing) -> None:
@@ -386,16 +404,11 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
         self.temperatures_ = result.temperatures
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
-        if result.outcome.remedy:
-            warnings.warn(
-                f"outcome_={result.outcome.value!r}: {result.outcome.remedy}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        _warn(result.outcome)
 
     def _so_far(self, model: Model, progress: Progress) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""
-        best = int(np.argmax(progress.bound))
+        best = best_of(progress.bound)
         parameters = jax.tree.map(lambda leaf: leaf[best], progress.parameters)
         return {
             **self._learned(model, parameters),
@@ -434,6 +447,11 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     def _accepts_negative(self) -> bool:
         noise = NOISES.get(self.noise) if isinstance(self.noise, str) else type(self.noise)
         return bool(getattr(noise, "signed", True))
+
+
+def _warn(outcome: Outcome) -> None:
+    if outcome.remedy:
+        warnings.warn(f"outcome_={outcome.value!r}: {outcome.remedy}", ConvergenceWarning, stacklevel=5)
 
 
 def _validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:

@@ -10,9 +10,11 @@ A directed model is a product of freely chosen parts (see ARCHITECTURE.md)::
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import numpy as np
 
 from multicause.arrays import Array
 
@@ -43,6 +45,16 @@ class Model:
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined]
 
+    def __reduce__(self) -> Any:
+        # Hashes of classes and texts differ between processes, so that of a pickled model must be computed anew.
+        return Model, (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn)
+
+
+@lru_cache(maxsize=128)
+def interned(model: Model) -> Model:
+    """The first of all models equal to this one: compiled programs find it by identity, without comparing parts."""
+    return model
+
 
 class Parameters(NamedTuple):
     """What a model has learned: arrays only. ``prior`` and ``noise`` belong to the parts of that name."""
@@ -62,16 +74,11 @@ class Block(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """First facts about the data, from which starting values are drawn; additive until divided by the weight."""
+    """First facts about the data, in double precision, from which starting values are drawn."""
 
-    weight: Array  # ()
-    mean: Array  # (D,)
-    square: Array  # (D,) mean of y²
-
-    @property
-    def variance(self) -> Array:
-        """Variance over rows and dimensions together, the overall scale of the data squared."""
-        return self.square.mean(-1) - self.mean.mean(-1) ** 2
+    mean: np.ndarray  # (D,)
+    variance: float  # over rows and dimensions together
+    epsilon: float  # relative rounding of the data's dtype
 
 
 @jax.tree_util.register_dataclass
@@ -81,6 +88,7 @@ class Statistics:
 
     weight: Array  # () Σ_n w_n
     bound: Array  # () Σ_n w_n F_n, in double precision
+    free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), what EM at temperature T raises; at one, the bound
     magnitude: Array  # () Σ_n w_n |b(y_n)|, the size of the terms that cancel in the bound
     components: dict[str, Array]
     prior: dict[str, Array]

@@ -14,6 +14,10 @@ class Part(BaseEstimator):
     :class:`multicause.model.Parameters`.
     """
 
+    def validate(self) -> None:
+        """Raise ValueError for impossible hyper-parameters."""
+        return
+
     def _identity(self) -> tuple[Any, ...]:
         return type(self), *sorted(self.get_params(deep=False).items())
 
@@ -41,7 +45,12 @@ def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:
         raise TypeError(
             f"{kind} must be one of {', '.join(map(repr, names))} or a {base.__name__} object; got {part!r}.{hint}"
         )
-    return clone(part)
+    own = clone(part)
+    missing = lacks(own, *(name for name in dir(base) if getattr(getattr(base, name), "__isabstractmethod__", False)))
+    if missing:
+        raise TypeError(f"{type(own).__name__} must implement {', '.join(missing)}, as {base.__name__} asks.")
+    own.validate()
+    return own
 
 
 def lacks(part: Part, *methods: str) -> list[str]:

@@ -11,7 +11,7 @@ import importlib
 import io
 import json
 import os
-import tempfile
+import uuid
 from collections.abc import Sequence
 from numbers import Integral, Real
 from os import PathLike
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from multicause import __version__
 from multicause.parts import Part
@@ -47,7 +48,7 @@ def save(model: CausalEstimator, path: str | PathLike[str]) -> None:
     arrays: dict[str, np.ndarray] = {}
     header = {
         "version": __version__,
-        "estimator": type(model).__name__,
+        "estimator": f"{type(model).__module__}:{type(model).__qualname__}",
         "settings": {k: _encode(v, arrays, f"settings/{k}") for k, v in _settings(model).items()},
         "history": {k: _encode(getattr(model, k), arrays, f"history/{k}") for k in HISTORY if hasattr(model, k)},
         "state": _encode(model._state(), arrays, "state"),
@@ -59,7 +60,7 @@ def save(model: CausalEstimator, path: str | PathLike[str]) -> None:
     _write_whole(Path(path), MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
-def load(path: str | PathLike[str], *, parts: Sequence[type[Part]] = ()) -> Any:
+def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
     """Read a model that :meth:`save` wrote, ready to transform, sample and score.
 
     Parameters
@@ -67,7 +68,8 @@ def load(path: str | PathLike[str], *, parts: Sequence[type[Part]] = ()) -> Any:
     path : path-like
         The file.
     parts : sequence of classes, optional
-        Classes of your own parts that the model uses. The library's own are known; no other code is imported.
+        Classes of your own that the model uses, parts or the estimator itself. The library's own are known; no other
+        code is imported.
     """
     content = Path(path).read_bytes()
     body = content[len(MAGIC) + DIGEST_LENGTH + 1 :]
@@ -81,10 +83,9 @@ def load(path: str | PathLike[str], *, parts: Sequence[type[Part]] = ()) -> Any:
     header = json.loads(arrays.pop("header").tobytes())
     known = {f"{part.__module__}:{part.__qualname__}": part for part in parts}
 
-    import multicause
-
-    estimator = getattr(multicause, header["estimator"])
-    model = estimator(**{k: _decode(v, arrays, known) for k, v in header["settings"].items()})
+    model = _known_class(header["estimator"], known, BaseEstimator)(
+        **{k: _decode(v, arrays, known) for k, v in header["settings"].items()}
+    )
     for name, value in header["history"].items():
         setattr(model, name, _decode(value, arrays, known))
     model._restore(_decode(header["state"], arrays, known))
@@ -126,12 +127,12 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     return {"array": name}
 
 
-def _decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type[Part]]) -> Any:
+def _decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) -> Any:
     if not isinstance(value, dict):
         return value
     if "part" in value:
         settings = {k: _decode(v, arrays, known) for k, v in value["settings"].items()}
-        return _part_class(value["part"], known)(**settings)
+        return _known_class(value["part"], known, Part)(**settings)
     if "dict" in value:
         return {k: _decode(v, arrays, known) for k, v in value["dict"].items()}
     if "tuple" in value:
@@ -142,13 +143,13 @@ def _decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type[Par
     return array[()] if array.ndim == 0 else array
 
 
-def _part_class(name: str, known: dict[str, type[Part]]) -> type[Part]:
-    """One of the caller's classes or of this package's parts: a file cannot make us import anything else."""
+def _known_class(name: str, known: dict[str, type], base: type) -> type[Any]:
+    """One of the caller's classes or of this package's: a file cannot make us import anything else."""
     if name in known:
         return known[name]
     module, _, qualname = name.partition(":")
     found = getattr(importlib.import_module(module), qualname, None) if module.startswith("multicause.") else None
-    if not (isinstance(found, type) and issubclass(found, Part)):
+    if not (isinstance(found, type) and issubclass(found, base)):
         raise ValueError(
             f"The model uses {qualname!r} of {module!r}, which is not a part of multicause. If the class is yours and "
             f"you trust the file, pass it: load(path, parts=[{qualname}])."
@@ -158,14 +159,15 @@ def _part_class(name: str, known: dict[str, type[Part]]) -> type[Part]:
 
 def _write_whole(path: Path, content: bytes) -> None:
     """Write beside the target and move into place, so that a crash leaves the old file or the new one."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
+    temporary = path.with_name(f".saving-{uuid.uuid4().hex}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise

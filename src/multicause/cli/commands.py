@@ -23,7 +23,7 @@ def multicause() -> None:
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture; made if it does not exist.")] = Path("out/demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the data and of learning.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the data and of learning.", min=0, max=2**32 - 1)] = 0,
 ) -> None:
     """Find the hidden bars in 500 noisy images, print what was found, and draw it.
 
@@ -31,7 +31,11 @@ def demo(
     """
     from multicause.cli.demo import run_demo
 
-    run_demo(console, out, seed)
+    try:
+        run_demo(console, out, seed)
+    except OSError as error:
+        typer.echo(f"Error: cannot write to {out}: {error.strerror}. Choose another folder with --out.", err=True)
+        raise typer.Exit(2) from None
 
 
 @app.command()

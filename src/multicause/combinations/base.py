@@ -45,7 +45,7 @@ def random_positive(generator: np.random.RandomState, n_components: int, moments
     Where the data's mean is not positive, half its standard deviation is the scale instead. Absolute values
     keep the rare negative draw from starting as a dead pixel.
     """
-    mean, deviation = float(np.mean(moments.mean)), float(np.sqrt(moments.variance))
+    mean, deviation = float(np.mean(moments.mean)), np.sqrt(moments.variance)
     scale = mean if mean > 0 else deviation / 2
     draws = np.abs(generator.normal(1, 1 / 3, (n_components, moments.mean.shape[-1])))
     return scale * draws / draws.mean()

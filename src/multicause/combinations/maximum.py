@@ -12,10 +12,11 @@ from multicause.posteriors.state_tree import StateTree, Step
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
 SHARPEST = 1e9
-# Decimal exponents that double precision offers for powers, with room for sums of them.
-DECIMALS = 290
+# Decimal exponents that double precision offers for powers, with room for the data that they multiply.
+DECIMALS = 250
 # Powers must reach down at least to weights that are this many decimals below the largest one in their dimension.
-DECIMALS_OF_WEIGHTS = 5
+DECIMALS_OF_WEIGHTS = 4
+CREDITS = ("power", "sigmoid")
 # λ of MCA08 eq. 35.
 SLOPE = 0.2
 
@@ -43,6 +44,13 @@ class Maximum(Combination):
     def __init__(self, *, credit: str = "power", least_temperature: float = 1.02) -> None:
         self.credit = credit
         self.least_temperature = least_temperature
+
+    def validate(self) -> None:
+        """Known credits, and a temperature that exists."""
+        if self.credit not in CREDITS:
+            raise ValueError(f"Unknown credit {self.credit!r} of Maximum. Known: {', '.join(map(repr, CREDITS))}.")
+        if not self.least_temperature >= 1:
+            raise ValueError(f"least_temperature of Maximum must be at least 1; got {self.least_temperature!r}.")
 
     def combine(self, components: Array, tree: StateTree) -> Array:
         """The maximum of the parent's means and the newest cause's."""

@@ -43,5 +43,5 @@ class Sum(Combination):
         """A third of the data's standard deviation around its mean (the proportions of ET10 §4.3.1)."""
         if self.nonnegative:
             return random_positive(generator, n_components, moments)
-        mean, deviation = np.asarray(moments.mean), float(np.sqrt(moments.variance))
-        return mean / 2 + deviation / 3 * generator.normal(size=(n_components, mean.shape[-1]))
+        deviation = np.sqrt(moments.variance)
+        return moments.mean / 2 + deviation / 3 * generator.normal(size=(n_components, len(moments.mean)))

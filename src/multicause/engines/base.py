@@ -19,6 +19,7 @@ class Blocks:
 
     blocks: Sequence[Block]
     n_rows: int
+    n_weighted: int  # rows of positive weight
 
     def __iter__(self) -> Iterator[Block]:
         return iter(self.blocks)

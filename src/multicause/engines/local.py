@@ -19,11 +19,11 @@ class Local(Engine):
 
     Parameters
     ----------
-    memory_budget : str or int, default="1GiB"
+    memory_budget : str or int, default="2GiB"
         Memory that the temporary arrays of one block may take, as a number of bytes or text such as "512MiB".
     """
 
-    def __init__(self, *, memory_budget: str | int = "1GiB") -> None:
+    def __init__(self, *, memory_budget: str | int = "2GiB") -> None:
         self.memory_budget = memory_budget
 
     def load(
@@ -55,7 +55,7 @@ class Local(Engine):
             position = np.arange(start, start + size, dtype=np.uint32)
             on_device = jnp.asarray(rows)
             blocks.append(Block(on_device, jnp.asarray(block_weights), summarize(on_device), jnp.asarray(position)))
-        return Blocks(blocks, n_rows)
+        return Blocks(blocks, n_rows, int((weights > 0).sum()))
 
     def sum(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
         """From the first block to the last."""

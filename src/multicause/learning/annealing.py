@@ -32,7 +32,7 @@ class Annealing(Part):
     final: float
     component_noise: float
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Raise ValueError for impossible settings."""
         if not (np.isfinite(self.start) and self.start >= self.final >= 1):
             raise ValueError(
@@ -78,7 +78,8 @@ class ConditionalCooling(Annealing):
     Parameters
     ----------
     start : float
-        First temperature T₁; the paper uses 0.4·D + 1 for MCA on bars of value 10.
+        First temperature T₁, below the critical one, above which all components become equal. The paper uses
+        0.4·D + 1 for its truncated posterior on bars of value 10; the exact posterior needs less, 8 for D = 25.
     final : float, default=1.0
         Last temperature; the paper uses 1.5.
     n_steps : int, default=50
@@ -112,9 +113,9 @@ class ConditionalCooling(Annealing):
         self.quiet = quiet
         self.component_noise = component_noise
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """Steps and threshold must be positive."""
-        super().check()
+        super().validate()
         if self.n_steps < 1 or not self.threshold > 0 or self.hold < 0 or self.quiet < 1:
             raise ValueError(
                 "ConditionalCooling needs n_steps >= 1, threshold > 0, hold >= 0 and quiet >= 1; got "
@@ -174,9 +175,9 @@ class LinearCooling(Annealing):
         self.settle = settle
         self.component_noise = component_noise
 
-    def check(self) -> None:
+    def validate(self) -> None:
         """The parts must fit into the whole."""
-        super().check()
+        super().validate()
         if self.n_iter < 1 or self.hold < 0 or self.settle < 0 or self.hold + self.settle > 1:
             raise ValueError(
                 "LinearCooling needs n_iter >= 1 and parts hold >= 0, settle >= 0 with hold + settle <= 1; "
@@ -188,7 +189,9 @@ class LinearCooling(Annealing):
         first, last = self.hold * self.n_iter, (1 - self.settle) * self.n_iter
         if iteration >= last:
             return float(self.final)
-        progress = max(iteration - first, 0) / (last - first)
+        if iteration <= first:
+            return float(self.start)
+        progress = (iteration - first) / (last - first)
         return float(self.start + (self.final - self.start) * progress)
 
     def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:

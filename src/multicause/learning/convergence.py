@@ -42,18 +42,18 @@ _REMEDIES = {
         "float32; (2) raise tol; (3) try another update or random_state."
     ),
     Outcome.CAUSE_DIED: (
-        "At least one cause explains no row any more (see activity_). (1) Lower n_components; (2) raise n_init "
-        "or change random_state; (3) anneal from another temperature."
+        "At least one cause explains no row any more (see activity_), or is a copy of another. (1) Lower n_components; "
+        "(2) anneal from a lower temperature, or with annealing='auto'; (3) raise n_init or change random_state."
     ),
     Outcome.NON_FINITE: (
-        "Parameters became infinite or NaN, and the last finite ones were kept. (1) Use float64 data; (2) scale "
-        "X to moderate values; (3) give a larger noise_scale."
+        "Parameters or the bound became infinite or NaN, and the last finite ones were kept. (1) Scale X to moderate "
+        "values; (2) use float64 data if X is float32; (3) give a larger noise_scale."
     ),
 }
 
 
 class Convergence:
-    """Judges the mean bound of each start once it has cooled; all arrays have shape (starts,).
+    """Judges the mean bound (free energy) of each start once it has cooled; all arrays have shape (starts,).
 
     A fixed-point update may overshoot: a step that lowers the bound is taken back and tried again at half the length,
     so that the bound of a cooled start never falls, and where even a thousandth of a step would lower it, learning has
@@ -76,10 +76,11 @@ class Convergence:
     def judge(self, bound: np.ndarray, magnitude: np.ndarray, cooled: np.ndarray) -> np.ndarray:
         """Take note of the bounds after a step; says which starts are to keep it.
 
-        Bounds at different temperatures are not compared.
+        Bounds at different temperatures are not compared. A step to an infinite bound is never kept.
         """
+        bound = np.where(np.isfinite(bound), bound, np.nan)
         self._slack = ROUNDINGS * self._epsilon * (np.abs(bound) + magnitude)
-        fell = cooled & (bound < self.bound - self._slack)
+        fell = (cooled & (bound < self.bound - self._slack)) | ~np.isfinite(bound)
         self._falls = np.where(fell, self._falls + 1, 0)
         self.length = np.where(fell, self.length / 2, np.minimum(2 * self.length, 1))
         accepted = np.where(fell, self.bound, np.where(cooled, bound, np.nan))

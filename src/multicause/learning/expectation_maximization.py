@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.spatial.distance import pdist
 
 from multicause.arrays import Array, jit_by_parts, over_starts, sum_in_double
 from multicause.engines.base import Blocks, Engine
@@ -21,6 +22,8 @@ from multicause.model import Block, Model, Parameters, Statistics
 
 # A cause that explains less than this many rows, summed over all rows, has died.
 LEAST_USE = 0.5
+# Components that differ by less than this part of the largest weight are one and the same.
+SAME = 1e-6
 
 
 class Fit(NamedTuple):
@@ -31,6 +34,7 @@ class Fit(NamedTuple):
     bounds: np.ndarray  # (n_iter + 1,) mean per row, before each iteration and at the end
     temperatures: np.ndarray  # (n_iter + 1,)
     n_iter: int
+    n_rounds: int  # iterations that were run, for whichever start
     converged: bool
     outcome: Outcome
     statistics: Statistics  # at the end, at temperature one
@@ -39,7 +43,7 @@ class Fit(NamedTuple):
 class Progress(NamedTuple):
     """What a watcher sees after each iteration; arrays have shape (starts,)."""
 
-    iteration: int
+    iteration: int  # counted from zero
     temperature: np.ndarray
     bound: np.ndarray
     parameters: Parameters
@@ -51,6 +55,7 @@ def expect_one(model: Model, block: Block, parameters: Parameters, temperature: 
     return Statistics(
         weight=sum_in_double(block.weights),
         bound=inference.total_bound,
+        free_energy=inference.total_free_energy,
         magnitude=inference.magnitude,
         components=model.update.statistics(model, parameters, inference),
         prior=model.prior.statistics(inference),
@@ -136,7 +141,8 @@ def learn(
     learning, last = np.ones(n_starts, dtype=bool), np.full(n_starts, max_iter)
     cooling = annealing.begin(n_starts)
     convergence = Convergence(n_starts, tol, model.update.monotone, float(jnp.finfo(starts.components.dtype).eps))
-    bounds, temperatures = [], []
+    bounds: list[np.ndarray] = []
+    temperatures: list[np.ndarray] = []
     step = partial(expect, model)
 
     def end(which: np.ndarray, why: Outcome, iteration: int) -> None:
@@ -144,21 +150,24 @@ def learn(
         outcome[ending], last[ending] = why, iteration
         learning[ending] = False
 
-    for iteration in range(max_iter):
+    # The last round only judges the step of the round before.
+    for iteration in range(max_iter + 1):
         statistics = engine.sum(step, blocks, trial, jnp.asarray(cooling.temperature))
-        bound = mean_bound(statistics)
-        magnitude = np.asarray(statistics.magnitude) / np.asarray(statistics.weight)
-        accepted = convergence.judge(bound, magnitude, annealing.cooled(cooling))
+        bound, objective, magnitude = per_row(statistics, "bound", "free_energy", "magnitude")
+        accepted = convergence.judge(objective, magnitude, annealing.cooled(cooling))
         if iteration == 0:
             parameters, sums = trial, statistics
         parameters, sums = select(jnp.asarray(accepted), (trial, statistics), (parameters, sums))
-        bounds.append(np.where(accepted, bound, convergence.bound))
+        bounds.append(np.where(accepted | (iteration == 0), bound, bounds[-1] if bounds else bound))
         temperatures.append(cooling.temperature)
-        end(~np.isfinite(bound), Outcome.NON_FINITE, iteration)
+        end(~np.isfinite(objective), Outcome.NON_FINITE, max(iteration - 1, 0))
         end(convergence.fell, Outcome.BOUND_FELL, iteration)
         end(convergence.converged, Outcome.CONVERGED, iteration)
         end(annealing.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
-        if not learning.any():
+        if iteration > 0 and watch is not None:
+            stop = watch(Progress(iteration - 1, temperatures[-1], bounds[-1], parameters))
+            end(learning & stop, Outcome.STOPPED, iteration)
+        if iteration == max_iter or not learning.any():
             break
         length = np.where(learning, convergence.length, 0.0)
         trial, finite, change = maximize(model, sums, parameters, jnp.asarray(length))
@@ -167,44 +176,42 @@ def learn(
             trial = shake(model, trial, jnp.asarray(noise), jax.random.fold_in(key, iteration))
         end(~np.asarray(finite), Outcome.NON_FINITE, iteration)
         cooling = annealing.advance(cooling, np.asarray(change))
-        if watch is not None and watch(Progress(iteration, temperatures[-1], bounds[-1], trial)):
-            end(learning.copy(), Outcome.STOPPED, iteration + 1)
-        if not learning.any():
-            break
 
-    # One last E-step at temperature one. Starts that ended kept their accepted parameters, because their steps
-    # have length zero; the last step of the others is judged like all before.
-    cold = jnp.ones(n_starts)
-    final = engine.sum(step, blocks, select(jnp.asarray(learning), trial, parameters), cold)
-    if annealing.final == 1:
-        worse = learning & (mean_bound(final) < convergence.bound)
-        if worse.any():
-            learning &= ~worse
-            final = engine.sum(step, blocks, select(jnp.asarray(learning), trial, parameters), cold)
-    parameters, final_bound = select(jnp.asarray(learning), trial, parameters), mean_bound(final)
+    if (temperatures[-1] != 1).any():
+        sums = engine.sum(step, blocks, parameters, jnp.ones(n_starts))
+    (final_bound,) = per_row(sums, "bound")
     chosen = int(np.argmax(np.where(np.isfinite(final_bound), final_bound, -np.inf)))
-    n_iter = int(last[chosen])
-    why = Outcome(outcome[chosen])
-    parameters, final = jax.tree.map(lambda leaf: leaf[chosen], jax.device_get((parameters, final)))
-    use = final.prior["active"] / final.weight * blocks.n_rows
-    converged = why == Outcome.CONVERGED
-    if use.min() < LEAST_USE and why in (Outcome.CONVERGED, Outcome.MAX_ITER):
-        why = Outcome.CAUSE_DIED
+    n_iter, why = int(last[chosen]), Outcome(outcome[chosen])
+    parameters, sums = jax.tree.map(lambda leaf: leaf[chosen], jax.device_get((parameters, sums)))
     return Fit(
         parameters=parameters,
         bound=float(final_bound[chosen]),
-        bounds=np.append(np.array([b[chosen] for b in bounds[:n_iter]]), final_bound[chosen]),
-        temperatures=np.append(np.array([t[chosen] for t in temperatures[:n_iter]]), 1.0),
+        bounds=np.array([*(b[chosen] for b in bounds[:n_iter]), final_bound[chosen]]),
+        temperatures=np.array([*(t[chosen] for t in temperatures[:n_iter]), 1.0]),
         n_iter=n_iter,
-        converged=bool(converged),
-        outcome=why,
-        statistics=final,
+        n_rounds=iteration,
+        converged=why == Outcome.CONVERGED,
+        outcome=Outcome.CAUSE_DIED if why == Outcome.CONVERGED and _died(parameters, sums, blocks) else why,
+        statistics=sums,
     )
 
 
-def mean_bound(statistics: Statistics) -> np.ndarray:
-    """Bound per row of each start: (starts,)."""
-    return np.asarray(statistics.bound) / np.asarray(statistics.weight)
+def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
+    """Some of the sums of all starts, divided by the weight of all rows: (starts,) each."""
+    weight = np.asarray(statistics.weight)
+    return tuple(np.asarray(getattr(statistics, name)) / weight for name in names)
+
+
+def _died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:
+    """Whether some cause explains practically no row, or is a copy of another.
+
+    Whole weights count as repetitions of a row, weights that are shares of one as rows.
+    """
+    repetitions = max(1.0, float(blocks.n_weighted / sums.weight))
+    unused = bool(np.min(sums.prior["active"]) * repetitions < LEAST_USE)
+    components = np.asarray(parameters.components, dtype=float)
+    copies = len(components) > 1 and pdist(components, "chebyshev").min() < SAME * np.abs(components).max()
+    return unused or bool(copies)
 
 
 def _all_finite(leaf: Array) -> Array:

@@ -17,16 +17,20 @@ INITS = ("random", "data")
 
 
 @jax.jit
-def _moments(block: Block) -> Moments:
-    rows, weights = block.rows.astype(jnp.float64), block.weights.astype(jnp.float64)
-    return Moments(weights.sum(), weights @ rows, weights @ rows**2)
+def _sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
+    """Σw, Σw(y − origin) and Σw(y − origin)²: without the origin, an offset would cancel all digits."""
+    centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)
+    return weights.sum(), weights @ centred, (weights @ centred**2).sum()
 
 
 def first_moments(engine: Engine, blocks: Blocks) -> Moments:
-    """Weighted mean and mean square of each dimension, on the host, in the precision of the data."""
-    sums = jax.device_get(engine.sum(_moments, blocks))
-    dtype = next(iter(blocks)).rows.dtype
-    return Moments(sums.weight, (sums.mean / sums.weight).astype(dtype), (sums.square / sums.weight).astype(dtype))
+    """Weighted mean of each dimension, and the variance of all values together."""
+    rows = next(iter(blocks)).rows
+    origin = np.float64(np.asarray(rows[0], dtype=np.float64).mean())
+    weight, total, square = (np.asarray(part) for part in engine.sum(_sums, blocks, origin))
+    mean = total / weight
+    variance = float(square / (weight * len(mean)) - mean.mean() ** 2)
+    return Moments(origin + mean, variance, float(jnp.finfo(rows.dtype).eps))
 
 
 def starting_parameters(
@@ -34,6 +38,7 @@ def starting_parameters(
     n_components: int,
     moments: Moments,
     X: np.ndarray,
+    weights: np.ndarray,
     *,
     init: str | ArrayLike,
     activity: float | ArrayLike | None,
@@ -42,18 +47,16 @@ def starting_parameters(
     n_starts: int,
 ) -> Parameters:
     """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scale = float(moments.variance)
-    if not np.isfinite(scale):
+    if not np.isfinite(moments.variance):
         raise ValueError(
             f"The largest value of X, {np.abs(X).max():.3g}, is too large to be squared in {X.dtype}. Scale X down."
         )
-    if not scale > 0:
+    if X.min() == X.max():
         raise ValueError(
             f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
             "X needs at least two different values."
         )
-    components = [_starting_components(init, model, n_components, moments, X, random) for _ in range(n_starts)]
+    components = [_starting_components(init, model, n_components, moments, X, weights, random) for _ in range(n_starts)]
 
     def repeated(values: dict[str, np.ndarray]) -> dict[str, Array]:
         return {name: jnp.asarray(np.stack([value] * n_starts), dtype=X.dtype) for name, value in values.items()}
@@ -71,6 +74,7 @@ def _starting_components(
     n_components: int,
     moments: Moments,
     X: np.ndarray,
+    weights: np.ndarray,
     random: np.random.RandomState,
 ) -> np.ndarray:
     """Components (H, D) before learning: random of the data's scale, random rows of the data, or the user's."""
@@ -79,7 +83,10 @@ def _starting_components(
         if init == "random":
             return model.combination.initialize(random, n_components, moments)
         if init == "data":
-            chosen = X[random.choice(len(X), n_components, replace=n_components > len(X))]
+            possible = np.flatnonzero(weights > 0)
+            chances = weights[possible] / weights[possible].sum(dtype=float)
+            few = n_components > len(possible)
+            chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]
             return np.abs(chosen) if model.combination.nonnegative else chosen
         raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, or an array.")
     components = np.asarray(init, dtype=float)
@@ -101,6 +108,4 @@ def choose_annealing(annealing: str | Annealing | None) -> Annealing:
     """The user's schedule, or none: "auto" needs no temperature, because repair finds the way out of local optima."""
     if annealing is None or annealing == "auto":
         return NoAnnealing()
-    chosen = resolve(annealing, {}, "annealing", Annealing)
-    chosen.check()
-    return chosen
+    return resolve(annealing, {}, "annealing", Annealing)

@@ -24,7 +24,8 @@ import numpy as np
 from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import NoAnnealing
-from multicause.learning.expectation_maximization import Fit, Progress, expect, learn, mean_bound
+from multicause.learning.convergence import Outcome
+from multicause.learning.expectation_maximization import Fit, Progress, expect, learn, per_row
 from multicause.model import Model, Parameters
 
 # Iterations that a variant gets to show what it can do, and the rise of the bound per row that ends it before.
@@ -53,7 +54,8 @@ def repair(
     n_components = len(fit.parameters.components)
     if n_components < 2 or "components" not in model.learn:
         return fit
-    while fit.converged and fit.n_iter < max_iter:
+    spent = fit.n_rounds
+    while fit.converged and spent < max_iter:
         starts = _variants(model, fit.parameters, _least_missed(model, engine, blocks, fit.parameters), random)
         trial = learn(
             model,
@@ -61,28 +63,30 @@ def repair(
             blocks,
             starts,
             annealing=NoAnnealing(),
-            max_iter=min(TRIAL_ITERATIONS, max_iter - fit.n_iter),
+            max_iter=min(TRIAL_ITERATIONS, max_iter - spent),
             tol=max(tol, TRIAL_TOL),
             key=key,
-            watch=_later(watch, fit.n_iter),
+            watch=_later(watch, spent),
         )
+        spent += trial.n_rounds
         if not trial.bound > fit.bound + max(tol, TRIAL_TOL):
+            return fit._replace(outcome=trial.outcome) if trial.outcome == Outcome.STOPPED else fit
+        fit = _joined(fit, trial)
+        if trial.outcome == Outcome.STOPPED or spent >= max_iter:
             return fit
-        better = _joined(fit, trial)
-        if better.n_iter >= max_iter:
-            return better
         rest = learn(
             model,
             engine,
             blocks,
             _stacked([trial.parameters]),
             annealing=NoAnnealing(),
-            max_iter=max_iter - better.n_iter,
+            max_iter=max_iter - spent,
             tol=tol,
             key=key,
-            watch=_later(watch, better.n_iter),
+            watch=_later(watch, spent),
         )
-        fit = _joined(better, rest)
+        spent += rest.n_rounds
+        fit = _joined(fit, rest)
     return fit
 
 
@@ -92,7 +96,7 @@ def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Para
     silenced = [parameters._replace(prior=model.prior.without(parameters.prior, h)) for h in range(n_components)]
     variants = _stacked(silenced)
     sums = engine.sum(partial(expect, model), blocks, variants, jnp.ones(n_components))
-    return int(np.argmax(mean_bound(sums)))
+    return int(np.argmax(per_row(sums, "bound")[0]))
 
 
 def _variants(model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState) -> Parameters:

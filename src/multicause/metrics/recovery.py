@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,10 @@ def recovered_causes(model: Any, causes: ArrayLike) -> Recovery:
         raise ValueError(
             f"causes must have shape (n_causes, {components.shape[1]}), one row per true cause; got {causes.shape}."
         )
-    mapping = np.argmax(model.score_single_causes(causes), axis=1)
+    with warnings.catch_warnings():
+        # Causes are rows of the model's features, whatever their names.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        mapping = np.argmax(model.score_single_causes(causes), axis=1)
     errors = np.abs(components[mapping] - causes).mean(axis=1)
     good = errors < LARGEST_ERROR * np.abs(causes).max()
     injective = len(set(mapping.tolist())) == len(causes)

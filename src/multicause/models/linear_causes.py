@@ -7,6 +7,7 @@ JMLR 11 (2010) 2855–2900.
 from multicause.combinations import Combination, Sum
 from multicause.estimator import CausalEstimator
 from multicause.noises import Noise
+from multicause.parts import resolve
 
 
 class LinearCauses(CausalEstimator):
@@ -18,8 +19,8 @@ class LinearCauses(CausalEstimator):
         w̄_d(s) = Σ_h s_h W_hd
         p(y | s) = Π_d N(y_d; w̄_d(s), σ²)
 
-    With the exact posterior, EM is exact too: the M-step is least squares (ET10 eq. 26), and the bound, which is the
-    log-likelihood, never falls.
+    With the exact posterior, EM never lowers the bound, which then is the log-likelihood: the M-step first sets σ from
+    the residuals of the old components, then the components by least squares (ET10 eq. 26).
 
     Parameters
     ----------
@@ -27,12 +28,14 @@ class LinearCauses(CausalEstimator):
         Number H of causes.
     noise : {"gaussian", "poisson"} or Noise, default="gaussian"
         How a mean becomes an observation. With "poisson", data and components are non-negative.
+    combination : Sum, optional
+        ``Sum(nonnegative=True)`` keeps components from becoming negative.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact"} or Posterior, optional
         Which states are considered for a row; by default all of them.
-    update : {"least_squares", "multiplicative_counts", "gradient"} or Update, optional
-        How components move in an M-step; by default least squares, or EM's multiplicative step for counts.
+    update : {"least_squares", "multiplicative", "multiplicative_counts", "gradient"} or Update, optional
+        How components move in an M-step; by default least squares, or a multiplicative step if they are non-negative.
     annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
@@ -54,4 +57,4 @@ class LinearCauses(CausalEstimator):
     """
 
     def _combination(self, noise: Noise) -> Combination:
-        return Sum(nonnegative=not noise.signed)
+        return resolve(self.combination or Sum(nonnegative=not noise.signed), {}, "combination", Sum)

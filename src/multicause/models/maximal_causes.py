@@ -8,6 +8,7 @@ JMLR 11 (2010) 2855–2900.
 from multicause.combinations import Combination, Maximum
 from multicause.estimator import CausalEstimator
 from multicause.noises import Noise
+from multicause.parts import resolve
 
 
 class MaximalCauses(CausalEstimator):
@@ -28,6 +29,8 @@ class MaximalCauses(CausalEstimator):
         Number H of causes.
     noise : {"gaussian", "poisson"} or Noise, default="gaussian"
         How a mean becomes an observation; "poisson" is for counts and other non-negative intensities.
+    combination : Maximum, optional
+        How credit is shared while learning: ``Maximum(credit="sigmoid")`` is MCA08's smoothed Heaviside function.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact"} or Posterior, optional
@@ -35,7 +38,8 @@ class MaximalCauses(CausalEstimator):
     update : {"credit", "gradient"} or Update, optional
         How components move in an M-step; by default the mean by credit (MCA08 eq. 9).
     annealing : "auto", None or Annealing, default="auto"
-        Schedule of the temperature: ``ConditionalCooling`` is MCA08's, ``LinearCooling`` ET10's; None is plain EM.
+        Schedule of the temperature: ``ConditionalCooling`` is MCA08's, ``LinearCooling`` ET10's; None is plain EM. Its
+        start must be below the temperature at which all components become equal, which depends on the data.
         "auto" needs no temperature: it is plain EM followed by repair.
     learn : tuple of str, default=("components", "activity", "noise")
         Which parameters are learned; the others keep their starting values.
@@ -46,8 +50,8 @@ class MaximalCauses(CausalEstimator):
     max_iter : int, default=500
         Most iterations of EM, those of repair included.
     tol : float, default=1e-5
-        Learning has converged when the mean bound per row rises by less per iteration, over some iterations; 0 leaves
-        the end to the schedule or ``max_iter``.
+        Learning has converged when the mean bound per row rises by less per iteration, over some iterations. With 0 it
+        ends by the schedule, by ``max_iter``, or where no step raises the bound any more.
     repair : bool, optional
         Whether local optima are repaired after convergence (see :mod:`multicause.learning.repair`); by default only
         with ``annealing="auto"``.
@@ -73,8 +77,9 @@ class MaximalCauses(CausalEstimator):
     lower_bound_ : float
         Mean log evidence per row (its lower bound, if the posterior is not exact) at the end.
     lower_bounds_ : ndarray of shape (n_iter_ + 1,)
-        The same before each iteration, at that iteration's temperature, and at the end.
-    temperatures_ : ndarray of shape (n_iter_ + 1,)
+        The same before each iteration, at that iteration's temperature, and at the end. ``partial_fit`` appends the
+        bound of each batch before its step.
+    temperatures_ : ndarray of the same shape
         Temperature of each of these.
     n_iter_ : int
         Number of iterations.
@@ -98,4 +103,4 @@ class MaximalCauses(CausalEstimator):
     """
 
     def _combination(self, noise: Noise) -> Combination:
-        return Maximum()
+        return resolve(self.combination or Maximum(), {}, "combination", Maximum)

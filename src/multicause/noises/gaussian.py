@@ -48,17 +48,16 @@ class Gaussian(Noise):
 
     def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
         """σ is half the data's standard deviation, unless the user gives ``noise_scale``."""
-        scale = float(moments.variance)
-        floor = max(RELATIVE_FLOOR, ROUNDINGS * float(np.finfo(moments.mean.dtype).eps)) * scale
+        floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon) * moments.variance
         if noise_scale is None:
-            variance = scale / 4
+            variance = moments.variance / 4
         elif np.ndim(noise_scale) == 0 and np.isfinite(noise_scale) and noise_scale > 0:
             variance = float(noise_scale) ** 2
         else:
             raise ValueError(
                 f"noise_scale must be one positive number, the standard deviation of the noise; got {noise_scale!r}."
             )
-        return {"variance": np.asarray(max(variance, floor)), "floor": np.asarray(floor)}
+        return {"variance": np.asarray(variance), "floor": np.asarray(floor)}
 
     def statistics(
         self, summary: Array, weights: Array, inference: Inference, parameters: dict[str, Array]

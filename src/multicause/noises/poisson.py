@@ -23,6 +23,11 @@ class Poisson(Noise):
     def __init__(self, *, floor: float = 1e-6) -> None:
         self.floor = floor
 
+    def validate(self) -> None:
+        """A floor of zero would make impossible what should be improbable."""
+        if not (np.isfinite(self.floor) and self.floor > 0):
+            raise ValueError(f"floor of Poisson must be a positive number; got {self.floor!r}.")
+
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """η(w) = log w."""
         return jnp.log(jnp.maximum(mean, self.floor))

@@ -29,6 +29,7 @@ class Inference(ABC):
 
     total_bound: Array  # () Σ_n w_n F_n with F_n = ⟨log p(s, y_n)⟩ + H(q_n) ≤ log p(y_n), in double precision
     total_score: Array  # () Σ_n w_n ⟨Σ_d η(w̄_d)·y_nd − A(w̄_d)⟩, in double precision
+    total_free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), which EM at temperature T raises
     magnitude: Array  # () Σ_n w_n |b(y_n)|, in double precision
     total_causes: Array  # (H,) Σ_n w_n ⟨s⟩
     cause_data: Array  # (H, D) Σ_n w_n ⟨s⟩ y_nᵀ

@@ -1,5 +1,7 @@
 """The exact posterior: every one of the 2^H states, MCA08 eq. 12."""
 
+from numbers import Integral
+
 from multicause.arrays import Array
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Inference, Posterior
@@ -10,6 +12,8 @@ from multicause.posteriors.state_tree import all_states
 ARRAYS_PER_STATE = 3
 # Arrays of (S, D): means, their natural parameters, sums over rows, credits and the tree that they descend.
 ARRAYS_PER_MEAN = 12
+# Numbers of causes up to which an error spells out the number of states.
+PRINTABLE = 64
 
 
 class Exact(Posterior):
@@ -24,21 +28,27 @@ class Exact(Posterior):
     def __init__(self, *, max_states: int = 2**16) -> None:
         self.max_states = max_states
 
+    def validate(self) -> None:
+        """One cause has two states."""
+        if not isinstance(self.max_states, Integral) or self.max_states < 2:
+            raise ValueError(f"max_states of Exact must be a whole number of at least 2; got {self.max_states!r}.")
+
     def n_states(self, n_components: int) -> int:
         """2^H."""
-        return 2**n_components
+        return 2 ** int(n_components)
 
     def check(self, n_components: int) -> None:
         """Refuse what would not end."""
-        if self.n_states(n_components) > self.max_states:
+        most = int(self.max_states).bit_length() - 1
+        if n_components > most:
             from multicause.posteriors import NAMES
 
-            others = [f"posterior={name!r}" for name in NAMES if name != "exact"]
+            others = "".join(f"posterior={name!r}, " for name in NAMES if name != "exact")
+            count = f" = {2 ** int(n_components):,}" if n_components <= PRINTABLE else ""
             raise ValueError(
-                f"The exact posterior of {n_components} causes has 2^{n_components} = "
-                f"{self.n_states(n_components):,} states, more than max_states={self.max_states:,}. Use "
-                f"n_components of at most {self.max_states.bit_length() - 1}, {''.join(o + ', ' for o in others)}"
-                f"or allow more with posterior=Exact(max_states=...)."
+                f"The exact posterior of {n_components} causes has 2^{n_components}{count} states, more than "
+                f"max_states={self.max_states:,}. Use n_components of at most {most}, {others}or allow more with "
+                "posterior=Exact(max_states=...)."
             )
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int) -> int:

@@ -87,6 +87,11 @@ class SharedStates(Inference):
         return (1 - self._beta) * expected + sum_in_double(self._row_weights * self.log_evidence)
 
     @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """⟨log p⟩ + T H(q) = T log Σ p^β, apart from b(y), which no temperature touches."""
+        return sum_in_double(self._row_weights * (self._temperature * self._log_z + self._base))
+
+    @property
     def magnitude(self) -> Array:  # type: ignore[override]
         """From the base measure, which is as large as the scores that it partly cancels."""
         return sum_in_double(self._row_weights * jnp.abs(self._base))

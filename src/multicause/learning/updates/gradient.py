@@ -26,13 +26,18 @@ class Gradient(Update):
     def __init__(self, *, rate: float = 1.0) -> None:
         self.rate = rate
 
+    def validate(self) -> None:
+        """A step forward."""
+        if not (self.rate > 0 and self.rate < float("inf")):
+            raise ValueError(f"rate of Gradient must be a positive number; got {self.rate!r}.")
+
     def missing(self, combination: Combination, noise: Noise) -> list[str]:
         """Whatever a part leaves out of its interface."""
         lacking = [f"{type(combination).__name__}.{name}" for name in lacks(combination, "pull", "overlap")]
         return lacking + [f"{type(noise).__name__}.{name}" for name in lacks(noise, "variance")]
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Gradient and curvature."""
+        """Curvature, and where a full step leads, times curvature: both may be averaged over batches of a stream."""
 
         def precision(mean: Array) -> Array:
             return 1 / model.noise.variance(mean, parameters.noise)
@@ -41,10 +46,11 @@ class Gradient(Update):
             (precision, lambda mean: -mean * precision(mean)),
             (None, lambda mean: precision(mean) * inference.overlap()),
         )
-        return {"gradient": gradient, "curvature": curvature}
+        return {"target": curvature * parameters.components + gradient, "curvature": curvature}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """One step."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
-        step = statistics["gradient"] / jnp.maximum(statistics["curvature"], tiny)
-        return keep_nonnegative(model.combination, parameters.components + self.rate * step)
+        old, curvature = parameters.components, statistics["curvature"]
+        step = jnp.where(curvature > tiny, statistics["target"] / jnp.maximum(curvature, tiny) - old, 0)
+        return keep_nonnegative(model.combination, old + self.rate * step)

@@ -34,6 +34,11 @@ class Multiplicative(Update):
     def __init__(self, *, n_steps: int = 20) -> None:
         self.n_steps = n_steps
 
+    def validate(self) -> None:
+        """At least one step."""
+        if self.n_steps < 1:
+            raise ValueError(f"n_steps of Multiplicative must be at least 1; got {self.n_steps!r}.")
+
     def missing(self, combination: Combination, noise: Noise) -> list[str]:
         """Serves non-negative linear combinations under noise of constant variance."""
         return _missing_for_products(combination) + ([] if noise.linear else ["a noise of constant variance"])
@@ -63,11 +68,12 @@ class MultiplicativeCounts(Update):
         return _missing_for_products(combination) + ([] if noise.counts else ["noise of counts (Poisson)"])
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """What each cause gets of the data, and how often it is active."""
-        (shares,) = inference.pull((lambda mean: 1 / model.noise.variance(mean, parameters.noise), None))
-        return {"shares": shares, "active": inference.total_causes}
+        """What each cause gets of the data, W_hd Σ⟨s_h y_d / w̄_d⟩, and how often it is active."""
+        (pulled,) = inference.pull((lambda mean: 1 / model.noise.variance(mean, parameters.noise), None))
+        return {"shares": parameters.components * pulled, "active": inference.total_causes}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """One step."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
-        return parameters.components * statistics["shares"] / jnp.maximum(statistics["active"], tiny)[:, None]
+        active = statistics["active"][:, None]
+        return jnp.where(active > tiny, statistics["shares"] / jnp.maximum(active, tiny), parameters.components)
