@@ -36,6 +36,14 @@ def test_roundings_are_no_fall():
     assert judge(convergence, -100.0, -100.00001) == [True, True]
 
 
+@pytest.mark.parametrize("bound", [np.nan, np.inf, -np.inf])
+def test_a_step_to_an_infinite_bound_is_never_kept(bound):
+    for cooled in (COOLED, WARM):
+        convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
+        assert judge(convergence, -10.0, bound, cooled=cooled) == [True, False]
+        assert not convergence.converged[0]
+
+
 def test_a_fixed_point_step_that_falls_is_tried_at_half_the_length():
     convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
     assert judge(convergence, -10.0, -11.0, -10.5) == [True, False, False]

@@ -228,8 +228,10 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             elif first:
                 self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
-        bounds, temperatures = ([], []) if first else (self.lower_bounds_, self.temperatures_)
-        self.lower_bounds_, self.temperatures_ = np.array([*bounds, bound]), np.array([*temperatures, 1.0])
+        if first:
+            self.lower_bounds_ = self.temperatures_ = np.empty(0)
+        self.lower_bounds_ = np.array([*self.lower_bounds_, bound])
+        self.temperatures_ = np.array([*self.temperatures_, 1.0])
         self.lower_bound_, self.n_iter_ = float(bound), self._online.n_batches
         self.converged_, self.outcome_, self.annealing_ = False, outcome.value, schedules.NoAnnealing()
         _warn(outcome)
