@@ -53,6 +53,15 @@ def over_starts(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+def fastest_block() -> int | None:
+    """Bytes of temporary arrays with which a block runs fastest, or None where larger is always better.
+
+    On a CPU they should stay in its cache: 50000 rows of 1024 states take 88 ms in blocks of 2000 rows and 652 ms in
+    one block (single precision; 176 and 1097 ms in double precision, in blocks of 1000 rows).
+    """
+    return 24 * 2**20 if jax.default_backend() == "cpu" else None
+
+
 def starts_at_once(n_starts: int) -> int:
     """How many starts take memory at the same time in :func:`over_starts`."""
     return 1 if jax.default_backend() == "cpu" else min(n_starts, STARTS_ON_DEVICE)

@@ -9,9 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import bytes_from
+from multicause.arrays import bytes_from, fastest_block
 from multicause.engines.base import Blocks, Engine
 from multicause.model import Block
+
+# Rows below which a block is not made smaller for the sake of the cache: what a block costs in any case would prevail.
+SMALLEST_BLOCK = 256
 
 
 class Local(Engine):
@@ -20,7 +23,8 @@ class Local(Engine):
     Parameters
     ----------
     memory_budget : str or int, default="2GiB"
-        Memory that the temporary arrays of one block may take, as a number of bytes or text such as "512MiB".
+        Most memory that the temporary arrays of one block may take, as a number of bytes or text such as "512MiB". On a
+        CPU, blocks are smaller if that is faster.
     """
 
     def __init__(self, *, memory_budget: str | int = "2GiB") -> None:
@@ -43,6 +47,9 @@ class Local(Engine):
                 f"budget of {self.memory_budget!r}. Raise it with engine=Local(memory_budget=...), use float32 data, "
                 "or lower n_components."
             )
+        fastest = fastest_block()
+        if fastest is not None:
+            affordable = min(affordable, max(fastest // bytes_per_row, SMALLEST_BLOCK))
         n_blocks = -(-n_rows // affordable)
         size = -(-n_rows // n_blocks)
         blocks = []

@@ -29,7 +29,8 @@ def first_moments(engine: Engine, blocks: Blocks) -> Moments:
     origin = np.float64(np.asarray(rows[0], dtype=np.float64).mean())
     weight, total, square = (np.asarray(part) for part in engine.sum(_sums, blocks, origin))
     mean = total / weight
-    variance = float(square / (weight * len(mean)) - mean.mean() ** 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = float(square / (weight * len(mean)) - mean.mean() ** 2)
     return Moments(origin + mean, variance, float(jnp.finfo(rows.dtype).eps))
 
 
