@@ -10,8 +10,8 @@ from multicause.model import Model, Parameters
 from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
-# Damping in roundings of the largest entry of Σ⟨ssᵀ⟩, which is singular when causes die or are duplicates.
-ROUNDINGS = 8
+# Damping of each cause in roundings of its own entry of Σ⟨ssᵀ⟩, which is singular when causes die or are duplicates.
+ROUNDINGS = 64
 
 
 def linear_sums(inference: Inference) -> dict[str, Array]:
@@ -37,7 +37,7 @@ class LeastSquares(Update):
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """One solve."""
         pairs, old = statistics["cause_pairs"], parameters.components
-        damping = ROUNDINGS * jnp.finfo(pairs.dtype).eps * jnp.max(jnp.diagonal(pairs)) * pairs.shape[0]
-        damped = pairs + jnp.maximum(damping, jnp.finfo(pairs.dtype).tiny) * jnp.eye(pairs.shape[0], dtype=pairs.dtype)
+        damping = ROUNDINGS * pairs.shape[0] * jnp.finfo(pairs.dtype).eps * jnp.diagonal(pairs)
+        damped = pairs + jnp.diag(jnp.maximum(damping, jnp.finfo(pairs.dtype).tiny))
         slope = statistics["cause_data"] - matmul(pairs, old)
         return old + jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(damped), slope)
