@@ -72,11 +72,10 @@ def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
         code is imported.
     """
     content = Path(path).read_bytes()
-    body = content[len(MAGIC) + DIGEST_LENGTH + 1 :]
-    digest = content[len(MAGIC) : len(MAGIC) + DIGEST_LENGTH]
+    digest, body = content[len(MAGIC) :][: DIGEST_LENGTH + 1], content[len(MAGIC) + DIGEST_LENGTH + 1 :]
     if not content.startswith(MAGIC):
         raise ValueError(f"{path} is not a model saved by this version of multicause; expected a file made by save().")
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    if hashlib.sha256(body).hexdigest().encode() + b"\n" != digest:
         raise ValueError(f"{path} is damaged: its contents do not match its checksum. Restore it, or save it again.")
     with np.load(io.BytesIO(body), allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files}
