@@ -85,8 +85,13 @@ def credit(state, W, temperature):
     return A
 
 
-def expectations(Y, W, q, combination, temperature=1.0, weights=None):
-    """Sums over rows and states of what the M-steps of the papers need."""
+def expectations(Y, W, q, combination, temperature=1.0, weights=None, decimals=np.inf):
+    """Sums over rows and states of what the M-steps of the papers need.
+
+    For the credit, weights more than ``decimals``/ρ decimals below the largest of their dimension count as that.
+    """
+    faintest = 10.0 ** (-decimals * (temperature - 1) / temperature) if temperature > 1 else 0.0
+    credited = np.maximum(np.abs(W), faintest * np.abs(W).max(axis=0))
     weights = np.ones(len(Y)) if weights is None else weights
     H, D = W.shape
     sums = {
@@ -98,7 +103,7 @@ def expectations(Y, W, q, combination, temperature=1.0, weights=None):
         "residual": 0.0,
     }
     for k, s in enumerate(all_states(H)):
-        w, A = mean(s, W, combination), credit(s, np.abs(W), temperature)
+        w, A = mean(s, W, combination), credit(s, credited, temperature)
         for n, y in enumerate(Y):
             p = weights[n] * q[n, k]
             sums["active"] += p * s

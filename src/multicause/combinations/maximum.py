@@ -36,7 +36,8 @@ class Maximum(Combination):
     least_temperature : float, default=1.02
         Credit stays as smooth as at this temperature when the posterior's is lower. The default, ρ = 51, lets weights
         that are equal to a few percent share their credit, so that EM does not jump between winners; one is the limit
-        ρ → ∞.
+        ρ → ∞. Above one, weights more than 250/ρ decimals (at the default, five) below the largest of their dimension
+        count as practically zero, and share like equals.
     """
 
     nonnegative = True
