@@ -35,10 +35,10 @@ def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, col
         )
     columns = min(columns, len(images))
     lines = -(-len(images) // columns)
-    # One pixel of distance, which NaN gives a colour of its own.
-    mosaic = np.full((lines * (height + 1) - 1, columns * (width + 1) - 1), np.nan)
+    # A frame and a distance of one pixel, which NaN gives a colour of its own.
+    mosaic = np.full((lines * (height + 1) + 1, columns * (width + 1) + 1), np.nan)
     for number, image in enumerate(images):
-        top, left = (number // columns) * (height + 1), (number % columns) * (width + 1)
+        top, left = (number // columns) * (height + 1) + 1, (number % columns) * (width + 1) + 1
         mosaic[top : top + height, left : left + width] = image.reshape(height, width)
     colors = colormaps["gray"].with_extremes(bad=GAP)
     drawn = axes.imshow(mosaic, cmap=colors, interpolation="nearest")
