@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.callback import ProgressBar
 from typer.testing import CliRunner
@@ -223,7 +224,6 @@ def test_changed_settings_do_not_disturb_a_fitted_model():
 
 
 def test_names_of_features_do_not_leak_a_warning():
-    pd = pytest.importorskip("pandas", reason="data frames need pandas")
     model = MaximalCauses(6, max_iter=2, random_state=0).fit(pd.DataFrame(BARS.data).rename(columns=str))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
