@@ -67,9 +67,8 @@ def test_statistics_equal_enumeration(configuration, dtype, temperature, seed):
     table = oracle_table(configuration, model, X.astype(float))
     q = oracle.posterior(table, temperature)
     W = model.components_.astype(float)
-    # Maximum's credit is never sharper than at T = 1.02, and tells weights apart down to 250/ρ decimals.
-    credit_temperature = max(temperature, 1.02)
-    expected = oracle.expectations(X.astype(float), W, q, configuration.combination, credit_temperature, weights, 250)
+    credit_temperature = max(temperature, 1.02)  # Maximum's default for the credit alone
+    expected = oracle.expectations(X.astype(float), W, q, configuration.combination, credit_temperature, weights)
     tolerance = 1e-10 if dtype == np.float64 else 1e-4
     np.testing.assert_allclose(found.bound, weights @ oracle.bound(table, temperature), rtol=tolerance)
     for record in (found.components, found.prior, found.noise):

@@ -76,22 +76,19 @@ def credit(state, W, temperature):
                 A[h, d] = 1 / len(winners)
         else:
             rho = temperature / (temperature - 1)
-            norm = sum(W[h, d] ** rho for h in active)
+            # A does not change when all weights are scaled, so the largest may be one: no power overflows.
+            largest = max(W[h, d] for h in active)
+            norm = sum((W[h, d] / largest) ** rho for h in active) if largest > 0 else 0
             for h in active:
                 if norm == 0:  # equal weights c have c^{ρ−1} (k c^ρ)^{(1−ρ)/ρ} = k^{(1−ρ)/ρ}, whatever c is
                     A[h, d] = len(active) ** ((1 - rho) / rho)
                 else:
-                    A[h, d] = W[h, d] ** (rho - 1) * norm ** ((1 - rho) / rho)
+                    A[h, d] = (W[h, d] / largest) ** (rho - 1) * norm ** ((1 - rho) / rho)
     return A
 
 
-def expectations(Y, W, q, combination, temperature=1.0, weights=None, decimals=np.inf):
-    """Sums over rows and states of what the M-steps of the papers need.
-
-    For the credit, weights more than ``decimals``/ρ decimals below the largest of their dimension count as that.
-    """
-    faintest = 10.0 ** (-decimals * (temperature - 1) / temperature) if temperature > 1 else 0.0
-    credited = np.maximum(np.abs(W), faintest * np.abs(W).max(axis=0))
+def expectations(Y, W, q, combination, temperature=1.0, weights=None):
+    """Sums over rows and states of what the M-steps of the papers need."""
     weights = np.ones(len(Y)) if weights is None else weights
     H, D = W.shape
     sums = {
@@ -103,7 +100,7 @@ def expectations(Y, W, q, combination, temperature=1.0, weights=None, decimals=n
         "residual": 0.0,
     }
     for k, s in enumerate(all_states(H)):
-        w, A = mean(s, W, combination), credit(s, credited, temperature)
+        w, A = mean(s, W, combination), credit(s, np.abs(W), temperature)
         for n, y in enumerate(Y):
             p = weights[n] * q[n, k]
             sums["active"] += p * s
