@@ -12,7 +12,8 @@ import numpy as np
 from benchmarks.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
-from multicause.learning.expectation_maximization import expect, maximize
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import maximize
 from multicause.learning.updates.base import choose_update
 from multicause.model import Block, Model, Parameters
 from multicause.noises import Gaussian, Poisson

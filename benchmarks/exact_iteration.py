@@ -12,7 +12,8 @@ from benchmarks.timing import milliseconds
 from multicause import MaximalCauses
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars
-from multicause.learning.expectation_maximization import expect, maximize
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import maximize
 from multicause.model import Block
 
 CHUNK = 100

@@ -9,7 +9,8 @@ from scipy.optimize import nnls
 from multicause import LinearCauses
 from multicause.arrays import double_precision
 from multicause.combinations import Combination, Maximum, Sum
-from multicause.learning.expectation_maximization import expect_one, maximize_one
+from multicause.learning.expectation import expect_one
+from multicause.learning.expectation_maximization import maximize_one
 from multicause.learning.updates import CreditMean, Gradient, LeastSquares, Multiplicative, MultiplicativeCounts
 from multicause.learning.updates.base import choose_update
 from multicause.model import Block, Model, Parameters

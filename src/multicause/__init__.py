@@ -13,14 +13,16 @@ __version__ = "0.1.0"
 _HOME = {
     "LinearCauses": "multicause.models.linear_causes",
     "MaximalCauses": "multicause.models.maximal_causes",
+    "NonnegativeCauses": "multicause.models.nonnegative_causes",
     "load": "multicause.persistence",
 }
 
-__all__ = ["LinearCauses", "MaximalCauses", "load"]
+__all__ = ["LinearCauses", "MaximalCauses", "NonnegativeCauses", "load"]
 
 if TYPE_CHECKING:
     from multicause.models.linear_causes import LinearCauses
     from multicause.models.maximal_causes import MaximalCauses
+    from multicause.models.nonnegative_causes import NonnegativeCauses
     from multicause.persistence import load
 
 

@@ -62,6 +62,46 @@ def fastest_block() -> int | None:
     return 24 * 2**20 if jax.default_backend() == "cpu" else None
 
 
+def one_by_one() -> bool:
+    """Whether features are best worked through one after the other, each a vector over rows, instead of all at once.
+
+    A CPU then keeps all temporary arrays in its cache, and sums over features run as vectors (max rule, 40000 rows of
+    100 features: 25 instead of 380 ms for the scores of 20 states each). Accelerators want one large program.
+    """
+    return jax.default_backend() == "cpu"
+
+
+def sum_over_features(function: Callable[..., Any], zero: Any, *arrays: Array) -> Any:
+    """Σ_d ``function(array_d, ...)`` over the first axis of some arrays; ``zero`` has the shape of one term."""
+    if not one_by_one():
+        return jax.tree.map(lambda terms: jnp.sum(terms, axis=0), jax.vmap(function)(*arrays))
+    return jax.lax.scan(lambda total, one: (total + function(*one), None), zero, arrays)[0]
+
+
+def map_over_features(function: Callable[..., Any], *arrays: Array) -> Any:
+    """``function(array_d, ...)`` for every d, the first axis of some arrays; results are stacked along a first axis."""
+    if not one_by_one():
+        return jax.vmap(function)(*arrays)
+    return jax.lax.map(lambda one: function(*one), arrays)
+
+
+def indices_of_largest(scores: Array, k: int) -> Array:
+    """The k largest of each column of (H, n), best first, as indices (k, n). Ranks need no double precision."""
+    return jax.lax.top_k(scores.astype(jnp.float32).T, k)[1].T
+
+
+def sum_by_index(values: Array, indices: Array, size: int) -> Array:
+    """Σ over k and n of values (..., k, n) at their indices (k, n) out of ``size``: (..., size).
+
+    A CPU adds one by one (0.4 ms for 400000 numbers); on an accelerator, where many would be added to one place at the
+    same time, products with zeros and ones are faster.
+    """
+    if one_by_one():
+        return jnp.zeros((*values.shape[:-2], size), values.dtype).at[..., indices].add(values)
+    places = jnp.arange(size)
+    return sum(matmul(values[..., k, :], (indices[k][:, None] == places).astype(values.dtype)) for k in range(len(indices)))
+
+
 def starts_at_once(n_starts: int) -> int:
     """How many starts take memory at the same time in :func:`over_starts`."""
     return 1 if jax.default_backend() == "cpu" else min(n_starts, STARTS_ON_DEVICE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
@@ -42,7 +43,7 @@ from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.parts import resolve
 from multicause.persistence import save
-from multicause.posteriors import Exact, Posterior
+from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
 
 PARTS = ("prior", "combination", "noise", "posterior", "update")
@@ -156,7 +157,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         """
         X = self._validate_rows(X, reset=True)
         weights = _validate_weights(sample_weight, X)
-        model = self._wire()
+        model = self._wire(X)
         model.noise.check_data(X)
         engine = self._engine()
         random = check_random_state(self.random_state)
@@ -206,7 +207,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
         weights = _validate_weights(sample_weight, X)
-        model = self._wire() if first else self._model
+        model = self._wire(X) if first else self._model
         if not first:
             X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
         model.noise.check_data(X)
@@ -330,14 +331,15 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
 
     # ------------------------------------------------------------------------------------------------- inside
 
-    def _wire(self) -> Model:
+    def _wire(self, X: np.ndarray) -> Model:
         """Parts of this fit's own, made from the constructor's words and checked against each other."""
         noise = resolve(self.noise, NOISES, "noise", Noise)
         combination = self._combination(noise)
         prior = Bernoulli() if self.prior is None else resolve(self.prior, priors.NAMES, "prior", Prior)
-        posterior = (
-            Exact() if self.posterior is None else resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
-        )
+        if self.posterior is None:
+            posterior = choose_posterior(self.n_components)
+        else:
+            posterior = resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
         posterior.check(self.n_components)
         unknown = [name for name in self.learn if name not in LEARNABLE]
         if isinstance(self.learn, str) or unknown:
@@ -346,7 +348,9 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                 "A tuple of one name is written ('components',)."
             )
         update = choose_update(combination, noise, self.update)
-        return interned(Model(prior, combination, noise, posterior, update, frozenset(self.learn)))
+        model = Model(prior, combination, noise, posterior, update, frozenset(self.learn))
+        posterior = posterior.resolved(model, self.n_components, X.shape[1], len(X))
+        return interned(replace(model, posterior=posterior))
 
     def _engine(self) -> Engine:
         return Local() if self.engine is None else self.engine

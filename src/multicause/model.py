@@ -86,8 +86,9 @@ class Moments(NamedTuple):
 class Statistics:
     """All that the M-step needs from data; sums over rows, blocks, devices or machines by ``+``."""
 
-    weight: Array  # () Σ_n w_n
-    bound: Array  # () Σ_n w_n F_n, in double precision
+    weight: Array  # () Σ_n w_n of the rows that are learned from
+    seen: Array  # () Σ_n w_n of all rows
+    bound: Array  # () Σ_n w_n F_n of all rows, in double precision
     free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), what EM at temperature T raises; at one, the bound
     magnitude: Array  # () Σ_n w_n |b(y_n)|, the size of the terms that cancel in the bound
     components: dict[str, Array]

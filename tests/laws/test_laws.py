@@ -9,7 +9,7 @@ import pytest
 
 from multicause.arrays import double_precision
 from multicause.engines import Local
-from multicause.learning.expectation_maximization import expect_one
+from multicause.learning.expectation import expect_one
 from multicause.model import Block
 from tests.laws.configurations import CAUSES, CONFIGURATIONS
 from tests.oracles import enumeration as oracle

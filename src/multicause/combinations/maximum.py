@@ -4,18 +4,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array
 from multicause.combinations.base import Combination, random_positive
+from multicause.combinations.credit import (
+    DECIMALS,
+    log_relative,
+    pull_by_duels,
+    pull_by_members,
+    pull_by_products,
+    pull_by_tree,
+    spans,
+)
 from multicause.model import Moments
 from multicause.posteriors.state_tree import StateTree, Step
 
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
 SHARPEST = 1e9
-# Decimal exponents that double precision offers for powers, with room for the data that they multiply.
-DECIMALS = 250
 # Powers must reach down at least to weights that are this many decimals below the largest one in their dimension.
 DECIMALS_OF_WEIGHTS = 4
+# States up to which a list is short: written out one by one, longer ones take too long to compile.
+SHORT = 32
 CREDITS = ("power", "sigmoid")
 # λ of MCA08 eq. 35.
 SLOPE = 0.2
@@ -83,16 +92,18 @@ class Maximum(Combination):
             sharpness = jnp.minimum(SLOPE / heat, SHARPEST)
             exponent = jnp.ones_like(heat)
 
+        if tree.sparse and tree.n_states <= SHORT:
+            return pull_by_members(x, tree, values, sharpness, exponent)
+        if tree.sparse:
+            return pull_by_duels(x, tree, values, sharpness, exponent)
         if self.credit == "power" and components.ndim == 2 and self._fits_into_doubles():
-            relative = _log_relative(components)
-            faint = jnp.sum(relative < -DECIMALS * np.log(10) / sharpness, axis=0)
-            # Products cannot tell two vanishing powers of one dimension apart; the tree can.
+            relative = log_relative(components)
             return jax.lax.cond(
-                jnp.any(faint > 1),
-                lambda: _pull_by_tree(x, tree, values, sharpness, exponent),
-                lambda: _pull_by_products(relative, tree, values, sharpness, exponent).astype(components.dtype),
+                spans(relative, sharpness),
+                lambda: pull_by_products(relative, tree, values, sharpness, exponent).astype(components.dtype),
+                lambda: pull_by_tree(x, tree, values, sharpness, exponent),
             )
-        return _pull_by_tree(x, tree, values, sharpness, exponent)
+        return pull_by_tree(x, tree, values, sharpness, exponent)
 
     def _fits_into_doubles(self) -> bool:
         """Whether W^ρ spans all weights that matter within the range of double precision."""
@@ -106,53 +117,6 @@ class Maximum(Combination):
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
         """Positive numbers around the data's mean."""
         return random_positive(generator, n_components, moments)
-
-
-def _pull_by_tree(x: Array, tree: StateTree, values: Array, sharpness: Array, exponent: Array) -> Array:
-    """Credits handed down the tree, with exponentials relative to the largest x of each state: exact in any range."""
-    # Exponentials are taken of all states at once; the tree only passes on what costs little.
-    first = x[..., :1, :]
-    largest = tree.grow(jnp.full_like(first, -jnp.inf), lambda parents, step: jnp.maximum(parents, _of_cause(x, step)))
-    lead = tree.grow(jnp.zeros_like(first), lambda _, step: _of_cause(x, step) - largest[..., step.parents, :])
-    distance = sharpness * jnp.abs(lead)
-    lower, loser = jnp.exp(-distance), jnp.exp(-exponent * distance)
-
-    def add(parents: Array, step: Step) -> Array:
-        """Σ exp(k (x − largest)): the sum of the parent is scaled down if the new cause wins."""
-        newest = lower[..., step.children, :]
-        return jnp.where(lead[..., step.children, :] > 0, parents * newest + 1, parents + newest)
-
-    total = tree.grow(jnp.zeros_like(first), add)
-    # The state without causes has no share to give; its total of zero must not become infinite. The barrier keeps
-    # the compiler from taking the same powers again for each of several values.
-    share = jax.lax.optimization_barrier(jnp.exp(-exponent * jnp.log(jnp.where(total > 0, total, 1))))
-
-    def shares(step: Step) -> tuple[Array, Array]:
-        wins, less = lead[..., step.children, :] > 0, loser[..., step.children, :]
-        return jnp.where(wins, 1, less), jnp.where(wins, less, 1)
-
-    return tree.descend(values * share, shares)
-
-
-def _log_relative(components: Array) -> Array:
-    """Log of the weights relative to the largest of their dimension, in double precision."""
-    largest = jnp.maximum(components.max(axis=0), jnp.finfo(components.dtype).tiny)
-    return jnp.log(components.astype(jnp.float64) / largest)
-
-
-def _pull_by_products(log_relative: Array, tree: StateTree, values: Array, rho: Array, exponent: Array) -> Array:
-    """A^ρ as it stands in ET10 eq. 36, W_h^{ρ−1} (Σ_h' s_h' W_h'^ρ)^{(1−ρ)/ρ}: sums over states are matrix products.
-
-    In double precision, whatever the dtype of the data, because W^ρ has a wide range. A power that would vanish is kept
-    just above that, so that its cause has the whole credit where it is alone.
-    """
-    log_relative = jnp.maximum(log_relative, -DECIMALS * np.log(10) / rho)
-    states = jnp.asarray(tree.states(), dtype=jnp.float64)
-    norms = matmul(states, jnp.exp(rho * log_relative))
-    # The state without causes has no credit to give; its norm of zero must not become infinite. The barrier keeps the
-    # compiler from taking the same powers again for each of several values.
-    powers = jax.lax.optimization_barrier(jnp.exp(-exponent * jnp.log(jnp.where(norms > 0, norms, 1))))
-    return jnp.exp(rho * exponent * log_relative) * matmul(states.T, values * powers)
 
 
 def _of_cause(values: Array, step: Step) -> Array:

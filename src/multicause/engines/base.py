@@ -63,5 +63,9 @@ class Engine(Part):
         """Results of :meth:`map` with one entry per row, as arrays over all rows of the data."""
 
     @abstractmethod
-    def quantile(self, mapped: Sequence[Any], blocks: Blocks, k: int) -> float:
-        """The k-th largest (k = 1, 2, …) of one number per row, over all rows of the data."""
+    def quantile(self, mapped: Sequence[Any], blocks: Blocks, share: np.ndarray) -> np.ndarray:
+        """For each start, the largest number that rows with this share of all weight reach or exceed: (starts,).
+
+        ``mapped`` holds numbers (starts, n) of each block; the order is that of all rows of the data. With equal
+        weights this is the k-th largest, k = ⌈share · N⌉.
+        """

@@ -82,12 +82,26 @@ class Local(Engine):
         host = [jax.device_get(result) for result in mapped]
         return jax.tree.map(lambda *parts: np.concatenate(parts)[: blocks.n_rows], *host)
 
-    def quantile(self, mapped: Sequence[Any], blocks: Blocks, k: int) -> float:
-        """By partial sorting."""
-        values = self.collect(mapped, blocks)
-        if not 1 <= k <= len(values):
-            raise ValueError(f"k must lie between 1 and the number of rows, {len(values)}; got {k}.")
-        return float(np.partition(values, len(values) - k)[len(values) - k])
+    def quantile(self, mapped: Sequence[Any], blocks: Blocks, share: np.ndarray) -> np.ndarray:
+        """By partial sorting where all weights are equal, else by sorting."""
+        values = np.concatenate([np.asarray(part) for part in mapped], axis=1)
+        weights = np.concatenate([np.asarray(block.weights, dtype=float) for block in blocks])
+        values, weights = values[:, weights > 0], weights[weights > 0]
+        return np.array([_weighted_quantile(v, weights, s) for v, s in zip(values, share, strict=True)])
+
+
+def _weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
+    if not 0 < share <= 1:
+        raise ValueError(f"A share of all weight must lie in (0, 1]; got {share!r}.")
+    n = len(values)
+    # Products such as 0.9 · 10 may end just above a whole number.
+    slack = 1 - 4 * np.finfo(float).eps
+    if (weights == weights[0]).all():
+        k = min(n, max(1, int(np.ceil(share * n * slack))))
+        return float(np.partition(values, n - k)[n - k])
+    order = np.argsort(values)[::-1]
+    reached = np.cumsum(weights[order])
+    return float(values[order[min(n - 1, np.searchsorted(reached, share * reached[-1] * slack))]])
 
 
 @jax.jit

@@ -14,6 +14,10 @@ import numpy as np
 from multicause.parts import Part
 
 
+# Iterations of plain EM after which a data cut, if there is one, is complete.
+PLAIN_ITERATIONS = 30
+
+
 @dataclass(frozen=True)
 class Cooling:
     """Where the starts stand: all arrays have shape (starts,)."""
@@ -60,6 +64,10 @@ class Annealing(Part):
         """Which starts the schedule itself declares converged: (starts,)."""
         return np.zeros(len(cooling.temperature), dtype=bool)
 
+    @abstractmethod
+    def progress(self, cooling: Cooling) -> np.ndarray:
+        """How much of the schedule is done, from 0 to 1: (starts,). A data cut begins in its last third."""
+
 
 class NoAnnealing(Annealing):
     """Temperature one throughout: plain EM."""
@@ -70,6 +78,10 @@ class NoAnnealing(Annealing):
     def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
         """Nothing cools."""
         return replace(cooling, iteration=cooling.iteration + 1)
+
+    def progress(self, cooling: Cooling) -> np.ndarray:
+        """By the number of iterations in which plain EM finds its way."""
+        return np.full(len(cooling.temperature), min(1.0, cooling.iteration / PLAIN_ITERATIONS))
 
 
 class ConditionalCooling(Annealing):
@@ -138,6 +150,11 @@ class ConditionalCooling(Annealing):
         """At rest for long enough."""
         return cooling.quiet >= self.quiet
 
+    def progress(self, cooling: Cooling) -> np.ndarray:
+        """By temperature."""
+        span = self.start - self.final
+        return (self.start - cooling.temperature) / span if span > 0 else np.ones(len(cooling.temperature))
+
 
 class LinearCooling(Annealing):
     """Hold, cool linearly, hold: ET10 figure 4B.
@@ -202,3 +219,7 @@ class LinearCooling(Annealing):
     def cooled(self, cooling: Cooling) -> np.ndarray:
         """Not before the schedule is through: its last part is meant for settling."""
         return np.full(len(cooling.temperature), cooling.iteration >= self.n_iter)
+
+    def progress(self, cooling: Cooling) -> np.ndarray:
+        """By the clock."""
+        return np.full(len(cooling.temperature), min(1.0, cooling.iteration / self.n_iter))

@@ -14,11 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from multicause.arrays import Array, jit_by_parts, over_starts, sum_in_double
+from multicause.arrays import Array, jit_by_parts
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing
 from multicause.learning.convergence import Convergence, Outcome
-from multicause.model import Block, Model, Parameters, Statistics
+from multicause.learning.expectation import DataCut
+from multicause.model import Model, Parameters, Statistics
 
 # A cause that explains less than this many rows, summed over all rows, has died.
 LEAST_USE = 0.5
@@ -49,46 +50,33 @@ class Progress(NamedTuple):
     parameters: Parameters
 
 
-def expect_one(model: Model, block: Block, parameters: Parameters, temperature: Array) -> Statistics:
-    """E-step for one start: what the M-step needs from the rows of one block."""
-    inference = model.posterior.infer(model, parameters, block, temperature)
-    return Statistics(
-        weight=sum_in_double(block.weights),
-        bound=inference.total_bound,
-        free_energy=inference.total_free_energy,
-        magnitude=inference.magnitude,
-        components=model.update.statistics(model, parameters, inference),
-        prior=model.prior.statistics(inference),
-        noise=model.noise.statistics(block.summary, block.weights, inference, parameters.noise),
-    )
+def maximize_one(
+    model: Model, statistics: Statistics, parameters: Parameters, max_active: int | None = None
+) -> Parameters:
+    """M-step for one start. What ``learn`` does not name stays as it is.
 
-
-def maximize_one(model: Model, statistics: Statistics, parameters: Parameters) -> Parameters:
-    """M-step for one start. What ``learn`` does not name stays as it is."""
+    ``max_active`` says that rows with more active causes were left out.
+    """
     components, prior, noise = parameters
     if "noise" in model.learn:
         noise = model.noise.maximize(noise, statistics.noise, statistics.weight, components.shape[-1])
     if "activity" in model.learn:
-        prior = model.prior.maximize(prior, statistics.prior, statistics.weight)
+        prior = model.prior.maximize(prior, statistics.prior, statistics.weight, max_active)
     if "components" in model.learn:
         components = model.update.maximize(model, parameters, statistics.components)
     return Parameters(components, prior, noise)
 
 
-@jit_by_parts
-def expect(model: Model, block: Block, parameters: Parameters, temperature: Array) -> Statistics:
-    """E-step of all starts on one block."""
-    return over_starts(partial(expect_one, model, block))(parameters, temperature)
-
-
-@jit_by_parts
-def maximize(model: Model, statistics: Statistics, old: Parameters, length: Array) -> tuple[Parameters, Array, Array]:
+@partial(jax.jit, static_argnums=(0, 4))
+def maximize(
+    model: Model, statistics: Statistics, old: Parameters, length: Array, max_active: int | None = None
+) -> tuple[Parameters, Array, Array]:
     """M-step of all starts: steps of the given lengths (0 stays, 1 is full).
 
     Returns the parameters, which starts have finite ones (the others keep the old), and how far each component
     moved, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38).
     """
-    new = jax.vmap(partial(maximize_one, model))(statistics, old)
+    new = jax.vmap(partial(maximize_one, model, max_active=max_active))(statistics, old)
     finite = jnp.all(jnp.stack([_all_finite(leaf) for leaf in jax.tree.leaves(new)]), axis=0)
     change = jnp.linalg.norm(new.components - old.components, axis=-1)
     change = change / jnp.maximum(jnp.abs(old.components).sum(axis=-1), jnp.finfo(change.dtype).tiny)
@@ -139,11 +127,11 @@ def learn(
     trial, n_starts = starts, len(starts.components)
     outcome = np.full(n_starts, Outcome.MAX_ITER, dtype=object)
     learning, last = np.ones(n_starts, dtype=bool), np.full(n_starts, max_iter)
-    cooling = annealing.begin(n_starts)
-    convergence = Convergence(n_starts, tol, model.update.monotone, float(jnp.finfo(starts.components.dtype).eps))
+    cooling, cut = annealing.begin(n_starts), DataCut(model, n_starts)
+    monotone = model.update.monotone and model.posterior.monotone
+    convergence = Convergence(n_starts, tol, monotone, float(jnp.finfo(starts.components.dtype).eps))
     bounds: list[np.ndarray] = []
     temperatures: list[np.ndarray] = []
-    step = partial(expect, model)
 
     def end(which: np.ndarray, why: Outcome, iteration: int) -> None:
         ending = which & learning
@@ -152,9 +140,13 @@ def learn(
 
     # The last round only judges the step of the round before.
     for iteration in range(max_iter + 1):
-        statistics = engine.sum(step, blocks, trial, jnp.asarray(cooling.temperature))
+        progress = annealing.progress(cooling)
+        cut.advance(progress, trial)
+        statistics = cut.expect(engine, blocks, trial, jnp.asarray(cooling.temperature))
         bound, objective, magnitude = per_row(statistics, "bound", "free_energy", "magnitude")
-        accepted = convergence.judge(objective, magnitude, annealing.cooled(cooling))
+        if cut.cutting:
+            objective = objective - cut.log_mass(trial)
+        accepted = convergence.judge(objective, magnitude, annealing.cooled(cooling) & cut.complete(progress))
         if iteration == 0:
             parameters, sums = trial, statistics
         parameters, sums = select(jnp.asarray(accepted), (trial, statistics), (parameters, sums))
@@ -170,7 +162,7 @@ def learn(
         if iteration == max_iter or not learning.any():
             break
         length = np.where(learning, convergence.length, 0.0)
-        trial, finite, change = maximize(model, sums, parameters, jnp.asarray(length))
+        trial, finite, change = maximize(model, sums, parameters, jnp.asarray(length), cut.max_active)
         if annealing.component_noise > 0 and "components" in model.learn:
             noise = np.where(learning & (cooling.temperature > annealing.final), annealing.component_noise, 0.0)
             trial = shake(model, trial, jnp.asarray(noise), jax.random.fold_in(key, iteration))
@@ -178,7 +170,7 @@ def learn(
         cooling = annealing.advance(cooling, np.asarray(change))
 
     if (temperatures[-1] != 1).any():
-        sums = engine.sum(step, blocks, parameters, jnp.ones(n_starts))
+        sums = cut.expect(engine, blocks, parameters, jnp.ones(n_starts))
     (final_bound,) = per_row(sums, "bound")
     chosen = int(np.argmax(np.where(np.isfinite(final_bound), final_bound, -np.inf)))
     n_iter, why = int(last[chosen]), Outcome(outcome[chosen])
@@ -197,9 +189,9 @@ def learn(
 
 
 def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
-    """Some of the sums of all starts, divided by the weight of all rows: (starts,) each."""
-    weight = np.asarray(statistics.weight)
-    return tuple(np.asarray(getattr(statistics, name)) / weight for name in names)
+    """Some of the sums of all starts, divided by the weight of the rows that they are taken over: (starts,) each."""
+    seen, learned = np.asarray(statistics.seen), np.asarray(statistics.weight)
+    return tuple(np.asarray(getattr(statistics, name)) / (seen if name == "bound" else learned) for name in names)
 
 
 def _died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:

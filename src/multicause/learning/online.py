@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.engines.base import Blocks, Engine
-from multicause.learning.expectation_maximization import expect, expect_one, maximize_one
+from multicause.learning.expectation import expect, expect_one
+from multicause.learning.expectation_maximization import maximize_one
 from multicause.model import Block, Model, Parameters, Statistics
 
 FORGETTING = 0.6
@@ -45,7 +46,7 @@ def step(
     if before is not None:
         rate = (n_batches + 1) ** -FORGETTING
         new = before.averages.scaled(1 - rate) + new.scaled(rate)
-    return Online(jax.device_get(new), n_batches), _maximize(model, new, parameters), float(sums.bound / sums.weight)
+    return Online(jax.device_get(new), n_batches), _maximize(model, new, parameters), float(sums.bound / sums.seen)
 
 
 def restored(model: Model, parameters: Parameters, averages: Sequence[np.ndarray], n_batches: int) -> Online:

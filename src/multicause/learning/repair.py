@@ -25,7 +25,8 @@ from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import NoAnnealing
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import Fit, Progress, expect, learn, per_row
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import Fit, Progress, learn, per_row
 from multicause.model import Model, Parameters
 
 # Iterations that a variant gets to show what it can do, and the rise of the bound per row that ends it before.

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 
+import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
@@ -35,6 +36,12 @@ class Noise(Part):
     def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """A(w), elementwise."""
 
+    def overshoot(self, mean: Array, values: Array, parameters: dict[str, Array]) -> Array:
+        """log p(y | max{y, w}) − log p(y | y), elementwise: what a mean costs that is too large, whatever is added."""
+        reached = self.natural(mean, parameters) * values - self.log_normalizer(mean, parameters)
+        peak = self.natural(values, parameters) * values - self.log_normalizer(values, parameters)
+        return jnp.where(mean > values, reached - peak, 0)
+
     @abstractmethod
     def summarize(self, rows: Array) -> Array:
         """The one number that :meth:`log_base` needs of each row (n, D), computed once for all iterations: (n,)."""
@@ -64,9 +71,9 @@ class Noise(Part):
         return {}
 
     def statistics(
-        self, summary: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
+        self, summary: Array, inference: Inference, parameters: dict[str, Array]
     ) -> dict[str, Array]:
-        """Sums over rows that :meth:`maximize` needs."""
+        """Sums over rows that :meth:`maximize` needs, with ``inference.row_weights``."""
         return {}
 
     def maximize(

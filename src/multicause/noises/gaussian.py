@@ -23,11 +23,15 @@ class Gaussian(Noise):
 
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """η(w) = w/σ²."""
-        return mean / parameters["variance"]
+        return mean * (1 / parameters["variance"])
 
     def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """A(w) = w²/2σ²."""
-        return mean**2 / (2 * parameters["variance"])
+        return mean**2 * (0.5 / parameters["variance"])
+
+    def overshoot(self, mean: Array, values: Array, parameters: dict[str, Array]) -> Array:
+        """−(w − y)²/2σ² where w > y."""
+        return jnp.maximum(mean - values, 0) ** 2 * (-0.5 / parameters["variance"])
 
     def summarize(self, rows: Array) -> Array:
         """‖y‖²."""
@@ -60,10 +64,10 @@ class Gaussian(Noise):
         return {"variance": np.asarray(variance), "floor": np.asarray(floor)}
 
     def statistics(
-        self, summary: Array, weights: Array, inference: Inference, parameters: dict[str, Array]
+        self, summary: Array, inference: Inference, parameters: dict[str, Array]
     ) -> dict[str, Array]:
         """Σ_n w_n ⟨‖y − w̄(s)‖²⟩, by way of the expected scores: ‖y − w̄‖² = ‖y‖² − 2σ² (η·y − A)."""
-        return {"residual": sum_in_double(weights * summary) - 2 * parameters["variance"] * inference.total_score}
+        return {"residual": sum_in_double(inference.row_weights * summary) - 2 * parameters["variance"] * inference.total_score}
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int

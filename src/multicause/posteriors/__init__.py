@@ -2,7 +2,30 @@
 
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.exact import Exact
+from multicause.posteriors.preselected import Preselected
+from multicause.posteriors.selection import ByFunction, ScalarProduct, Selection, UpperBound
 
-NAMES: dict[str, type] = {"exact": Exact}
+# Number of causes up to which all states are considered by default: 1024 states of a row are as fast as a selection.
+SMALL = 10
+NAMES: dict[str, type] = {"exact": Exact, "preselected": Preselected}
 
-__all__ = ["NAMES", "Exact", "Inference", "Posterior", "Recognized"]
+
+
+def choose_posterior(n_components: int) -> Posterior:
+    """All states of few causes, and Expectation Truncation for more."""
+    return Exact() if n_components <= SMALL else Preselected(keep=None)
+
+
+__all__ = [
+    "NAMES",
+    "ByFunction",
+    "Exact",
+    "Inference",
+    "Posterior",
+    "Preselected",
+    "Recognized",
+    "ScalarProduct",
+    "Selection",
+    "UpperBound",
+    "choose_posterior",
+]

@@ -12,8 +12,10 @@ from multicause.parts import Part
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
-#: Functions of the means (S, D) that say what is pulled to the components: f(w̄)·y + g(w̄); None is zero.
-Term = tuple[Callable[[Array], Array] | None, Callable[[Array], Array] | None]
+#: A function of the means of some states (S, D) and of how many causes share each mean, Σ_h ∂w̄_d/∂W_hd (S, 1).
+Function = Callable[[Array, Array], Array]
+#: Functions f and g that say what is pulled to the components: f(w̄)·y + g(w̄); None is zero.
+Term = tuple[Function | None, Function | None]
 
 
 class Recognized(NamedTuple):
@@ -27,7 +29,8 @@ class Recognized(NamedTuple):
 class Inference(ABC):
     """q_n(s) for some rows, and the expectations under it that parts ask for. Lives inside one compiled program."""
 
-    total_bound: Array  # () Σ_n w_n F_n with F_n = ⟨log p(s, y_n)⟩ + H(q_n) ≤ log p(y_n), in double precision
+    row_weights: Array  # (n,) w_n, zero for rows from which nothing is to be learned
+    total_bound: Array  # () Σ_n F_n of all rows with their given weights; F_n = ⟨log p(s, y_n)⟩ + H(q_n) ≤ log p(y_n), in double precision
     total_score: Array  # () Σ_n w_n ⟨Σ_d η(w̄_d)·y_nd − A(w̄_d)⟩, in double precision
     total_free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), which EM at temperature T raises
     magnitude: Array  # () Σ_n w_n |b(y_n)|, in double precision
@@ -36,17 +39,16 @@ class Inference(ABC):
     cause_pairs: Array  # (H, H) Σ_n w_n ⟨s sᵀ⟩
     mean_causes: Array  # (n, H) ⟨s⟩
     log_evidence: Array  # (n,) log Σ p(s, y_n) over the states considered; only at temperature one
+    free_energy: Array  # (n,) ⟨log p(s, y_n)⟩ + T H(q_n)
 
     @abstractmethod
     def pull(self, *terms: Term) -> Array:
         """Σ_n w_n ⟨∂w̄_d/∂W_hd · (f(w̄_d)·y_nd + g(w̄_d))⟩ for each term (f, g): (terms, H, D).
 
+        Terms that share a function share its work, if it is the same object.
+
         ∂w̄/∂W is the credit that a cause gets for a mean: s_h where causes add up, A_hd under the max rule.
         """
-
-    @abstractmethod
-    def overlap(self) -> Array:
-        """Σ_h ∂w̄_d/∂W_hd, how many causes share one mean, in a shape that goes with the means."""
 
     @abstractmethod
     def mean_data(self) -> Array:
@@ -59,6 +61,17 @@ class Inference(ABC):
 
 class Posterior(Part):
     """Which states are considered for one row, and how they are weighted."""
+
+    #: Whether EM with this posterior raises the bound of an update that is monotone: the states must stay the same.
+    monotone = False
+
+    def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
+        """This posterior with numbers for all that its user left open; ``model`` has it in its unresolved form."""
+        return self
+
+    def log_mass(self, model: Model, parameters: Parameters) -> Array | None:
+        """log Σ_{s ∈ K} p(s), the part of all rows that it can explain; None if it considers every state."""
+        return None
 
     @abstractmethod
     def n_states(self, n_components: int) -> int:

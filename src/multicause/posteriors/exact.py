@@ -25,6 +25,8 @@ class Exact(Posterior):
         Refuse to enumerate more states than this.
     """
 
+    monotone = True
+
     def __init__(self, *, max_states: int = 2**16) -> None:
         self.max_states = max_states
 

@@ -21,7 +21,7 @@ class SharedStates(Inference):
 
     def __init__(self, model: Model, parameters: Parameters, tree: StateTree, block: Block, temperature: Array) -> None:
         self._model, self._parameters, self._tree = model, parameters, tree
-        rows, self._row_weights = block.rows, block.weights
+        rows, self.row_weights = block.rows, block.weights
         self._rows, self._temperature = rows, temperature
         self._states = jnp.asarray(tree.states(), dtype=rows.dtype)
         self._means = model.combination.combine(parameters.components, tree)
@@ -62,13 +62,13 @@ class SharedStates(Inference):
     @cached_property
     def _state_sums(self) -> tuple[Array, Array]:
         """M_s = Σ_n w_n q_n(s) y_n (S, D) and R_s = Σ_n w_n q_n(s) (S,), in one product."""
-        scale = (self._row_weights / self._z)[:, None]
+        scale = (self.row_weights / self._z)[:, None]
         sums = matmul(self._u, jnp.concatenate([self._rows * scale, scale], axis=1))
         return sums[:, :-1], sums[:, -1]
 
     @cached_property
     def _state_weights(self) -> Array:
-        return matmul(self._u, self._row_weights / self._z) if self._linear else self._state_sums[1]
+        return matmul(self._u, self.row_weights / self._z) if self._linear else self._state_sums[1]
 
     @cached_property
     def total_score(self) -> Array:  # type: ignore[override]
@@ -84,17 +84,22 @@ class SharedStates(Inference):
     def total_bound(self) -> Array:  # type: ignore[override]
         """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β: a bound at any temperature, tight at one."""
         expected = self.total_score + sum_in_double(self._state_weights * self._log_prior)
-        return (1 - self._beta) * expected + sum_in_double(self._row_weights * self.log_evidence)
+        return (1 - self._beta) * expected + sum_in_double(self.row_weights * self.log_evidence)
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """⟨log p⟩ + T H(q) = T log Σ p^β, apart from b(y), which no temperature touches: (n,)."""
+        return self._temperature * self._log_z + self._base
 
     @property
     def total_free_energy(self) -> Array:  # type: ignore[override]
-        """⟨log p⟩ + T H(q) = T log Σ p^β, apart from b(y), which no temperature touches."""
-        return sum_in_double(self._row_weights * (self._temperature * self._log_z + self._base))
+        """Of all rows."""
+        return sum_in_double(self.row_weights * self.free_energy)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
         """From the base measure, which is as large as the scores that it partly cancels."""
-        return sum_in_double(self._row_weights * jnp.abs(self._base))
+        return sum_in_double(self.row_weights * jnp.abs(self._base))
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
@@ -104,7 +109,7 @@ class SharedStates(Inference):
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
         """By way of ⟨s⟩: H products instead of D for each state."""
-        return matmul((self.mean_causes * self._row_weights[:, None]).T, self._rows)
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, self._rows)
 
     @property
     def cause_pairs(self) -> Array:  # type: ignore[override]
@@ -113,21 +118,18 @@ class SharedStates(Inference):
 
     def pull(self, *terms: Term) -> Array:
         """Terms are linear in y, so the sum over rows comes first: f(w̄_s) M_s + g(w̄_s) R_s, state by state."""
+        overlap = jnp.asarray(self._model.combination.overlap(self._tree), dtype=self._means.dtype)
         values = []
         for of_data, of_mean in terms:
             value = jnp.zeros_like(self._means)
             if of_data is not None:
-                value += of_data(self._means) * self._state_sums[0]
+                value += of_data(self._means, overlap) * self._state_sums[0]
             if of_mean is not None:
-                value += of_mean(self._means) * self._state_weights[:, None]
+                value += of_mean(self._means, overlap) * self._state_weights[:, None]
             values.append(value)
         return self._model.combination.pull(
             self._parameters.components, self._tree, jnp.stack(values), self._temperature
         )
-
-    def overlap(self) -> Array:
-        """The same for all rows: (S, 1)."""
-        return jnp.asarray(self._model.combination.overlap(self._tree), dtype=self._means.dtype)
 
     def mean_data(self) -> Array:
         """Σ_s q_n(s) w̄(s)."""

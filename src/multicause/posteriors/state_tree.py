@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from math import comb
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -40,6 +41,30 @@ class StateTree:
         """All steps, generation by generation."""
         return _steps(self)
 
+    @property
+    def max_active(self) -> int:
+        """Most causes that are active in one state."""
+        return int(self.states().sum(axis=1).max())
+
+    @property
+    def sparse(self) -> bool:
+        """Whether only few of all 2^H states are in the list because states have few active causes."""
+        return self.max_active < self.n_components
+
+    def all_steps(self) -> list[Step]:
+        """All steps in one list."""
+        return [step for steps in self.steps() for step in steps]
+
+    def kins_of(self, states: slice) -> list[int]:
+        """Where those begin that are born together (the empty state, or children of one step) and make up a slice."""
+        starts = [0, *(step.children.start for step in self.all_steps())]
+        return [start for start in starts if states.start <= start < states.stop]
+
+    def heirs(self, step: Step) -> list[int]:
+        """Causes that are added to children of this step."""
+        born = step.children.start
+        return sorted({other.cause for other in self.all_steps() if other.parents.start <= born < other.parents.stop})
+
     def states(self) -> np.ndarray:
         """The states as a matrix of zeros and ones: (S, H)."""
         return _matrix(self)
@@ -71,6 +96,20 @@ class StateTree:
 def all_states(n_components: int) -> StateTree:
     """All 2^H states, in the order of binary numbers with cause 0 as the lowest digit."""
     return StateTree(n_components, tuple(((cause, 0, 2**cause),) for cause in range(n_components)))
+
+
+def sparse_states(n_components: int, max_active: int) -> StateTree:
+    """All states with at most ``max_active`` active causes, sparsest first.
+
+    Within a level, states are ordered by their newest, that is last, cause: the parents of all states that end with a
+    cause are then the first states of the level before.
+    """
+    generations, level = [], 0
+    for active in range(1, max_active + 1):
+        steps = [(h, level, level + comb(h, active - 1)) for h in range(active - 1, n_components)]
+        generations.append(tuple(steps))
+        level += comb(n_components, active - 1)
+    return StateTree(n_components, tuple(generations))
 
 
 def single_causes(n_components: int) -> StateTree:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -22,6 +23,20 @@ class Prior(Part):
     def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
         """log p(s) of states (S, H): (S,)."""
 
+    def log_probability_of_singles(self, parameters: dict[str, Array]) -> Array:
+        """log p(s) of the empty state and of the H states with one active cause: (1 + H,)."""
+        activity = self.activity(parameters)
+        states = jnp.eye(len(activity) + 1, len(activity), k=-1, dtype=activity.dtype)
+        return self.log_probability(states, parameters)
+
+    def log_probability_among(self, candidates: Array, states: np.ndarray, parameters: dict[str, Array]) -> Array:
+        """log p(s) of states (S, H') of candidates (H', n), all other causes being off: (S, n)."""
+        raise NotImplementedError
+
+    def log_mass(self, parameters: dict[str, Array], max_active: int) -> Array:
+        """log P(|s| ≤ max_active): ()."""
+        raise NotImplementedError
+
     @abstractmethod
     def activity(self, parameters: dict[str, Array]) -> Array:
         """How often each cause is active: (H,)."""
@@ -35,8 +50,14 @@ class Prior(Part):
         """Sums over rows that :meth:`maximize` needs, among them ``"active"``, Σ_n w_n ⟨s⟩ (H,)."""
 
     @abstractmethod
-    def maximize(self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array) -> dict[str, Array]:
-        """Parameters that maximise the expected log prior, given the sums."""
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
+    ) -> dict[str, Array]:
+        """Parameters that maximise the expected log prior, given the sums.
+
+        With ``max_active``, that of the prior given that so many causes are active at most: rows with more were left
+        out (ET10 algorithm 2).
+        """
 
     @abstractmethod
     def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:

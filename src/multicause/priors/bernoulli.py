@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, matmul
 from multicause.posteriors.base import Inference
+from multicause.priors import truncation
 from multicause.priors.base import Prior
 
 # Activities stay this far from 0 and 1, so that log p(s) is finite for every state.
@@ -50,6 +51,20 @@ class Bernoulli(Prior):
         log_on, log_off = jnp.log(parameters["activity"]), jnp.log1p(-parameters["activity"])
         return matmul(states, log_on - log_off) + log_off.sum()
 
+    def log_probability_of_singles(self, parameters: dict[str, Array]) -> Array:
+        """Σ_h log(1 − π_h), and logit(π) added to it."""
+        log_on, log_off = jnp.log(parameters["activity"]), jnp.log1p(-parameters["activity"])
+        return log_off.sum() + jnp.concatenate([jnp.zeros(1, log_on.dtype), log_on - log_off])
+
+    def log_probability_among(self, candidates: Array, states: np.ndarray, parameters: dict[str, Array]) -> Array:
+        """Σ_h log(1 − π_h) plus the candidates' logit(π)."""
+        log_on, log_off = jnp.log(parameters["activity"]), jnp.log1p(-parameters["activity"])
+        return matmul(jnp.asarray(states, dtype=log_on.dtype), (log_on - log_off)[candidates]) + log_off.sum()
+
+    def log_mass(self, parameters: dict[str, Array], max_active: int) -> Array:
+        """ET10 eq. 23, for causes of any activity."""
+        return truncation.log_mass(parameters["activity"], max_active)
+
     def activity(self, parameters: dict[str, Array]) -> Array:
         """π: (H,)."""
         return parameters["activity"]
@@ -64,11 +79,17 @@ class Bernoulli(Prior):
         """Σ_n w_n ⟨s⟩: (H,)."""
         return {"active": inference.total_causes}
 
-    def maximize(self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array) -> dict[str, Array]:
-        """MCA08 eq. 11: π_h = (1/N) Σ_n ⟨s_h⟩."""
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
+    ) -> dict[str, Array]:
+        """MCA08 eq. 11: π_h = (1/N) Σ_n ⟨s_h⟩; where rows were left out, the π_h with which the truncated prior has
+        these means (ET10 algorithm 2).
+        """
         activity = (statistics["active"] / weight).astype(parameters["activity"].dtype)
         if self.shared:
             activity = jnp.full_like(activity, activity.mean())
+        if max_active is not None:
+            activity = truncation.untruncated(activity, parameters["activity"], max_active)
         return {"activity": jnp.clip(activity, MARGIN, 1 - MARGIN)}
 
     def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:

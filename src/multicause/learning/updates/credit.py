@@ -11,7 +11,7 @@ from multicause.parts import lacks
 from multicause.posteriors.base import Inference
 
 
-def one(mean: Array) -> Array:
+def one(mean: Array, overlap: Array) -> Array:
     """The function of the means that is one everywhere."""
     return jnp.ones_like(mean)
 

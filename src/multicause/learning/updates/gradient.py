@@ -39,12 +39,12 @@ class Gradient(Update):
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Curvature, and where a full step leads, times curvature: both may be averaged over batches of a stream."""
 
-        def precision(mean: Array) -> Array:
+        def precision(mean: Array, overlap: Array) -> Array:
             return 1 / model.noise.variance(mean, parameters.noise)
 
         gradient, curvature = inference.pull(
-            (precision, lambda mean: -mean * precision(mean)),
-            (None, lambda mean: precision(mean) * inference.overlap()),
+            (precision, lambda mean, overlap: -mean * precision(mean, overlap)),
+            (None, lambda mean, overlap: precision(mean, overlap) * overlap),
         )
         return {"target": curvature * parameters.components + gradient, "curvature": curvature}
 

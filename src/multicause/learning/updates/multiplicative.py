@@ -69,7 +69,7 @@ class MultiplicativeCounts(Update):
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """What each cause gets of the data, W_hd Σ⟨s_h y_d / w̄_d⟩, and how often it is active."""
-        (pulled,) = inference.pull((lambda mean: 1 / model.noise.variance(mean, parameters.noise), None))
+        (pulled,) = inference.pull((lambda mean, overlap: 1 / model.noise.variance(mean, parameters.noise), None))
         return {"shares": parameters.components * pulled, "active": inference.total_causes}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:

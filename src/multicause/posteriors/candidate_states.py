@@ -1,0 +1,305 @@
+"""Inference over states of few candidates, other ones for each row, and over states with a single cause."""
+
+from functools import cached_property
+from itertools import combinations
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import (
+    Array,
+    indices_of_largest,
+    map_over_features,
+    matmul,
+    sum_by_index,
+    sum_in_double,
+    sum_over_features,
+)
+from multicause.model import Block, Model, Parameters
+from multicause.posteriors.base import Function, Inference, Recognized, Term
+from multicause.posteriors.selection import Selection
+from multicause.posteriors.state_tree import StateTree, sparse_states
+
+
+class Weighed(NamedTuple):
+    """All that is inferred about some rows: their candidates, and the weights of the states considered.
+
+    Weights u = p^β / max p^β are not divided by their sum z. Rows lie along the fastest axis.
+    """
+
+    candidates: Array  # (H', n) which cause each candidate is
+    shared: Array  # (1 + H, n) of the empty state, and of the states with one active cause
+    own: Array  # (S', n) of the states with two and more active candidates
+    z: Array  # (n,)
+    log_z: Array  # (n,) log Σ p^β, without b(y)
+    log_joint: Array  # (n,) ⟨log p(s, y)⟩, without b(y)
+    score: Array | None  # (n,) ⟨Σ_d η(w̄_d)·y_d − A(w̄_d)⟩, where it does not follow from sums over rows
+
+
+def n_own_states(n_candidates: int, max_active: int) -> int:
+    """S', the number of states with two and more active candidates."""
+    return sparse_states(n_candidates, max_active).n_states - 1 - n_candidates
+
+
+def weigh(
+    model: Model,
+    parameters: Parameters,
+    block: Block,
+    temperature: Array,
+    *,
+    n_candidates: int,
+    max_active: int,
+    selection: Selection,
+    singletons: bool,
+) -> Weighed:
+    """Select candidates and weigh their states: ET10 algorithm 1, steps 4 to 6.
+
+    The states of a row are K_n = {s : |s| ≤ γ, s_h = 0 for all h that are not candidates} (ET10 eq. 7), and with
+    ``singletons`` also all states with one active cause (K̄_n, ET10 §4.2.1).
+    """
+    noise, components = model.noise, parameters.components
+    H, rows = components.shape[0], block.rows
+    tree = sparse_states(n_candidates, max_active)
+    first = 1 + n_candidates  # of the states with two and more active candidates
+
+    means = jnp.concatenate([jnp.zeros_like(components[:1]), components])
+    normalizers = jnp.sum(noise.log_normalizer(means, parameters.noise), axis=1)
+    products = matmul(noise.natural(means, parameters.noise), rows.T)
+    candidates = indices_of_largest(selection.scores(model, parameters, rows, products[1:]), n_candidates)
+
+    shared_score = products - normalizers[:, None]
+    shared_prior = model.prior.log_probability_of_singles(parameters.prior)[:, None]
+    shared = shared_score + shared_prior
+    if not singletons:
+        chosen = jnp.any(candidates[:, None, :] == jnp.arange(H)[:, None], axis=0)
+        shared = jnp.where(jnp.concatenate([jnp.ones_like(chosen[:1]), chosen]), shared, -jnp.inf)
+    own_score = _own_scores(model, parameters, rows, shared_score[1:], candidates, tree)[first:]
+    own_prior = model.prior.log_probability_among(candidates, tree.states()[first:], parameters.prior)
+    own = own_score + own_prior
+
+    beta = (1 / temperature).astype(rows.dtype)
+    largest = beta * jnp.maximum(jnp.max(shared, axis=0), jnp.max(own, axis=0, initial=-jnp.inf))
+    u_shared, u_own = jnp.exp(beta * shared - largest), jnp.exp(beta * own - largest)
+    z = jnp.sum(u_shared, axis=0) + jnp.sum(u_own, axis=0)
+
+    def expected(of_shared: Array, of_own: Array) -> Array:
+        return (jnp.sum(u_shared * of_shared, axis=0) + jnp.sum(u_own * of_own, axis=0)) / z
+
+    # States that are left out have a weight of zero, which must not meet their infinite log-joint.
+    log_joint = expected(shared_score + shared_prior, own)
+    score = None if _linear(model) else expected(shared_score, own_score)
+    return Weighed(candidates, u_shared, u_own, z, jnp.log(z) + largest, log_joint, score)
+
+
+def _linear(model: Model) -> bool:
+    """Whether states need no means, because ‖y − Σ_h s_h W_h‖² follows from single causes and pairs."""
+    return model.combination.linear and model.noise.linear
+
+
+def _own_scores(
+    model: Model, parameters: Parameters, rows: Array, singles: Array, candidates: Array, tree: StateTree
+) -> Array:
+    """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n). ``singles`` are those of each cause: (H, n)."""
+    noise, components = model.noise, parameters.components
+    if _linear(model):
+        gram = matmul(noise.natural(components, parameters.noise), components.T)
+        of_singles = jnp.take_along_axis(singles, candidates, axis=0)
+        pairs = list(combinations(range(len(candidates)), 2))
+        of_pairs = [gram[candidates[i], candidates[j]] for i, j in pairs]
+        states = tree.states()
+        both = np.stack([states[:, i] * states[:, j] for i, j in pairs], axis=1) if pairs else states[:, :0]
+        members = jnp.asarray(np.concatenate([states, -both], axis=1), dtype=rows.dtype)
+        return matmul(members, jnp.stack([*of_singles, *of_pairs]))
+
+    def of_feature(weights: Array, values: Array) -> Array:
+        means = model.combination.combine(weights[candidates], tree)
+        return noise.natural(means, parameters.noise) * values - noise.log_normalizer(means, parameters.noise)
+
+    zero = jnp.zeros((tree.n_states, rows.shape[0]), rows.dtype)
+    return sum_over_features(of_feature, zero, components.T, rows.T)
+
+
+class CandidateStates(Inference):
+    """Expectations under q_n(s) ∝ p(s, y_n)^β over the states K_n of each row (ET10 eq. 6 and 20).
+
+    Rows whose free energy is below ``threshold`` are not learned from (the set M of ET10 §2 has the others).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        parameters: Parameters,
+        tree: StateTree,
+        block: Block,
+        temperature: Array,
+        weighed: Weighed,
+        threshold: Array | None = None,
+    ) -> None:
+        self._model, self._parameters, self._tree = model, parameters, tree
+        self._rows, self._temperature, self._weighed = block.rows, temperature, weighed
+        self._given = block.weights
+        self._base = model.noise.log_base(block.summary, block.rows.shape[1], parameters.noise)
+        kept = self._given
+        if threshold is not None:
+            kept = jnp.where(self.free_energy >= threshold.astype(kept.dtype), kept, 0)
+        self.row_weights = kept
+        self._scale = kept / weighed.z
+
+    @property
+    def _n_components(self) -> int:
+        return self._parameters.components.shape[0]
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """Log Σ_{s ∈ K_n} p(s, y): (n,)."""
+        return self._weighed.log_z + self._base
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """T log Σ p^β + b(y): (n,)."""
+        return self._temperature.astype(self._base.dtype) * self._weighed.log_z + self._base
+
+    @property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β."""
+        cold = (1 - 1 / self._temperature).astype(self._base.dtype)
+        return sum_in_double(self._given * (cold * self._weighed.log_joint + self.log_evidence))
+
+    @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """Of the rows that are learned from."""
+        return sum_in_double(self.row_weights * self.free_energy)
+
+    @property
+    def total_score(self) -> Array:  # type: ignore[override]
+        """From the rows' own, or from moments of the causes: A(w) = η(w)·w/2 where η is proportional to w."""
+        if self._weighed.score is not None:
+            return sum_in_double(self.row_weights * self._weighed.score)
+        components = self._parameters.components
+        natural = self._model.noise.natural(components, self._parameters.noise)
+        gram = matmul(natural, components.T)
+        return sum_in_double(self.cause_data * natural) - sum_in_double(self.cause_pairs * gram) / 2
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """From the base measure, which is as large as the scores that it partly cancels."""
+        return sum_in_double(self.row_weights * jnp.abs(self._base))
+
+    @cached_property
+    def _members(self) -> Array:
+        """The states with two and more active candidates, as columns: (H', S')."""
+        states = self._tree.states()[1 + self._tree.n_components :]
+        return jnp.asarray(states.T, dtype=self._rows.dtype)
+
+    def _causes(self, scale: Array) -> Array:
+        """Σ_s u_n(s) s · scale_n: (H, n)."""
+        candidates, places = self._weighed.candidates, jnp.arange(self._n_components)[:, None]
+        of_candidates = matmul(self._members, self._weighed.own)
+        of_causes = self._weighed.shared[1:]
+        for candidate, value in zip(candidates, of_candidates, strict=True):
+            of_causes = of_causes + jnp.where(candidate == places, value, 0)
+        return of_causes * scale
+
+    @property
+    def mean_causes(self) -> Array:  # type: ignore[override]
+        """⟨s⟩: (n, H)."""
+        return self._causes(1 / self._weighed.z).T
+
+    @cached_property
+    def _weighted_causes(self) -> Array:
+        return self._causes(self._scale)
+
+    @cached_property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨s⟩."""
+        return jnp.sum(self._weighted_causes, axis=1)
+
+    @cached_property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """One matrix product."""
+        return matmul(self._weighted_causes, self._rows)
+
+    @cached_property
+    def cause_pairs(self) -> Array:  # type: ignore[override]
+        """Only candidates of one row are ever active together."""
+        candidates, H = self._weighed.candidates, self._n_components
+        pairs = list(combinations(range(len(candidates)), 2))
+        both = jnp.zeros((H, H), self._rows.dtype)
+        if pairs and self._weighed.own.shape[0]:
+            together = jnp.stack([self._members[i] * self._members[j] for i, j in pairs])
+            sums = matmul(together, self._weighed.own) * self._scale
+            places = jnp.stack([candidates[i] * H + candidates[j] for i, j in pairs])
+            both = jnp.zeros(H * H, sums.dtype).at[places].add(sums).reshape(H, H)
+        return both + both.T + jnp.diag(self.total_causes)
+
+    def pull(self, *terms: Term) -> Array:
+        """Single causes have the whole credit of what they make; candidates share that of their states."""
+        functions = list(dict.fromkeys(function for term in terms for function in term if function is not None))
+        return self._pull_of_singles(terms) + self._pull_of_candidates(terms, functions)
+
+    def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
+        means, one = self._parameters.components, jnp.ones((1, 1), self._rows.dtype)
+        weights = self._weighed.shared[1:] * self._scale
+        of_data, of_rows = matmul(weights, self._rows), jnp.sum(weights, axis=1)[:, None]
+        return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
+
+    def _pull_of_candidates(self, terms: tuple[Term, ...], functions: list[Function]) -> Array:
+        candidates, combination, tree = self._weighed.candidates, self._model.combination, self._tree
+        first = 1 + tree.n_components
+        weights = jnp.concatenate([jnp.zeros((first, len(self._rows)), self._rows.dtype), self._weighed.own * self._scale])
+        overlap = jnp.asarray(combination.overlap(tree), dtype=self._rows.dtype)
+
+        def of_feature(components: Array, values: Array) -> Array:
+            mine = components[candidates]
+            means = combination.combine(mine, tree)
+            # What states hand to their causes does not depend on the data, so one pull serves all terms that share it.
+            pulled = {
+                function: combination.pull(mine, tree, function(means, overlap) * weights, self._temperature)
+                for function in functions
+            }
+            sums = []
+            for of_data, of_mean in terms:
+                total = jnp.zeros_like(mine)
+                total += 0 if of_data is None else pulled[of_data] * values
+                total += 0 if of_mean is None else pulled[of_mean]
+                sums.append(total)
+            return sum_by_index(jnp.stack(sums), candidates, self._n_components)
+
+        return jnp.moveaxis(map_over_features(of_feature, self._parameters.components.T, self._rows.T), 0, -1)
+
+    def mean_data(self) -> Array:
+        """Σ_s q_n(s) w̄(s)."""
+        components, z = self._parameters.components, self._weighed.z
+        if self._model.combination.linear:
+            return matmul(self.mean_causes, components)
+        first = 1 + self._tree.n_components
+
+        def of_feature(weights: Array) -> Array:
+            means = self._model.combination.combine(weights[self._weighed.candidates], self._tree)
+            return jnp.sum(means[first:] * self._weighed.own, axis=0)
+
+        of_candidates = map_over_features(of_feature, components.T).T
+        return (matmul(self._weighed.shared[1:].T, components) + of_candidates) / z[:, None]
+
+    def recognize(self, top: int) -> Recognized:
+        """The best of both lists, row by row."""
+        H, first = self._n_components, 1 + self._tree.n_components
+        u = jnp.concatenate([self._weighed.shared, self._weighed.own])
+        probabilities, best = jax.lax.top_k((u / self._weighed.z).T, top)
+        alone = best[..., None] - 1 == jnp.arange(H)
+        members = jnp.asarray(self._tree.states())[jnp.maximum(best - 1 - H, 0) + first]
+        places = self._weighed.candidates.T[:, None, :, None] == jnp.arange(H)
+        together = jnp.any(places & (members[..., None] > 0), axis=2)
+        states = jnp.where((best > H)[..., None], together, alone).astype(jnp.int8)
+        return Recognized(states, probabilities, self.log_evidence)
+
+
+def _value(term: Term, means: Array, overlap: Array, of_data: Array, of_rows: Array) -> Array:
+    """f(w̄)·Σ q y + g(w̄)·Σ q."""
+    data_function, mean_function = term
+    value = jnp.zeros_like(means)
+    value += 0 if data_function is None else data_function(means, overlap) * of_data
+    value += 0 if mean_function is None else mean_function(means, overlap) * of_rows
+    return value

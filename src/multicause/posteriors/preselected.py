@@ -1,0 +1,180 @@
+"""Expectation Truncation: few candidates for each row, and few of them active at a time (ET10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import TYPE_CHECKING
+
+from multicause.arrays import Array, one_by_one
+from multicause.parts import lacks, resolve
+from multicause.posteriors.base import Inference, Posterior
+from multicause.posteriors.candidate_states import CandidateStates, Weighed, n_own_states, weigh
+from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection, UpperBound
+from multicause.posteriors.state_tree import sparse_states
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+# Candidates and active causes that are chosen where the user leaves them open, from the richest to the leanest; the
+# last is ET10's, and is taken however large the data.
+LADDER = ((10, 5), (8, 5), (8, 4), (7, 4), (6, 4), (6, 3), (5, 3))
+# Multiply-adds of one iteration that the states of candidates may take before a leaner choice is made.
+AFFORDABLE = 2e8
+# Arrays of (S', n) that are alive at once while scores are formed or credits handed down.
+ARRAYS_PER_STATE = 8
+
+
+class Preselected(Posterior):
+    """Select candidates for each row by a cheap score, and enumerate their states with few active causes.
+
+    The states of a row are K_n = {s : |s| ≤ γ, only candidates active} (ET10 eq. 7). The cost of a row is about D·H for
+    the selection plus D times the number of those states, instead of 2^H.
+
+    Parameters
+    ----------
+    candidates : int, optional
+        H′, how many causes are selected for each row; by default 5 to 10, what the size of the data allows.
+    max_active : int, optional
+        γ, how many of them are active at most; by default 3 to 5.
+    singletons : bool, default=True
+        Whether all states with one active cause are considered too, selected or not (K̄_n of ET10 §4.2.1): it makes
+        learning robust, and costs a matrix product that is mostly needed anyway.
+    selection : {"auto", "upper_bound", "scalar_product"}, callable or Selection, default="auto"
+        The score: ET10 eq. 28 for non-negative components, eq. 33 for others (which "auto" chooses between), or
+        ``function(rows (n, D), components (H, D))`` that returns scores (n, H) and is written with ``jax.numpy``.
+    keep : float or None, default=0.9
+        The data cut: in the last third of the annealing, learning comes to rely on the rows with the highest evidence,
+        finally on ``keep`` times the share that P(|s| ≤ γ) of them should have (N^cut and eq. 23 of ET10); the others
+        probably have more causes than γ. None learns from all rows.
+    """
+
+    def __init__(
+        self,
+        candidates: int | None = None,
+        max_active: int | None = None,
+        *,
+        singletons: bool = True,
+        selection: str | Callable[[Array, Array], Array] | Selection = "auto",
+        keep: float | None = 0.9,
+    ) -> None:
+        self.candidates = candidates
+        self.max_active = max_active
+        self.singletons = singletons
+        self.selection = selection
+        self.keep = keep
+
+    def validate(self) -> None:
+        """Numbers in range, and γ ≤ H′."""
+        for name in ("candidates", "max_active"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
+                raise ValueError(f"{name} of Preselected must be a whole number of at least 1, or None; got {value!r}.")
+        if self.candidates is not None and self.max_active is not None and self.max_active > self.candidates:
+            raise ValueError(
+                f"Preselected needs max_active <= candidates, because only candidates can be active; got "
+                f"max_active={self.max_active} and candidates={self.candidates}. Lower the one or raise the other."
+            )
+        if self.keep is not None and not (isinstance(self.keep, Real) and 0 < self.keep <= 1):
+            raise ValueError(f"keep of Preselected must lie in (0, 1], or be None for all rows; got {self.keep!r}.")
+        if not isinstance(self.singletons, bool):
+            raise ValueError(f"singletons of Preselected must be True or False; got {self.singletons!r}.")
+        if self.selection != "auto" and not callable(self.selection):
+            resolve(self.selection, NAMES, "selection", Selection)
+
+    def check(self, n_components: int) -> None:
+        """H′ ≤ H."""
+        if self.candidates is not None and self.candidates > n_components:
+            raise ValueError(
+                f"Preselected selects candidates={self.candidates} causes out of n_components={n_components}, which are "
+                f"fewer. Use at most {n_components} candidates, or leave candidates=None."
+            )
+
+    def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
+        """Numbers for H′ and γ that the size of the data allows, and a selection that suits the components."""
+        missing = lacks(model.prior, "log_probability_among", "log_mass")
+        del missing
+        per_state = n_components if model.combination.linear and model.noise.linear else n_features
+        for candidates, max_active in LADDER:
+            candidates = min(n_components, candidates if self.candidates is None else self.candidates)
+            max_active = min(candidates, max_active if self.max_active is None else self.max_active)
+            if n_rows * n_own_states(candidates, max_active) * per_state <= AFFORDABLE:
+                break
+        if self.candidates is None and self.max_active is not None and self.max_active > candidates:
+            candidates = min(n_components, int(self.max_active))
+            max_active = candidates
+        return Preselected(
+            candidates,
+            max_active,
+            singletons=self.singletons,
+            selection=self._selection(model),
+            keep=self.keep,
+        )
+
+    def _selection(self, model: Model) -> Selection:
+        if isinstance(self.selection, Selection) or isinstance(self.selection, str) and self.selection != "auto":
+            selection = resolve(self.selection, NAMES, "selection", Selection)
+        elif self.selection == "auto":
+            selection = UpperBound() if model.combination.nonnegative else ScalarProduct()
+        else:
+            selection = ByFunction(self.selection)
+        if isinstance(selection, UpperBound) and not model.combination.nonnegative:
+            raise ValueError(
+                "selection='upper_bound' needs components that are not negative, because only then every further cause "
+                f"adds to the mean; {type(model.combination).__name__} allows negative ones. Use 'scalar_product'."
+            )
+        return selection
+
+    def n_states(self, n_components: int) -> int:
+        """1 + H single-cause states, and those of two and more candidates."""
+        return 1 + int(n_components) + n_own_states(self.candidates, self.max_active)
+
+    def log_mass(self, model: Model, parameters: Parameters) -> Array:
+        """Of all states with at most γ active causes."""
+        return model.prior.log_mass(parameters.prior, self.max_active)
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """A few numbers for each state, feature and cause; where features are not worked through one by one, times D."""
+        states = ARRAYS_PER_STATE * (1 + self.candidates + n_own_states(self.candidates, self.max_active))
+        features = 1 if one_by_one() else n_features
+        return itemsize * (states * features + 3 * n_features + 6 * n_components)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """A few copies of the components."""
+        return itemsize * 8 * n_components * (n_features + n_components)
+
+    def bytes_of_weighed(self, n_components: int, itemsize: int) -> int:
+        """Memory of one row between the two passes of an iteration with a data cut."""
+        return itemsize * (self.n_states(n_components) + self.candidates + 4)
+
+    def weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Weighed:
+        """Candidates and weights of states: the costly part of inference, done once for each row and iteration."""
+        return weigh(
+            model,
+            parameters,
+            block,
+            temperature,
+            n_candidates=self.candidates,
+            max_active=self.max_active,
+            selection=self.selection,
+            singletons=self.singletons,
+        )
+
+    def infer_from(
+        self,
+        model: Model,
+        parameters: Parameters,
+        block: Block,
+        temperature: Array,
+        weighed: Weighed,
+        threshold: Array | None = None,
+    ) -> CandidateStates:
+        """Expectations from what :meth:`weigh` found, without the rows whose free energy is below the threshold."""
+        tree = sparse_states(self.candidates, self.max_active)
+        return CandidateStates(model, parameters, tree, block, temperature, weighed, threshold)
+
+    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+        """Both at once."""
+        return self.infer_from(
+            model, parameters, block, temperature, self.weigh(model, parameters, block, temperature)
+        )

@@ -1,0 +1,73 @@
+"""Selection functions: cheap scores that say which causes may have made a row (ET10 §2)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, sum_over_features
+from multicause.parts import Part
+
+if TYPE_CHECKING:
+    from multicause.model import Model, Parameters
+
+
+class Selection(Part):
+    """Scores of all causes for some rows; only their order within a row matters."""
+
+    @abstractmethod
+    def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
+        """S_h(y) of rows (n, D): (H, n). ``products`` are η(W_h)·y of every cause and row: (H, n)."""
+
+
+class UpperBound(Selection):
+    """S_h(y) = π_h p(y | max{y, W_h}) ≥ p(s_h = 1, y), for components that are not negative: ET10 eq. 28.
+
+    Means only grow with every further cause, so the best that any state with cause h can do is to reach y where W_h is
+    below it. Holds for every noise whose likelihood has one peak, at w = y.
+    """
+
+    def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
+        """Σ_d of log p(y_d | W_hd) where W_hd exceeds y_d, relative to the peak, plus log π_h."""
+        components = parameters.components
+
+        def of_feature(weights: Array, values: Array) -> Array:
+            return model.noise.overshoot(weights[:, None], values[None, :], parameters.noise)
+
+        zero = jnp.zeros((components.shape[0], rows.shape[0]), rows.dtype)
+        total = sum_over_features(of_feature, zero, components.T, rows.T)
+        return total + jnp.log(model.prior.activity(parameters.prior))[:, None]
+
+
+class ScalarProduct(Selection):
+    """S_h(y) = W_h·y / |W_h|, for components of any sign: ET10 eq. 33 (|y|, the same for all causes, is left out)."""
+
+    def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
+        """The products at hand serve where η(w) is proportional to w, with the same factor for all causes."""
+        if not model.noise.linear:
+            products = matmul(parameters.components, rows.T)
+        lengths = jnp.linalg.norm(parameters.components, axis=1)
+        return products / jnp.maximum(lengths, jnp.finfo(lengths.dtype).tiny)[:, None]
+
+
+class ByFunction(Selection):
+    """A user's own selection: ``function(rows (n, D), components (H, D))`` gives scores (n, H), in JAX.
+
+    Parameters
+    ----------
+    function : callable
+        Pure and traceable by JAX, that is, written with ``jax.numpy``.
+    """
+
+    def __init__(self, function: Callable[[Array, Array], Array]) -> None:
+        self.function = function
+
+    def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
+        """Whatever the user says."""
+        return self.function(rows, parameters.components).T
+
+
+NAMES: dict[str, type] = {"upper_bound": UpperBound, "scalar_product": ScalarProduct}

@@ -1,0 +1,52 @@
+"""Independent binary causes, given that few of them are active: the sums over K of ET10 algorithm 2.
+
+|s| has a Poisson-binomial distribution. Its first probabilities come from a recursion over causes, H·γ operations.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+
+# Rounds in which the activities adapt to each other; EM continues from where the last M-step ended.
+ROUNDS = 20
+# Means of truncated causes that no activity can have are moved this far inside what is possible.
+MARGIN = 1e-6
+
+
+def counts(activity: Array, most: int) -> Array:
+    """P(|s| = k) for k = 0 … most, of the first h causes, h = 0 … H: (H + 1, most + 1)."""
+    nobody = jnp.zeros(most + 1, activity.dtype).at[0].set(1)
+
+    def add(before: Array, chance: Array) -> tuple[Array, Array]:
+        shifted = jnp.concatenate([jnp.zeros(1, before.dtype), before[:-1]])
+        after = (1 - chance) * before + chance * shifted
+        return after, after
+
+    return jnp.concatenate([nobody[None], jax.lax.scan(add, nobody, activity)[1]])
+
+
+def log_mass(activity: Array, max_active: int) -> Array:
+    """log P(|s| ≤ γ)."""
+    return jnp.log(jnp.sum(counts(activity, max_active)[-1]))
+
+
+def untruncated(means: Array, start: Array, max_active: int) -> Array:
+    """Activities π with which E[s_h | |s| ≤ γ] are the given means, by fixed-point iteration from ``start``.
+
+    By Bayes' rule, odds(mean_h) = odds(π_h) · P(|s_{−h}| ≤ γ − 1) / P(|s_{−h}| ≤ γ); solved for π_h, with the others
+    as they are.
+    """
+    most = max_active * (1 - MARGIN)
+    means = jnp.clip(means * jnp.minimum(1, most / jnp.maximum(jnp.sum(means), MARGIN)), MARGIN, 1 - MARGIN)
+    logit = jnp.log(means) - jnp.log1p(-means)
+
+    def adapt(_: int, activity: Array) -> Array:
+        before, after = counts(activity, max_active)[:-1], counts(activity[::-1], max_active)[:-1][::-1]
+        # P(|s_{−h}| ≤ k) from the causes before h and those after it.
+        cumulative = jnp.cumsum(after, axis=1)[:, ::-1]
+        up_to = jnp.sum(before * cumulative, axis=1)
+        up_to_less = jnp.sum(before[:, :-1] * cumulative[:, 1:], axis=1)
+        return jax.nn.sigmoid(logit + jnp.log(up_to) - jnp.log(up_to_less))
+
+    return jax.lax.fori_loop(0, ROUNDS, adapt, start)
