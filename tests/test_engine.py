@@ -46,12 +46,15 @@ def test_map_collect_and_what_stays_with_its_block(loaded):
 
 
 def test_quantile_is_the_global_order_statistic(loaded):
-    engine, blocks, X, _ = loaded
-    values = engine.map(lambda block: block.rows[:, 0], blocks)
-    for k in (1, 2, 12, 23):
-        assert engine.quantile(values, blocks, k) == np.sort(X[:, 0])[::-1][k - 1]
-    with pytest.raises(ValueError, match="between 1 and the number of rows, 23; got 24"):
-        engine.quantile(values, blocks, 24)
+    engine, blocks, X, weights = loaded
+    values = engine.map(lambda block: jnp.stack([block.rows[:, 0], -block.rows[:, 1]]), blocks)
+    repeated = [np.repeat(column, weights.astype(int)) for column in (X[:, 0], -X[:, 1])]
+    total = int(weights.sum())
+    for k in (1, 2, 12, total):
+        found = engine.quantile(values, blocks, np.array([k / total, 1.0]))
+        np.testing.assert_array_equal(found, [np.sort(repeated[0])[::-1][k - 1], repeated[1].min()])
+    with pytest.raises(ValueError, match="share of all weight must lie in"):
+        engine.quantile(values, blocks, np.array([0.0, 1.0]))
 
 
 def test_random_numbers_of_a_row_do_not_depend_on_its_block(loaded):

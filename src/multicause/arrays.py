@@ -99,7 +99,9 @@ def sum_by_index(values: Array, indices: Array, size: int) -> Array:
     if one_by_one():
         return jnp.zeros((*values.shape[:-2], size), values.dtype).at[..., indices].add(values)
     places = jnp.arange(size)
-    return sum(matmul(values[..., k, :], (indices[k][:, None] == places).astype(values.dtype)) for k in range(len(indices)))
+    return sum(
+        matmul(values[..., k, :], (indices[k][:, None] == places).astype(values.dtype)) for k in range(len(indices))
+    )
 
 
 def starts_at_once(n_starts: int) -> int:

@@ -37,6 +37,7 @@ from multicause.learning.convergence import Outcome
 from multicause.learning.expectation_maximization import Fit, Progress, learn
 from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
 from multicause.learning.repair import repair
+from multicause.learning.search import rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
 from multicause.model import Model, Moments, Parameters, interned
 from multicause.noises import NAMES as NOISES
@@ -167,31 +168,19 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             blocks = self._load(engine, model, X, weights, n_starts)
             moments = first_moments(engine, blocks)
             starts = self._starts(model, moments, X, weights, random, self.n_init)
-            annealing = choose_annealing(self.annealing)
             watcher = FitWatcher(self, X, y, weights, partial(self._so_far, model))
-            result = learn(
-                model,
-                engine,
-                blocks,
-                starts,
-                annealing=annealing,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                key=key_from(random),
-                watch=watcher,
-            )
-            if repairing:
-                result = repair(
-                    model,
-                    engine,
-                    blocks,
-                    result,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    random=random,
-                    key=key_from(random),
-                    watch=watcher,
+            settings = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random), "watch": watcher}
+            annealing: schedules.Annealing
+            if self.annealing == "auto":
+                few = self._some_rows(engine, model, X, weights, blocks, random)
+                result, annealing = search(
+                    model, engine, blocks, few, starts, repairing=repairing, random=random, **settings
                 )
+            else:
+                annealing = choose_annealing(self.annealing)
+                result = learn(model, engine, blocks, starts, annealing=annealing, **settings)
+                if repairing:
+                    result = repair(model, engine, blocks, result, random=random, **settings)
             self._keep(model, result.parameters)
             self._keep_history(result, annealing)
         watcher.end()
@@ -360,6 +349,18 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         size, at_once = (n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
         per_row, fixed = model.posterior.bytes_per_row(*size), model.posterior.bytes_of_states(*size)
         return engine.load(X, weights, partial(recognition.summarize, model), at_once * per_row, at_once * fixed)
+
+    def _some_rows(
+        self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, blocks: Blocks, random: Any
+    ) -> Blocks:
+        """As many rows as are needed to find the causes; all, if there are not many more."""
+        few = rows_to_search(len(X), self.n_components)
+        if len(X) <= few:
+            return blocks
+        chosen = np.sort(random.choice(len(X), few, replace=False))
+        if not (weights[chosen] > 0).any():
+            return blocks
+        return self._load(engine, model, X[chosen], weights[chosen], max(self.n_init, self.n_components))
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         return validate_data(

@@ -13,7 +13,6 @@ import numpy as np
 
 from multicause.parts import Part
 
-
 # Iterations of plain EM after which a data cut, if there is one, is complete.
 PLAIN_ITERATIONS = 30
 

@@ -27,6 +27,19 @@ LEAST_USE = 0.5
 SAME = 1e-6
 
 
+class Trials(NamedTuple):
+    """What learning found from every start; arrays have a leading axis of starts."""
+
+    parameters: Parameters
+    statistics: Statistics  # at temperature one
+    bound: np.ndarray  # (starts,) mean per row, at temperature one
+    bounds: np.ndarray  # (n_rounds + 1, starts) mean per row, before each iteration and at the end
+    temperatures: np.ndarray  # (n_rounds + 1, starts)
+    outcome: np.ndarray  # (starts,)
+    last: np.ndarray  # (starts,) iterations after which each start ended
+    n_rounds: int
+
+
 class Fit(NamedTuple):
     """What learning found, for the best start; all arrays are on the host."""
 
@@ -108,7 +121,12 @@ def select(which: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - 1)), a, b), new, old)
 
 
-def learn(
+def learn(model: Model, engine: Engine, blocks: Blocks, starts: Parameters, **settings: Any) -> Fit:
+    """Run EM from all starts (see :func:`learn_all`) and keep the one with the highest bound."""
+    return best_of(learn_all(model, engine, blocks, starts, **settings), blocks)
+
+
+def learn_all(
     model: Model,
     engine: Engine,
     blocks: Blocks,
@@ -119,8 +137,8 @@ def learn(
     tol: float,
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
-) -> Fit:
-    """Run EM from all starts and keep the one with the highest bound.
+) -> Trials:
+    """Run EM from all starts, side by side.
 
     ``watch`` is called after every iteration and may end learning by returning True.
     """
@@ -128,7 +146,7 @@ def learn(
     outcome = np.full(n_starts, Outcome.MAX_ITER, dtype=object)
     learning, last = np.ones(n_starts, dtype=bool), np.full(n_starts, max_iter)
     cooling, cut = annealing.begin(n_starts), DataCut(model, n_starts)
-    monotone = model.update.monotone and model.posterior.monotone
+    monotone = model.update.is_monotone(model.combination) and model.posterior.monotone
     convergence = Convergence(n_starts, tol, monotone, float(jnp.finfo(starts.components.dtype).eps))
     bounds: list[np.ndarray] = []
     temperatures: list[np.ndarray] = []
@@ -172,20 +190,49 @@ def learn(
     if (temperatures[-1] != 1).any():
         sums = cut.expect(engine, blocks, parameters, jnp.ones(n_starts))
     (final_bound,) = per_row(sums, "bound")
-    chosen = int(np.argmax(np.where(np.isfinite(final_bound), final_bound, -np.inf)))
-    n_iter, why = int(last[chosen]), Outcome(outcome[chosen])
-    parameters, sums = jax.tree.map(lambda leaf: leaf[chosen], jax.device_get((parameters, sums)))
+    return Trials(
+        parameters, sums, final_bound, np.array(bounds), np.array(temperatures), outcome, last, n_rounds=iteration
+    )
+
+
+def best_of(trials: Trials, blocks: Blocks) -> Fit:
+    """The start with the highest finite bound."""
+    chosen = int(np.argmax(np.where(np.isfinite(trials.bound), trials.bound, -np.inf)))
+    n_iter, why = int(trials.last[chosen]), Outcome(trials.outcome[chosen])
+    parameters, sums = jax.tree.map(lambda leaf: leaf[chosen], jax.device_get((trials.parameters, trials.statistics)))
     return Fit(
         parameters=parameters,
-        bound=float(final_bound[chosen]),
-        bounds=np.array([*(b[chosen] for b in bounds[:n_iter]), final_bound[chosen]]),
-        temperatures=np.array([*(t[chosen] for t in temperatures[:n_iter]), 1.0]),
+        bound=float(trials.bound[chosen]),
+        bounds=np.array([*trials.bounds[:n_iter, chosen], trials.bound[chosen]]),
+        temperatures=np.array([*trials.temperatures[:n_iter, chosen], 1.0]),
         n_iter=n_iter,
-        n_rounds=iteration,
+        n_rounds=trials.n_rounds,
         converged=why == Outcome.CONVERGED,
         outcome=Outcome.CAUSE_DIED if why == Outcome.CONVERGED and _died(parameters, sums, blocks) else why,
         statistics=sums,
     )
+
+
+def joined(first: Fit, then: Fit) -> Fit:
+    """The second fit, with the history of the first before its own."""
+    return then._replace(
+        bounds=np.concatenate([first.bounds, then.bounds[1:]]),
+        temperatures=np.concatenate([first.temperatures, then.temperatures[1:]]),
+        n_iter=first.n_iter + then.n_iter,
+        n_rounds=first.n_rounds + then.n_rounds,
+    )
+
+
+def later(watch: Callable[[Progress], bool] | None, offset: int) -> Callable[[Progress], bool] | None:
+    """The same watcher, with iterations counted on."""
+    if watch is None:
+        return None
+    return lambda progress: watch(progress._replace(iteration=progress.iteration + offset))
+
+
+def one_start(parameters: Parameters) -> Parameters:
+    """Parameters with a leading axis of one start."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], parameters)
 
 
 def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:

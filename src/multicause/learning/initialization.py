@@ -105,8 +105,6 @@ def _starting_components(
     return components
 
 
-def choose_annealing(annealing: str | Annealing | None) -> Annealing:
-    """The user's schedule, or none: "auto" needs no temperature, because repair finds the way out of local optima."""
-    if annealing is None or annealing == "auto":
-        return NoAnnealing()
-    return resolve(annealing, {}, "annealing", Annealing)
+def choose_annealing(annealing: Annealing | None) -> Annealing:
+    """The user's schedule, or none."""
+    return NoAnnealing() if annealing is None else resolve(annealing, {}, "annealing", Annealing)

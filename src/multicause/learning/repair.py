@@ -5,8 +5,8 @@ stands for a mixture of two (MCA08 fig. 7). Each round of repair
 
 1. silences every cause in turn, to find the one whose loss lowers the bound least;
 2. gives its place to a perturbed copy of each other cause in turn, and learns a little from all these starts and
-   from one in which all weights are lifted off zero;
-3. keeps the best of them if its bound is higher, and stops otherwise.
+   from one in which all weights are lifted off zero, more from the best of them;
+3. keeps the winner if its bound is higher, and stops otherwise.
 
 All variants of a round are starts of one program.
 """
@@ -26,12 +26,25 @@ from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import NoAnnealing
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import Fit, Progress, learn, per_row
+from multicause.learning.expectation_maximization import (
+    Fit,
+    Progress,
+    best_of,
+    joined,
+    later,
+    learn,
+    learn_all,
+    one_start,
+    per_row,
+)
 from multicause.model import Model, Parameters
 
-# Iterations that a variant gets to show what it can do, and the rise of the bound per row that ends it before.
-TRIAL_ITERATIONS = 40
+# Iterations that variants get to show what they can do, and how many of them go on; and the rise of the bound per row
+# that ends a variant before.
+ROUNDS = ((8, 4), (20, 1))
 TRIAL_TOL = 1e-4
+# Variants that are tried at most in one round.
+MOST_VARIANTS = 24
 # Standard deviation of the factors that make two different causes out of one.
 PERTURBATION = 0.5
 # How far all weights are lifted in one variant, as part of their mean: a weight that has reached zero makes every
@@ -58,37 +71,63 @@ def repair(
     spent = fit.n_rounds
     while fit.converged and spent < max_iter:
         starts = _variants(model, fit.parameters, _least_missed(model, engine, blocks, fit.parameters), random)
-        trial = learn(
-            model,
-            engine,
-            blocks,
-            starts,
-            annealing=NoAnnealing(),
-            max_iter=min(TRIAL_ITERATIONS, max_iter - spent),
-            tol=max(tol, TRIAL_TOL),
-            key=key,
-            watch=_later(watch, spent),
+        trial = _tournament(
+            model, engine, blocks, starts, max_iter=max_iter - spent, tol=tol, key=key, watch=later(watch, spent)
         )
         spent += trial.n_rounds
         if not trial.bound > fit.bound + max(tol, TRIAL_TOL):
             return fit._replace(outcome=trial.outcome) if trial.outcome == Outcome.STOPPED else fit
-        fit = _joined(fit, trial)
+        fit = joined(fit, trial)
         if trial.outcome == Outcome.STOPPED or spent >= max_iter:
             return fit
         rest = learn(
             model,
             engine,
             blocks,
-            _stacked([trial.parameters]),
+            one_start(trial.parameters),
             annealing=NoAnnealing(),
             max_iter=max_iter - spent,
             tol=tol,
             key=key,
-            watch=_later(watch, spent),
+            watch=later(watch, spent),
         )
         spent += rest.n_rounds
-        fit = _joined(fit, rest)
+        fit = joined(fit, rest)
     return fit
+
+
+def _promising(model: Model, parameters: Parameters, recycled: int) -> list[int]:
+    """Causes that may stand for a mixture: those that explain most of the data, and the one to be recycled."""
+    activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
+    energy = activity * np.sum(np.asarray(parameters.components, dtype=float) ** 2, axis=1)
+    energy[recycled] = np.inf
+    return sorted(np.argsort(energy)[::-1][:MOST_VARIANTS].tolist())
+
+
+def _tournament(
+    model: Model, engine: Engine, blocks: Blocks, starts: Parameters, *, max_iter: int, **settings: Any
+) -> Fit:
+    """Learn a little from all variants and more from those that do best."""
+    spent, history = 0, []
+    tol = max(settings.pop("tol"), TRIAL_TOL)
+    for iterations, survivors in ROUNDS:
+        trials = learn_all(
+            model,
+            engine,
+            blocks,
+            starts,
+            annealing=NoAnnealing(),
+            max_iter=max(1, min(iterations, max_iter - spent)),
+            tol=tol,
+            **settings,
+        )
+        spent += trials.n_rounds
+        if spent >= max_iter or (trials.outcome == Outcome.STOPPED).any():
+            break
+        bounds = np.where(np.isfinite(trials.bound), trials.bound, -np.inf)
+        best = np.argsort(bounds)[::-1][:survivors]
+        starts = jax.tree.map(lambda leaf, best=best: leaf[best], trials.parameters)
+    return best_of(trials, blocks)._replace(n_rounds=spent)
 
 
 def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> int:
@@ -101,10 +140,10 @@ def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Para
 
 
 def _variants(model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState) -> Parameters:
-    """One start for each cause, in which the recycled cause shares its place; (H, ...) in all arrays."""
+    """One start for each of some causes, in which the recycled cause shares its place; (variants, ...) in all arrays."""
     components: Any = parameters.components
     starts = []
-    for source in range(len(components)):
+    for source in _promising(model, parameters, recycled):
         factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
         moved = components.copy()
         if source == recycled and model.combination.nonnegative:
@@ -121,19 +160,3 @@ def _variants(model: Model, parameters: Parameters, recycled: int, random: np.ra
 
 def _stacked(variants: list[Parameters]) -> Parameters:
     return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *variants)
-
-
-def _joined(first: Fit, then: Fit) -> Fit:
-    """The second fit, with the history of the first before its own."""
-    return then._replace(
-        bounds=np.concatenate([first.bounds, then.bounds[1:]]),
-        temperatures=np.concatenate([first.temperatures, then.temperatures[1:]]),
-        n_iter=first.n_iter + then.n_iter,
-    )
-
-
-def _later(watch: Callable[[Progress], bool] | None, offset: int) -> Callable[[Progress], bool] | None:
-    """The same watcher, with iterations counted on."""
-    if watch is None:
-        return None
-    return lambda progress: watch(progress._replace(iteration=progress.iteration + offset))

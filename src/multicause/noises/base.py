@@ -70,9 +70,7 @@ class Noise(Part):
             )
         return {}
 
-    def statistics(
-        self, summary: Array, inference: Inference, parameters: dict[str, Array]
-    ) -> dict[str, Array]:
+    def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Sums over rows that :meth:`maximize` needs, with ``inference.row_weights``."""
         return {}
 

@@ -63,11 +63,12 @@ class Gaussian(Noise):
             )
         return {"variance": np.asarray(variance), "floor": np.asarray(floor)}
 
-    def statistics(
-        self, summary: Array, inference: Inference, parameters: dict[str, Array]
-    ) -> dict[str, Array]:
+    def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Σ_n w_n ⟨‖y − w̄(s)‖²⟩, by way of the expected scores: ‖y − w̄‖² = ‖y‖² − 2σ² (η·y − A)."""
-        return {"residual": sum_in_double(inference.row_weights * summary) - 2 * parameters["variance"] * inference.total_score}
+        return {
+            "residual": sum_in_double(inference.row_weights * summary)
+            - 2 * parameters["variance"] * inference.total_score
+        }
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int

@@ -10,7 +10,6 @@ SMALL = 10
 NAMES: dict[str, type] = {"exact": Exact, "preselected": Preselected}
 
 
-
 def choose_posterior(n_components: int) -> Posterior:
     """All states of few causes, and Expectation Truncation for more."""
     return Exact() if n_components <= SMALL else Preselected(keep=None)

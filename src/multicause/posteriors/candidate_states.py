@@ -248,7 +248,9 @@ class CandidateStates(Inference):
     def _pull_of_candidates(self, terms: tuple[Term, ...], functions: list[Function]) -> Array:
         candidates, combination, tree = self._weighed.candidates, self._model.combination, self._tree
         first = 1 + tree.n_components
-        weights = jnp.concatenate([jnp.zeros((first, len(self._rows)), self._rows.dtype), self._weighed.own * self._scale])
+        weights = jnp.concatenate(
+            [jnp.zeros((first, len(self._rows)), self._rows.dtype), self._weighed.own * self._scale]
+        )
         overlap = jnp.asarray(combination.overlap(tree), dtype=self._rows.dtype)
 
         def of_feature(components: Array, values: Array) -> Array:

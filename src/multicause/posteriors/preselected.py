@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 from multicause.arrays import Array, one_by_one
-from multicause.parts import lacks, resolve
+from multicause.parts import resolve
 from multicause.posteriors.base import Inference, Posterior
 from multicause.posteriors.candidate_states import CandidateStates, Weighed, n_own_states, weigh
 from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection, UpperBound
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # last is ET10's, and is taken however large the data.
 LADDER = ((10, 5), (8, 5), (8, 4), (7, 4), (6, 4), (6, 3), (5, 3))
 # Multiply-adds of one iteration that the states of candidates may take before a leaner choice is made.
-AFFORDABLE = 2e8
+AFFORDABLE = 5e6
 # Arrays of (S', n) that are alive at once while scores are formed or credits handed down.
 ARRAYS_PER_STATE = 8
 
@@ -92,8 +92,11 @@ class Preselected(Posterior):
 
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
         """Numbers for H′ and γ that the size of the data allows, and a selection that suits the components."""
-        missing = lacks(model.prior, "log_probability_among", "log_mass")
-        del missing
+        if not model.prior.selectable:
+            raise ValueError(
+                f"Preselected needs a prior that gives probabilities of states of some candidates; "
+                f"{type(model.prior).__name__} must implement log_probability_among and log_mass, and set selectable."
+            )
         per_state = n_components if model.combination.linear and model.noise.linear else n_features
         for candidates, max_active in LADDER:
             candidates = min(n_components, candidates if self.candidates is None else self.candidates)
@@ -112,10 +115,10 @@ class Preselected(Posterior):
         )
 
     def _selection(self, model: Model) -> Selection:
-        if isinstance(self.selection, Selection) or isinstance(self.selection, str) and self.selection != "auto":
+        if isinstance(self.selection, Selection) or (isinstance(self.selection, str) and self.selection != "auto"):
             selection = resolve(self.selection, NAMES, "selection", Selection)
         elif self.selection == "auto":
-            selection = UpperBound() if model.combination.nonnegative else ScalarProduct()
+            selection = ScalarProduct()
         else:
             selection = ByFunction(self.selection)
         if isinstance(selection, UpperBound) and not model.combination.nonnegative:
@@ -175,6 +178,4 @@ class Preselected(Posterior):
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Both at once."""
-        return self.infer_from(
-            model, parameters, block, temperature, self.weigh(model, parameters, block, temperature)
-        )
+        return self.infer_from(model, parameters, block, temperature, self.weigh(model, parameters, block, temperature))

@@ -15,6 +15,9 @@ from multicause.posteriors.base import Inference
 class Prior(Part):
     """How causes s ∈ {0, 1}^H are drawn. ``parameters`` is the dictionary that :meth:`initialize` returns."""
 
+    #: Whether the prior offers :meth:`log_probability_among` and :meth:`log_mass`, which preselection needs.
+    selectable = False
+
     @abstractmethod
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
         """Parameters before learning, from the user's ``activity`` or, if None, from a documented default."""

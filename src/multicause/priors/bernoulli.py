@@ -25,6 +25,8 @@ class Bernoulli(Prior):
         Whether all causes have one common probability (ET10) instead of one each (MCA08).
     """
 
+    selectable = True
+
     def __init__(self, *, shared: bool = False) -> None:
         self.shared = shared
 

@@ -1,12 +1,14 @@
 """Updates of the components, and the choice among them."""
 
 from multicause.learning.updates.base import Update
+from multicause.learning.updates.coordinates import Coordinates
 from multicause.learning.updates.credit import CreditMean
 from multicause.learning.updates.gradient import Gradient
 from multicause.learning.updates.least_squares import LeastSquares
 from multicause.learning.updates.multiplicative import Multiplicative, MultiplicativeCounts
 
 NAMES: dict[str, type] = {
+    "coordinates": Coordinates,
     "least_squares": LeastSquares,
     "multiplicative": Multiplicative,
     "multiplicative_counts": MultiplicativeCounts,
@@ -16,6 +18,7 @@ NAMES: dict[str, type] = {
 
 __all__ = [
     "NAMES",
+    "Coordinates",
     "CreditMean",
     "Gradient",
     "LeastSquares",

@@ -19,6 +19,10 @@ class Update(Part):
     #: Whether the bound cannot fall at a fixed temperature, rounding apart.
     monotone = False
 
+    def is_monotone(self, combination: Combination) -> bool:
+        """Whether it is so for this combination."""
+        return self.monotone
+
     @abstractmethod
     def missing(self, combination: Combination, noise: Noise) -> list[str]:
         """What these parts lack for this update; nothing if it serves them."""

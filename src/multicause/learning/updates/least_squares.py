@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
 from multicause.combinations.base import Combination
-from multicause.learning.updates.base import Update
+from multicause.learning.updates.base import Update, keep_nonnegative
 from multicause.model import Model, Parameters
 from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
@@ -19,16 +19,27 @@ def linear_sums(inference: Inference) -> dict[str, Array]:
     return {"cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
 
 
+def missing_for_squares(combination: Combination, noise: Noise) -> list[str]:
+    """What these parts lack for an update that minimises squared errors of sums."""
+    lacking = [] if combination.linear else ["a linear combination"]
+    return lacking + ([] if noise.linear else ["a noise of constant variance"])
+
+
 class LeastSquares(Update):
-    """W = (Σ⟨ssᵀ⟩)⁻¹ Σ⟨s⟩yᵀ, written as a damped step from the old W, so that unused causes stay as they are."""
+    """W = (Σ⟨ssᵀ⟩)⁻¹ Σ⟨s⟩yᵀ, written as a damped step from the old W, so that unused causes stay as they are.
+
+    Non-negative components are clamped at zero afterwards, as ET10 §4.1 proposes; the bound may then fall.
+    """
 
     monotone = True
 
     def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves signed linear combinations under noise of constant variance."""
-        lacking = [] if combination.linear else ["a linear combination"]
-        lacking += [] if noise.linear else ["a noise of constant variance"]
-        return lacking + (["components of any sign"] if combination.nonnegative else [])
+        """Serves linear combinations under noise of constant variance."""
+        return missing_for_squares(combination, noise)
+
+    def is_monotone(self, combination: Combination) -> bool:
+        """Not where components are clamped."""
+        return not combination.nonnegative
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """First and second moments of the causes."""
@@ -40,4 +51,5 @@ class LeastSquares(Update):
         damping = ROUNDINGS * pairs.shape[0] * jnp.finfo(pairs.dtype).eps * jnp.diagonal(pairs)
         damped = pairs + jnp.diag(jnp.maximum(damping, jnp.finfo(pairs.dtype).tiny))
         slope = statistics["cause_data"] - matmul(pairs, old)
-        return old + jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(damped), slope)
+        solved = old + jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(damped), slope)
+        return keep_nonnegative(model.combination, solved)

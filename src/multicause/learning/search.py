@@ -1,0 +1,137 @@
+"""Learning without settings: what ``annealing="auto"`` means.
+
+1. A start temperature is found at which causes still tell parts of the data apart, but only just (ET10 §5.4).
+2. The components alone are annealed from there, with a lean posterior (Expectation Truncation with 5 candidates): it has
+   the better landscape, because sparse states cannot explain everything by everything (see
+   ``docs/background/local_optima.md``).
+3. Plain EM learns all parameters, and repair mends what is left of local optima.
+4. EM with the model's own posterior, on all data, finishes.
+
+Steps 1 to 3 look at some thousand rows only, if there are more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.engines.base import Blocks, Engine
+from multicause.learning.annealing import LinearCooling, NoAnnealing
+from multicause.learning.convergence import Outcome
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import Fit, Progress, joined, later, learn, maximize, one_start
+from multicause.learning.repair import repair
+from multicause.model import Model, Parameters
+from multicause.posteriors import Exact, Preselected
+
+# Rows for each cause, and at least, that are looked at to find the causes; all rows are used to measure them.
+ROWS_PER_CAUSE = 50
+LEAST_ROWS = 2000
+# Candidates and active causes of the lean posterior: ET10's, for all its experiments on bars.
+LEAN = (5, 3)
+# Length of the annealing in iterations, at most this part of max_iter, and below how many it makes no sense.
+ITERATIONS = 60
+PART = 3
+LEAST_ITERATIONS = 10
+# Temperatures that are tried, and iterations at each.
+TEMPERATURES = 1.5 ** np.arange(1, 11)
+TRIAL_ITERATIONS = 10
+# Annealing starts where causes differ by this part of what lies between the hottest and the coldest trial.
+DIFFERENTIATION = 0.25
+
+
+def rows_to_search(n_rows: int, n_components: int) -> int:
+    """How many rows are enough to find the causes."""
+    return min(n_rows, max(LEAST_ROWS, ROWS_PER_CAUSE * n_components))
+
+
+def search(
+    model: Model,
+    engine: Engine,
+    blocks: Blocks,
+    few: Blocks,
+    starts: Parameters,
+    *,
+    repairing: bool,
+    max_iter: int,
+    tol: float,
+    random: np.random.RandomState,
+    key: Array,
+    watch: Callable[[Progress], bool] | None = None,
+) -> tuple[Fit, LinearCooling | NoAnnealing]:
+    """Find causes on ``few`` blocks, finish on all; returns the fit and the annealing that was chosen."""
+    n_components = starts.components.shape[1]
+    lean = replace(model, posterior=lean_posterior(model, n_components)) if model.prior.selectable else model
+    first = replace(lean, learn=model.learn & {"components"})
+    finder = model if isinstance(model.posterior, Exact) else lean
+    n_iter = min(ITERATIONS, max_iter // PART)
+    annealing: LinearCooling | NoAnnealing = NoAnnealing()
+    fit: Fit | None = None
+    if n_iter >= LEAST_ITERATIONS and n_components > 1 and first.learn:
+        annealing = LinearCooling(start_temperature(first, engine, few, starts), n_iter=n_iter)
+        cooled = learn(first, engine, few, starts, annealing=annealing, max_iter=n_iter, tol=0.0, key=key, watch=watch)
+        fit, starts = cooled, one_start(cooled.parameters)
+
+    def go_on(model: Model, blocks: Blocks) -> None:
+        nonlocal fit, starts
+        spent = 0 if fit is None else fit.n_rounds
+        then = learn(
+            model,
+            engine,
+            blocks,
+            starts,
+            annealing=NoAnnealing(),
+            max_iter=max(1, max_iter - spent),
+            tol=tol,
+            key=key,
+            watch=later(watch, spent),
+        )
+        fit = then if fit is None else joined(fit, then)
+        starts = one_start(fit.parameters)
+
+    if fit is None or fit.outcome != Outcome.STOPPED:
+        go_on(finder, few)
+    assert fit is not None
+    if repairing and fit.outcome != Outcome.STOPPED:
+        fit = repair(finder, engine, few, fit, max_iter=max_iter, tol=tol, random=random, key=key, watch=watch)
+        starts = one_start(fit.parameters)
+    if (finder is not model or few is not blocks) and fit.outcome != Outcome.STOPPED:
+        go_on(model, blocks)
+    return fit, annealing
+
+
+def lean_posterior(model: Model, n_components: int) -> Preselected:
+    """The model's posterior with few candidates and active causes, and all rows kept."""
+    candidates, max_active = min(LEAN[0], n_components), min(LEAN[1], n_components)
+    own = model.posterior
+    if isinstance(own, Preselected):
+        candidates, max_active = min(candidates, own.candidates), min(max_active, own.max_active)
+        return Preselected(candidates, max_active, selection=own.selection, keep=None)
+    return Preselected(candidates, max_active, keep=None).resolved(model, n_components, 1, 1)
+
+
+def start_temperature(model: Model, engine: Engine, blocks: Blocks, starts: Parameters) -> float:
+    """The highest temperature at which components become different enough from each other.
+
+    Above a critical temperature all components become the same mean of the data. With candidates, which every row
+    selects anew, the transition is gradual; so components learn for some iterations at each of several temperatures, all
+    from the same start, and their spread is compared.
+    """
+    first = jax.tree.map(lambda leaf: leaf[:1], starts)
+
+    def spread_at(temperature: float) -> float:
+        parameters, length = first, jnp.ones(1)
+        for _ in range(TRIAL_ITERATIONS):
+            sums = engine.sum(partial(expect, model), blocks, parameters, jnp.full(1, temperature))
+            parameters, _, _ = maximize(model, sums, parameters, length)
+        return float(jnp.mean(jnp.std(parameters.components[0], axis=0)))
+
+    spread = np.array([spread_at(temperature) for temperature in TEMPERATURES])
+    enough = spread[-1] + DIFFERENTIATION * (spread.max() - spread[-1])
+    return float(TEMPERATURES[np.flatnonzero(spread >= enough)[-1]])

@@ -1,0 +1,59 @@
+"""Least squares under W ≥ 0, one cause at a time."""
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul
+from multicause.combinations.base import Combination
+from multicause.learning.updates.base import Update
+from multicause.learning.updates.least_squares import linear_sums, missing_for_squares
+from multicause.model import Model, Parameters
+from multicause.noises.base import Noise
+from multicause.posteriors.base import Inference
+
+
+class Coordinates(Update):
+    """W_h ← max{0, W_h + (⟨y s_h⟩ − Σ_h' ⟨s_h s_h'⟩ W_h') / ⟨s_h²⟩}, cause after cause, some sweeps.
+
+    Each step is the exact minimum of the squared error over one cause, so the bound never falls. It is as cheap as
+    ET10's multiplicative update, whose weights only approach zero, converges in far fewer steps, and can raise a weight
+    from zero again.
+
+    Parameters
+    ----------
+    n_sweeps : int, default=10
+        Sweeps over all causes for each M-step.
+    """
+
+    monotone = True
+
+    def __init__(self, *, n_sweeps: int = 10) -> None:
+        self.n_sweeps = n_sweeps
+
+    def validate(self) -> None:
+        """At least one sweep."""
+        if self.n_sweeps < 1:
+            raise ValueError(f"n_sweeps of Coordinates must be at least 1; got {self.n_sweeps!r}.")
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Serves non-negative linear combinations under noise of constant variance."""
+        lacking = missing_for_squares(combination, noise)
+        return lacking + ([] if combination.nonnegative else ["non-negative components (Sum(nonnegative=True))"])
+
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+        """First and second moments of the causes."""
+        return linear_sums(inference)
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """The sweeps; unused causes stay as they are."""
+        wanted, pairs = statistics["cause_data"], statistics["cause_pairs"]
+        n_components, tiny = len(pairs), jnp.finfo(wanted.dtype).tiny
+
+        def step(k: int, components: Array) -> Array:
+            h = k % n_components
+            slope = wanted[h] - matmul(pairs[h], components)
+            used = pairs[h, h] > tiny
+            moved = jnp.maximum(components[h] + slope / jnp.maximum(pairs[h, h], tiny), 0)
+            return components.at[h].set(jnp.where(used, moved, components[h]))
+
+        return jax.lax.fori_loop(0, self.n_sweeps * n_components, step, parameters.components)
