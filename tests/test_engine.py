@@ -48,11 +48,15 @@ def test_map_collect_and_what_stays_with_its_block(loaded):
 def test_quantile_is_the_global_order_statistic(loaded):
     engine, blocks, X, weights = loaded
     values = engine.map(lambda block: jnp.stack([block.rows[:, 0], -block.rows[:, 1]]), blocks)
-    repeated = [np.repeat(column, weights.astype(int)) for column in (X[:, 0], -X[:, 1])]
-    total = int(weights.sum())
-    for k in (1, 2, 12, total):
-        found = engine.quantile(values, blocks, np.array([k / total, 1.0]))
-        np.testing.assert_array_equal(found, [np.sort(repeated[0])[::-1][k - 1], repeated[1].min()])
+    order = np.argsort(X[:, 0])[::-1]
+    shares = np.cumsum(weights[order]) / weights.sum()
+    for k in (0, 1, 11, 22):  # rows down to the k-th have this share of the weight, or just less
+        for share in (shares[k], shares[k] - weights[order[k]] / weights.sum() / 2):
+            found = engine.quantile(values, blocks, np.array([share, 1.0]))
+            np.testing.assert_array_equal(found, [X[order[k], 0], (-X[:, 1]).min()])
+    ones = Local(memory_budget=500).load(X, np.ones(23), SUMMARY, bytes_per_row=100)
+    for k in (1, 2, 12, 23):
+        np.testing.assert_array_equal(engine.quantile(values, ones, np.array([k / 23, 1.0]))[0], X[order[k - 1], 0])
     with pytest.raises(ValueError, match="share of all weight must lie in"):
         engine.quantile(values, blocks, np.array([0.0, 1.0]))
 

@@ -11,7 +11,14 @@ from multicause.arrays import double_precision
 from multicause.combinations import Combination, Maximum, Sum
 from multicause.learning.expectation import expect_one
 from multicause.learning.expectation_maximization import maximize_one
-from multicause.learning.updates import CreditMean, Gradient, LeastSquares, Multiplicative, MultiplicativeCounts
+from multicause.learning.updates import (
+    Coordinates,
+    CreditMean,
+    Gradient,
+    LeastSquares,
+    Multiplicative,
+    MultiplicativeCounts,
+)
 from multicause.learning.updates.base import choose_update
 from multicause.model import Block, Model, Parameters
 from multicause.noises import Gaussian, Poisson
@@ -26,7 +33,7 @@ LEARN_ALL = frozenset({"components", "activity", "noise"})
     ("combination", "noise", "expected"),
     [
         (Sum(), Gaussian(), LeastSquares),
-        (Sum(nonnegative=True), Gaussian(), Multiplicative),
+        (Sum(nonnegative=True), Gaussian(), Coordinates),
         (Sum(nonnegative=True), Poisson(), MultiplicativeCounts),
         (Sum(), Poisson(), Gradient),
         (Maximum(), Gaussian(), CreditMean),

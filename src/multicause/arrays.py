@@ -99,9 +99,10 @@ def sum_by_index(values: Array, indices: Array, size: int) -> Array:
     if one_by_one():
         return jnp.zeros((*values.shape[:-2], size), values.dtype).at[..., indices].add(values)
     places = jnp.arange(size)
-    return sum(
-        matmul(values[..., k, :], (indices[k][:, None] == places).astype(values.dtype)) for k in range(len(indices))
-    )
+    total = jnp.zeros((*values.shape[:-2], size), values.dtype)
+    for k in range(len(indices)):
+        total += matmul(values[..., k, :], (indices[k][:, None] == places).astype(values.dtype))
+    return total
 
 
 def starts_at_once(n_starts: int) -> int:

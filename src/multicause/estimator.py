@@ -169,7 +169,12 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             moments = first_moments(engine, blocks)
             starts = self._starts(model, moments, X, weights, random, self.n_init)
             watcher = FitWatcher(self, X, y, weights, partial(self._so_far, model))
-            settings = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random), "watch": watcher}
+            settings: dict[str, Any] = {
+                "max_iter": self.max_iter,
+                "tol": self.tol,
+                "key": key_from(random),
+                "watch": watcher,
+            }
             annealing: schedules.Annealing
             if self.annealing == "auto":
                 few = self._some_rows(engine, model, X, weights, blocks, random)

@@ -74,9 +74,9 @@ def _expect_from(
 
 
 @jit_by_parts
-def log_mass(model: Model, parameters: Parameters) -> Array:
+def log_mass(model: Any, parameters: Parameters) -> Array:
     """log P(|s| ≤ γ) of each start."""
-    return jax.vmap(partial(model.posterior.log_mass, model))(parameters)
+    return jax.vmap(lambda one: model.posterior.log_mass(model, one))(parameters)
 
 
 class DataCut:
@@ -96,7 +96,7 @@ class DataCut:
     @property
     def max_active(self) -> int | None:
         """Most active causes of the rows that are learned from, if others are left out."""
-        return self._model.posterior.max_active if self.cutting else None  # type: ignore[attr-defined]
+        return self._model.posterior.max_active if self.cutting else None
 
     def log_mass(self, parameters: Parameters) -> np.ndarray:
         """log P(|s| ≤ γ), which normalises the prior of the rows that are learned from (ET10 eq. 17)."""

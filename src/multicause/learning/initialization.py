@@ -105,6 +105,6 @@ def _starting_components(
     return components
 
 
-def choose_annealing(annealing: Annealing | None) -> Annealing:
+def choose_annealing(annealing: str | Annealing | None) -> Annealing:
     """The user's schedule, or none."""
     return NoAnnealing() if annealing is None else resolve(annealing, {}, "annealing", Annealing)

@@ -108,7 +108,7 @@ def _tournament(
     model: Model, engine: Engine, blocks: Blocks, starts: Parameters, *, max_iter: int, **settings: Any
 ) -> Fit:
     """Learn a little from all variants and more from those that do best."""
-    spent, history = 0, []
+    spent = 0
     tol = max(settings.pop("tol"), TRIAL_TOL)
     for iterations, survivors in ROUNDS:
         trials = learn_all(
@@ -140,7 +140,7 @@ def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Para
 
 
 def _variants(model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState) -> Parameters:
-    """One start for each of some causes, in which the recycled cause shares its place; (variants, ...) in all arrays."""
+    """One start for each of some causes, in which the recycled cause shares its place."""
     components: Any = parameters.components
     starts = []
     for source in _promising(model, parameters, recycled):

@@ -1,8 +1,8 @@
 """Learning without settings: what ``annealing="auto"`` means.
 
 1. A start temperature is found at which causes still tell parts of the data apart, but only just (ET10 §5.4).
-2. The components alone are annealed from there, with a lean posterior (Expectation Truncation with 5 candidates): it has
-   the better landscape, because sparse states cannot explain everything by everything (see
+2. The components alone are annealed from there, with a lean posterior (Expectation Truncation with 5 candidates): it
+   has the better landscape, because sparse states cannot explain everything by everything (see
    ``docs/background/local_optima.md``).
 3. Plain EM learns all parameters, and repair mends what is left of local optima.
 4. EM with the model's own posterior, on all data, finishes.
@@ -111,7 +111,7 @@ def lean_posterior(model: Model, n_components: int) -> Preselected:
     candidates, max_active = min(LEAN[0], n_components), min(LEAN[1], n_components)
     own = model.posterior
     if isinstance(own, Preselected):
-        candidates, max_active = min(candidates, own.candidates), min(max_active, own.max_active)
+        candidates, max_active = min(candidates, own.numbers[0]), min(max_active, own.numbers[1])
         return Preselected(candidates, max_active, selection=own.selection, keep=None)
     return Preselected(candidates, max_active, keep=None).resolved(model, n_components, 1, 1)
 
@@ -120,8 +120,8 @@ def start_temperature(model: Model, engine: Engine, blocks: Blocks, starts: Para
     """The highest temperature at which components become different enough from each other.
 
     Above a critical temperature all components become the same mean of the data. With candidates, which every row
-    selects anew, the transition is gradual; so components learn for some iterations at each of several temperatures, all
-    from the same start, and their spread is compared.
+    selects anew, the transition is gradual; so components learn for some iterations at each of several temperatures,
+    all from the same start, and their spread is compared.
     """
     first = jax.tree.map(lambda leaf: leaf[:1], starts)
 

@@ -30,7 +30,7 @@ class Inference(ABC):
     """q_n(s) for some rows, and the expectations under it that parts ask for. Lives inside one compiled program."""
 
     row_weights: Array  # (n,) w_n, zero for rows from which nothing is to be learned
-    total_bound: Array  # () Σ_n F_n of all rows with their given weights; F_n = ⟨log p(s, y_n)⟩ + H(q_n) ≤ log p(y_n), in double precision
+    total_bound: Array  # () Σ_n w_n F_n of all rows, F_n = ⟨log p(s, y_n)⟩ + H(q_n) ≤ log p(y_n), in double precision
     total_score: Array  # () Σ_n w_n ⟨Σ_d η(w̄_d)·y_nd − A(w̄_d)⟩, in double precision
     total_free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), which EM at temperature T raises
     magnitude: Array  # () Σ_n w_n |b(y_n)|, in double precision
@@ -66,7 +66,7 @@ class Posterior(Part):
     monotone = False
 
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
-        """This posterior with numbers for all that its user left open; ``model`` has it in its unresolved form."""
+        """The same with numbers for all that its user left open; ``model`` has it in its unresolved form."""
         return self
 
     def log_mass(self, model: Model, parameters: Parameters) -> Array | None:

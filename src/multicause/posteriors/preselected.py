@@ -86,8 +86,8 @@ class Preselected(Posterior):
         """H′ ≤ H."""
         if self.candidates is not None and self.candidates > n_components:
             raise ValueError(
-                f"Preselected selects candidates={self.candidates} causes out of n_components={n_components}, which are "
-                f"fewer. Use at most {n_components} candidates, or leave candidates=None."
+                f"Preselected selects candidates={self.candidates} causes out of n_components={n_components}, which "
+                f"are fewer. Use at most {n_components} candidates, or leave candidates=None."
             )
 
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
@@ -120,7 +120,7 @@ class Preselected(Posterior):
         elif self.selection == "auto":
             selection = ScalarProduct()
         else:
-            selection = ByFunction(self.selection)
+            selection = ByFunction(self.selection)  # type: ignore[arg-type]
         if isinstance(selection, UpperBound) and not model.combination.nonnegative:
             raise ValueError(
                 "selection='upper_bound' needs components that are not negative, because only then every further cause "
@@ -128,17 +128,24 @@ class Preselected(Posterior):
             )
         return selection
 
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """H′ and γ, once resolved."""
+        if self.candidates is None or self.max_active is None:
+            raise ValueError("Preselected has no numbers yet; resolved() chooses them.")
+        return self.candidates, self.max_active
+
     def n_states(self, n_components: int) -> int:
         """1 + H single-cause states, and those of two and more candidates."""
-        return 1 + int(n_components) + n_own_states(self.candidates, self.max_active)
+        return 1 + int(n_components) + n_own_states(*self.numbers)
 
     def log_mass(self, model: Model, parameters: Parameters) -> Array:
         """Of all states with at most γ active causes."""
-        return model.prior.log_mass(parameters.prior, self.max_active)
+        return model.prior.log_mass(parameters.prior, self.numbers[1])
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """A few numbers for each state, feature and cause; where features are not worked through one by one, times D."""
-        states = ARRAYS_PER_STATE * (1 + self.candidates + n_own_states(self.candidates, self.max_active))
+        """A few numbers for each state, feature and cause; times D where features are worked through at once."""
+        states = ARRAYS_PER_STATE * (1 + self.numbers[0] + n_own_states(*self.numbers))
         features = 1 if one_by_one() else n_features
         return itemsize * (states * features + 3 * n_features + 6 * n_components)
 
@@ -148,7 +155,7 @@ class Preselected(Posterior):
 
     def bytes_of_weighed(self, n_components: int, itemsize: int) -> int:
         """Memory of one row between the two passes of an iteration with a data cut."""
-        return itemsize * (self.n_states(n_components) + self.candidates + 4)
+        return itemsize * (self.n_states(n_components) + self.numbers[0] + 4)
 
     def weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Weighed:
         """Candidates and weights of states: the costly part of inference, done once for each row and iteration."""
@@ -157,9 +164,9 @@ class Preselected(Posterior):
             parameters,
             block,
             temperature,
-            n_candidates=self.candidates,
-            max_active=self.max_active,
-            selection=self.selection,
+            n_candidates=self.numbers[0],
+            max_active=self.numbers[1],
+            selection=self.selection,  # type: ignore[arg-type]
             singletons=self.singletons,
         )
 
@@ -173,7 +180,7 @@ class Preselected(Posterior):
         threshold: Array | None = None,
     ) -> CandidateStates:
         """Expectations from what :meth:`weigh` found, without the rows whose free energy is below the threshold."""
-        tree = sparse_states(self.candidates, self.max_active)
+        tree = sparse_states(*self.numbers)
         return CandidateStates(model, parameters, tree, block, temperature, weighed, threshold)
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
