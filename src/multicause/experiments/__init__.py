@@ -4,7 +4,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-_HOME = {"mca_ex": ("multicause.experiments.mca_exact", "mca_exact")}
+_HOME = {
+    "mca_ex": ("multicause.experiments.mca_exact", "mca_exact"),
+    "et10": ("multicause.experiments.et10", "et10"),
+    "et10_digits": ("multicause.experiments.et10_data", "digits"),
+    "et10_patches": ("multicause.experiments.et10_data", "patches"),
+    "et10_speech": ("multicause.experiments.et10_data", "speech"),
+}
 NAMES = tuple(_HOME)
 
 

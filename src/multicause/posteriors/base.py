@@ -82,8 +82,11 @@ class Posterior(Part):
         """Raise ValueError if this posterior cannot serve so many causes."""
 
     @abstractmethod
-    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """Memory that one row takes inside :meth:`infer`; the engine sizes its blocks by it."""
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """Memory that one row takes inside :meth:`infer`; the engine sizes its blocks by it.
+
+        ``linear`` says that scores of states follow from projections, without means (sums under Gaussian noise).
+        """
 
     @abstractmethod
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:

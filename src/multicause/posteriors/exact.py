@@ -53,7 +53,7 @@ class Exact(Posterior):
                 "posterior=Exact(max_states=...)."
             )
 
-    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int) -> int:
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
         """A few numbers for each state."""
         return itemsize * (ARRAYS_PER_STATE * self.n_states(n_components) + 2 * n_features)
 

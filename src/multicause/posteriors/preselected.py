@@ -143,10 +143,10 @@ class Preselected(Posterior):
         """Of all states with at most γ active causes."""
         return model.prior.log_mass(parameters.prior, self.numbers[1])
 
-    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int) -> int:
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
         """A few numbers for each state, feature and cause; times D where features are worked through at once."""
         states = ARRAYS_PER_STATE * (1 + self.numbers[0] + n_own_states(*self.numbers))
-        features = 1 if one_by_one() else n_features
+        features = 1 if linear or one_by_one() else n_features
         return itemsize * (states * features + 3 * n_features + 6 * n_components)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
