@@ -71,10 +71,17 @@ def one_by_one() -> bool:
     return jax.default_backend() == "cpu"
 
 
-def sum_over_features(function: Callable[..., Any], zero: Any, *arrays: Array) -> Any:
-    """Σ_d ``function(array_d, ...)`` over the first axis of some arrays; ``zero`` has the shape of one term."""
+def sum_over_features(function: Callable[..., Array], zero: Array, *arrays: Array, apart: bool = False) -> Array:
+    """Σ_d ``function(array_d, ...)`` over the first axis of some arrays; ``zero`` has the shape of one term.
+
+    ``apart`` says that a term is a stack of few vectors, each with an expression of its own: an accelerator then sums
+    each while it computes it, instead of writing all of them to memory first.
+    """
     if not one_by_one():
-        return jax.tree.map(lambda terms: jnp.sum(terms, axis=0), jax.vmap(function)(*arrays))
+        if apart:
+            parts = jax.vmap(lambda *one: tuple(function(*one)))(*arrays)
+            return jnp.stack([jnp.sum(part, axis=0) for part in parts])
+        return jnp.sum(jax.vmap(function)(*arrays), axis=0)
     return jax.lax.scan(lambda total, one: (total + function(*one), None), zero, arrays)[0]
 
 
@@ -86,8 +93,20 @@ def map_over_features(function: Callable[..., Any], *arrays: Array) -> Any:
 
 
 def indices_of_largest(scores: Array, k: int) -> Array:
-    """The k largest of each column of (H, n), best first, as indices (k, n). Ranks need no double precision."""
-    return jax.lax.top_k(scores.astype(jnp.float32).T, k)[1].T
+    """The k largest of each column of (H, n), best first, as indices (k, n). Ranks need no double precision.
+
+    On an accelerator k passes over the scores are faster than the sorting that stands behind ``top_k``.
+    """
+    scores = scores.astype(jnp.float32)
+    if one_by_one():
+        return jax.lax.top_k(scores.T, k)[1].T
+    places, found = jnp.arange(len(scores), dtype=jnp.int32)[:, None], []
+    for _ in range(k):
+        left = scores
+        for earlier in found:
+            left = jnp.where(places == earlier, -jnp.inf, left)
+        found.append(jnp.argmax(left, axis=0).astype(jnp.int32))
+    return jnp.stack(found)
 
 
 def sum_by_index(values: Array, indices: Array, size: int) -> Array:
@@ -103,6 +122,11 @@ def sum_by_index(values: Array, indices: Array, size: int) -> Array:
     for k in range(len(indices)):
         total += matmul(values[..., k, :], (indices[k][:, None] == places).astype(values.dtype))
     return total
+
+
+def stored(values: Any) -> Any:
+    """The same values; a CPU writes them to memory once, where its compiler would compute them for each use again."""
+    return jax.lax.optimization_barrier(values) if one_by_one() else values
 
 
 def starts_at_once(n_starts: int) -> int:

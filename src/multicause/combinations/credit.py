@@ -7,12 +7,11 @@ that share. All functions return Σ_s credit_hd(s) · v_d(s) for values (..., S,
 from itertools import permutations
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, matmul, stored
 from multicause.posteriors.state_tree import StateTree, Step
 
 # Decimal exponents that double precision offers for powers, with room for the data that they multiply.
@@ -79,7 +78,7 @@ def pull_by_members(x: Array, tree: StateTree, values: Array, sharpness: Array, 
     """
     H, states = tree.n_components, tree.states()
     distance = sharpness * jnp.abs(jnp.concatenate([x[i : i + 1] - x[:i] for i in range(1, H)]))
-    exponentials = jax.lax.optimization_barrier((jnp.exp(-distance), jnp.exp(-exponent * distance)))
+    exponentials = stored((jnp.exp(-distance), jnp.exp(-exponent * distance)))
     lower, loser = (
         {pair: table[max(pair) * (max(pair) - 1) // 2 + min(pair)] for pair in permutations(range(H), 2)}
         for table in exponentials
@@ -146,7 +145,7 @@ def pull_by_duels(x: Array, tree: StateTree, values: Array, sharpness: Array, ex
         total = jnp.where(wins, total * lower + 1, total + lower)
         kins[step.children.start] = _Kin(jnp.maximum(largest, newest), total, wins, loser, duels)
     total = _join([kins[start].total for start in sorted(kins)])
-    share = jax.lax.optimization_barrier(_PowerOfTotals(x.dtype, exponent, tree.max_active)(total))
+    share = stored(_PowerOfTotals(x.dtype, exponent, tree.max_active)(total))
 
     def shares(step: Step) -> tuple[Array, Array]:
         kin = kins[step.children.start]
@@ -160,7 +159,7 @@ def _inverse_power(total: Array, exponent: Array) -> Array:
 
     The barrier keeps the compiler from taking the same powers again for each of several values.
     """
-    return jax.lax.optimization_barrier(jnp.exp(-exponent * jnp.log(jnp.where(total > 0, total, 1))))
+    return stored(jnp.exp(-exponent * jnp.log(jnp.where(total > 0, total, 1))))
 
 
 class _PowerOfTotals:

@@ -14,7 +14,7 @@ from multicause.engines.base import Blocks, Engine
 from multicause.model import Block
 
 # Rows below which a block is not made smaller for the sake of the cache: what a block costs in any case would prevail.
-SMALLEST_BLOCK = 256
+SMALLEST_BLOCK = 1024
 
 
 class Local(Engine):

@@ -22,6 +22,9 @@ from multicause.posteriors.base import Function, Inference, Recognized, Term
 from multicause.posteriors.selection import Selection
 from multicause.posteriors.state_tree import StateTree, sparse_states
 
+# States up to which an accelerator sums the scores of each by itself.
+SHORT = 64
+
 
 class Weighed(NamedTuple):
     """All that is inferred about some rows: their candidates, and the weights of the states considered.
@@ -118,7 +121,7 @@ def _own_scores(
         return noise.natural(means, parameters.noise) * values - noise.log_normalizer(means, parameters.noise)
 
     zero = jnp.zeros((tree.n_states, rows.shape[0]), rows.dtype)
-    return sum_over_features(of_feature, zero, components.T, rows.T)
+    return sum_over_features(of_feature, zero, components.T, rows.T, apart=tree.n_states <= SHORT)
 
 
 class CandidateStates(Inference):
