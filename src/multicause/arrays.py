@@ -93,20 +93,8 @@ def map_over_features(function: Callable[..., Any], *arrays: Array) -> Any:
 
 
 def indices_of_largest(scores: Array, k: int) -> Array:
-    """The k largest of each column of (H, n), best first, as indices (k, n). Ranks need no double precision.
-
-    On an accelerator k passes over the scores are faster than the sorting that stands behind ``top_k``.
-    """
-    scores = scores.astype(jnp.float32)
-    if one_by_one():
-        return jax.lax.top_k(scores.T, k)[1].T
-    places, found = jnp.arange(len(scores), dtype=jnp.int32)[:, None], []
-    for _ in range(k):
-        left = scores
-        for earlier in found:
-            left = jnp.where(places == earlier, -jnp.inf, left)
-        found.append(jnp.argmax(left, axis=0).astype(jnp.int32))
-    return jnp.stack(found)
+    """The k largest of each column of (H, n), best first, as indices (k, n). Ranks need no double precision."""
+    return jax.lax.top_k(scores.astype(jnp.float32).T, k)[1].T
 
 
 def sum_by_index(values: Array, indices: Array, size: int) -> Array:

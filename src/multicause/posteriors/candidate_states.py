@@ -1,7 +1,6 @@
 """Inference over states of few candidates, other ones for each row, and over states with a single cause."""
 
 from functools import cached_property
-from itertools import combinations
 from typing import NamedTuple
 
 import jax
@@ -101,6 +100,11 @@ def _linear(model: Model) -> bool:
     return model.combination.linear and model.noise.linear
 
 
+def _pairs(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
+    """First and second candidate of all pairs."""
+    return np.triu_indices(n_candidates, k=1)
+
+
 def _own_scores(
     model: Model, parameters: Parameters, rows: Array, singles: Array, candidates: Array, tree: StateTree
 ) -> Array:
@@ -109,12 +113,11 @@ def _own_scores(
     if _linear(model):
         gram = matmul(noise.natural(components, parameters.noise), components.T)
         of_singles = jnp.take_along_axis(singles, candidates, axis=0)
-        pairs = list(combinations(range(len(candidates)), 2))
-        of_pairs = [gram[candidates[i], candidates[j]] for i, j in pairs]
+        first, second = _pairs(len(candidates))
+        of_pairs = gram.ravel()[candidates[first] * len(gram) + candidates[second]]
         states = tree.states()
-        both = np.stack([states[:, i] * states[:, j] for i, j in pairs], axis=1) if pairs else states[:, :0]
-        members = jnp.asarray(np.concatenate([states, -both], axis=1), dtype=rows.dtype)
-        return matmul(members, jnp.stack([*of_singles, *of_pairs]))
+        members = jnp.asarray(np.concatenate([states, -states[:, first] * states[:, second]], axis=1), dtype=rows.dtype)
+        return matmul(members, jnp.concatenate([of_singles, of_pairs]))
 
     def of_feature(weights: Array, values: Array) -> Array:
         means = model.combination.combine(weights[candidates], tree)
@@ -228,13 +231,10 @@ class CandidateStates(Inference):
     def cause_pairs(self) -> Array:  # type: ignore[override]
         """Only candidates of one row are ever active together."""
         candidates, H = self._weighed.candidates, self._n_components
-        pairs = list(combinations(range(len(candidates)), 2))
-        both = jnp.zeros((H, H), self._rows.dtype)
-        if pairs and self._weighed.own.shape[0]:
-            together = jnp.stack([self._members[i] * self._members[j] for i, j in pairs])
-            sums = matmul(together, self._weighed.own) * self._scale
-            places = jnp.stack([candidates[i] * H + candidates[j] for i, j in pairs])
-            both = jnp.zeros(H * H, sums.dtype).at[places].add(sums).reshape(H, H)
+        first, second = _pairs(len(candidates))
+        sums = matmul(self._members[first] * self._members[second], self._weighed.own) * self._scale
+        places = candidates[first] * H + candidates[second]
+        both = jnp.zeros(H * H, sums.dtype).at[places].add(sums).reshape(H, H)
         return both + both.T + jnp.diag(self.total_causes)
 
     def pull(self, *terms: Term) -> Array:
