@@ -93,22 +93,39 @@ def map_over_features(function: Callable[..., Any], *arrays: Array) -> Any:
 
 
 def indices_of_largest(scores: Array, k: int) -> Array:
-    """The k largest of each column of (H, n), best first, as indices (k, n). Ranks need no double precision."""
-    return jax.lax.top_k(scores.astype(jnp.float32).T, k)[1].T
+    """The k largest of each column of (H, n), best first, as indices (k, n); the lower index wins a tie.
+
+    Ranks need no double precision. On an accelerator, each pass finds the largest key below the last one, where a key is
+    a score and, in its lower half, an index; that is faster than the sorting behind ``top_k``.
+    """
+    scores = scores.astype(jnp.float32)
+    if one_by_one():
+        return jax.lax.top_k(scores.T, k)[1].T
+    n = len(scores)
+    bits = jax.lax.bitcast_convert_type(scores, jnp.int32)
+    ordered = jnp.where(bits < 0, bits ^ jnp.int32(0x7FFFFFFF), bits).astype(jnp.int64)
+    keys = (ordered << 32) | jnp.arange(n - 1, -1, -1, dtype=jnp.int64)[:, None]
+    least, found = jnp.iinfo(jnp.int64).min, []
+    last = jnp.full(scores.shape[1], jnp.iinfo(jnp.int64).max)
+    for _ in range(k):
+        last = jnp.max(jnp.where(keys < last, keys, least), axis=0)
+        found.append((n - 1 - (last & 0xFFFFFFFF)).astype(jnp.int32))
+    return jnp.stack(found)
 
 
-def sum_by_index(values: Array, indices: Array, size: int) -> Array:
-    """Σ over k and n of values (..., k, n) at their indices (k, n) out of ``size``: (..., size).
+def sum_by_index(values: list[Array], indices: Array, size: int) -> Array:
+    """Σ over k and n of k arrays of values (..., n) at their indices (k, n) out of ``size``: (..., size).
 
     A CPU adds one by one (0.4 ms for 400000 numbers); on an accelerator, where many would be added to one place at the
     same time, products with zeros and ones are faster.
     """
     if one_by_one():
-        return jnp.zeros((*values.shape[:-2], size), values.dtype).at[..., indices].add(values)
+        stacked = jnp.stack(values, axis=-2)
+        return jnp.zeros((*stacked.shape[:-2], size), stacked.dtype).at[..., indices].add(stacked)
     places = jnp.arange(size)
-    total = jnp.zeros((*values.shape[:-2], size), values.dtype)
-    for k in range(len(indices)):
-        total += matmul(values[..., k, :], (indices[k][:, None] == places).astype(values.dtype))
+    total = jnp.zeros((*values[0].shape[:-1], size), values[0].dtype)
+    for value, index in zip(values, indices, strict=True):
+        total += matmul(value, (index[:, None] == places).astype(value.dtype))
     return total
 
 

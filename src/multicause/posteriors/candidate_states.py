@@ -32,7 +32,8 @@ class Weighed(NamedTuple):
     """
 
     candidates: Array  # (H', n) which cause each candidate is
-    shared: Array  # (1 + H, n) of the empty state, and of the states with one active cause
+    empty: Array  # (n,) of the state without active causes
+    singles: Array  # (H, n) of the states with one active cause
     own: Array  # (S', n) of the states with two and more active candidates
     z: Array  # (n,)
     log_z: Array  # (n,) log Σ p^β, without b(y)
@@ -66,33 +67,37 @@ def weigh(
     tree = sparse_states(n_candidates, max_active)
     first = 1 + n_candidates  # of the states with two and more active candidates
 
-    means = jnp.concatenate([jnp.zeros_like(components[:1]), components])
-    normalizers = jnp.sum(noise.log_normalizer(means, parameters.noise), axis=1)
-    products = matmul(noise.natural(means, parameters.noise), rows.T)
-    candidates = indices_of_largest(selection.scores(model, parameters, rows, products[1:]), n_candidates)
+    products = matmul(noise.natural(components, parameters.noise), rows.T)
+    candidates = indices_of_largest(selection.scores(model, parameters, rows, products), n_candidates)
 
-    shared_score = products - normalizers[:, None]
-    shared_prior = model.prior.log_probability_of_singles(parameters.prior)[:, None]
-    shared = shared_score + shared_prior
+    nothing = jnp.zeros_like(components[:1])
+    empty_score = matmul(noise.natural(nothing, parameters.noise), rows.T)[0]
+    empty_score -= jnp.sum(noise.log_normalizer(nothing, parameters.noise))
+    single_score = products - jnp.sum(noise.log_normalizer(components, parameters.noise), axis=1)[:, None]
+    few_prior = model.prior.log_probability_of_singles(parameters.prior)
+    empty_prior, single_prior = few_prior[0], few_prior[1:, None]
+    empty, every_single = empty_score + empty_prior, single_score + single_prior
+    singles = every_single
     if not singletons:
         chosen = jnp.any(candidates[:, None, :] == jnp.arange(H)[:, None], axis=0)
-        shared = jnp.where(jnp.concatenate([jnp.ones_like(chosen[:1]), chosen]), shared, -jnp.inf)
-    own_score = _own_scores(model, parameters, rows, shared_score[1:], candidates, tree)[first:]
+        singles = jnp.where(chosen, every_single, -jnp.inf)
+    own_score = _own_scores(model, parameters, rows, single_score, candidates, tree)[first:]
     own_prior = model.prior.log_probability_among(candidates, tree.states()[first:], parameters.prior)
     own = own_score + own_prior
 
     beta = (1 / temperature).astype(rows.dtype)
-    largest = beta * jnp.maximum(jnp.max(shared, axis=0), jnp.max(own, axis=0, initial=-jnp.inf))
-    u_shared, u_own = jnp.exp(beta * shared - largest), jnp.exp(beta * own - largest)
-    z = jnp.sum(u_shared, axis=0) + jnp.sum(u_own, axis=0)
+    largest = jnp.maximum(jnp.max(singles, axis=0), jnp.max(own, axis=0, initial=-jnp.inf))
+    largest = beta * jnp.maximum(largest, empty)
+    u_empty, u_singles, u_own = (jnp.exp(beta * lot - largest) for lot in (empty, singles, own))
+    z = u_empty + jnp.sum(u_singles, axis=0) + jnp.sum(u_own, axis=0)
 
-    def expected(of_shared: Array, of_own: Array) -> Array:
-        return (jnp.sum(u_shared * of_shared, axis=0) + jnp.sum(u_own * of_own, axis=0)) / z
+    def expected(of_empty: Array, of_singles: Array, of_own: Array) -> Array:
+        return (u_empty * of_empty + jnp.sum(u_singles * of_singles, axis=0) + jnp.sum(u_own * of_own, axis=0)) / z
 
     # States that are left out have a weight of zero, which must not meet their infinite log-joint.
-    log_joint = expected(shared_score + shared_prior, own)
-    score = None if _linear(model) else expected(shared_score, own_score)
-    return Weighed(candidates, u_shared, u_own, z, jnp.log(z) + largest, log_joint, score)
+    log_joint = expected(empty, every_single, own)
+    score = None if _linear(model) else expected(empty_score, single_score, own_score)
+    return Weighed(candidates, u_empty, u_singles, u_own, z, jnp.log(z) + largest, log_joint, score)
 
 
 def _linear(model: Model) -> bool:
@@ -199,11 +204,18 @@ class CandidateStates(Inference):
         states = self._tree.states()[1 + self._tree.n_components :]
         return jnp.asarray(states.T, dtype=self._rows.dtype)
 
+    @cached_property
+    def _moments(self) -> Array:
+        """Σ_s u_n(s) s_i of each candidate, then Σ_s u_n(s) s_i s_j of each pair, over own states: (H' + pairs, n)."""
+        first, second = _pairs(self._tree.n_components)
+        members = jnp.concatenate([self._members, self._members[first] * self._members[second]])
+        return matmul(members, self._weighed.own)
+
     def _causes(self, scale: Array) -> Array:
         """Σ_s u_n(s) s · scale_n: (H, n)."""
         candidates, places = self._weighed.candidates, jnp.arange(self._n_components)[:, None]
-        of_candidates = matmul(self._members, self._weighed.own)
-        of_causes = self._weighed.shared[1:]
+        of_candidates = self._moments[: len(candidates)]
+        of_causes = self._weighed.singles
         for candidate, value in zip(candidates, of_candidates, strict=True):
             of_causes = of_causes + jnp.where(candidate == places, value, 0)
         return of_causes * scale
@@ -232,7 +244,7 @@ class CandidateStates(Inference):
         """Only candidates of one row are ever active together."""
         candidates, H = self._weighed.candidates, self._n_components
         first, second = _pairs(len(candidates))
-        sums = matmul(self._members[first] * self._members[second], self._weighed.own) * self._scale
+        sums = self._moments[len(candidates) :] * self._scale
         places = candidates[first] * H + candidates[second]
         both = jnp.zeros(H * H, sums.dtype).at[places].add(sums).reshape(H, H)
         return both + both.T + jnp.diag(self.total_causes)
@@ -244,7 +256,7 @@ class CandidateStates(Inference):
 
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
         means, one = self._parameters.components, jnp.ones((1, 1), self._rows.dtype)
-        weights = self._weighed.shared[1:] * self._scale
+        weights = self._weighed.singles * self._scale
         of_data, of_rows = matmul(weights, self._rows), jnp.sum(weights, axis=1)[:, None]
         return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
 
@@ -264,13 +276,15 @@ class CandidateStates(Inference):
                 function: combination.pull(mine, tree, function(means, overlap) * weights, self._temperature)
                 for function in functions
             }
-            sums = []
-            for of_data, of_mean in terms:
+
+            def sums_of(term: Term) -> Array:
+                of_data, of_mean = term
                 total = jnp.zeros_like(mine)
                 total += 0 if of_data is None else pulled[of_data] * values
                 total += 0 if of_mean is None else pulled[of_mean]
-                sums.append(total)
-            return sum_by_index(jnp.stack(sums), candidates, self._n_components)
+                return sum_by_index(list(total), candidates, self._n_components)
+
+            return jnp.stack([sums_of(term) for term in terms])
 
         return jnp.moveaxis(map_over_features(of_feature, self._parameters.components.T, self._rows.T), 0, -1)
 
@@ -286,12 +300,12 @@ class CandidateStates(Inference):
             return jnp.sum(means[first:] * self._weighed.own, axis=0)
 
         of_candidates = map_over_features(of_feature, components.T).T
-        return (matmul(self._weighed.shared[1:].T, components) + of_candidates) / z[:, None]
+        return (matmul(self._weighed.singles.T, components) + of_candidates) / z[:, None]
 
     def recognize(self, top: int) -> Recognized:
         """The best of both lists, row by row."""
         H, first = self._n_components, 1 + self._tree.n_components
-        u = jnp.concatenate([self._weighed.shared, self._weighed.own])
+        u = jnp.concatenate([self._weighed.empty[None], self._weighed.singles, self._weighed.own])
         probabilities, best = jax.lax.top_k((u / self._weighed.z).T, top)
         alone = best[..., None] - 1 == jnp.arange(H)
         members = jnp.asarray(self._tree.states())[jnp.maximum(best - 1 - H, 0) + first]
