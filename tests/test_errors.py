@@ -79,7 +79,7 @@ def test_constant_columns_are_learned_like_others():
         ({"noise": Gaussian}, ValueError, "'noise' parameter"),
         ({"posterior": "mean_field"}, ValueError, "Unknown posterior 'mean_field'. Known: 'exact'"),
         ({"prior": "gauss"}, ValueError, "Unknown prior 'gauss'. Known: 'bernoulli'"),
-        ({"update": "newton"}, ValueError, "Unknown update 'newton'. Known: 'least_squares'"),
+        ({"update": "newton"}, ValueError, "Unknown update 'newton'. Known: 'coordinates'"),
         ({"update": "least_squares"}, ValueError, "LeastSquares lacks a linear combination"),
         ({"annealing": "slow"}, ValueError, "'annealing' parameter .*'auto'"),
         ({"learn": ("components", "sigma")}, ValueError, r"learn must be a tuple with names out of \('components', "),

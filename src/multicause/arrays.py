@@ -31,6 +31,17 @@ def matmul(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
 
 
+def sum_of_products(a: Array, b: Array) -> Array:
+    """Matrix product for sums over many rows, to the precision of single-precision sums.
+
+    On NVIDIA GPUs three products of rounded parts (TF32, 10 bits each) take a third of the time of a full one, and
+    differ from it by 2e-7 of the largest entry: less than the order of summation does.
+    """
+    if a.dtype == jnp.float32 and not one_by_one() and "cuda" in jax.devices()[0].client.platform_version.lower():
+        return jnp.matmul(a, b, precision=jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3)
+    return matmul(a, b)
+
+
 def sum_in_double(values: Array, axis: int | None = None) -> Array:
     """Sum that is accumulated in double precision: near convergence a single-precision bound stops moving."""
     return jnp.sum(values, axis=axis, dtype=jnp.float64)
@@ -95,8 +106,8 @@ def map_over_features(function: Callable[..., Any], *arrays: Array) -> Any:
 def indices_of_largest(scores: Array, k: int) -> Array:
     """The k largest of each column of (H, n), best first, as indices (k, n); the lower index wins a tie.
 
-    Ranks need no double precision. On an accelerator, each pass finds the largest key below the last one, where a key is
-    a score and, in its lower half, an index; that is faster than the sorting behind ``top_k``.
+    Ranks need no double precision. On an accelerator, each pass finds the largest key below the last one, where a key
+    is a score and, in its lower half, an index; that is faster than the sorting behind ``top_k``.
     """
     scores = scores.astype(jnp.float32)
     if one_by_one():
@@ -113,20 +124,9 @@ def indices_of_largest(scores: Array, k: int) -> Array:
     return jnp.stack(found)
 
 
-def sum_by_index(values: list[Array], indices: Array, size: int) -> Array:
-    """Σ over k and n of k arrays of values (..., n) at their indices (k, n) out of ``size``: (..., size).
-
-    A CPU adds one by one (0.4 ms for 400000 numbers); on an accelerator, where many would be added to one place at the
-    same time, products with zeros and ones are faster.
-    """
-    if one_by_one():
-        stacked = jnp.stack(values, axis=-2)
-        return jnp.zeros((*stacked.shape[:-2], size), stacked.dtype).at[..., indices].add(stacked)
-    places = jnp.arange(size)
-    total = jnp.zeros((*values[0].shape[:-1], size), values[0].dtype)
-    for value, index in zip(values, indices, strict=True):
-        total += matmul(value, (index[:, None] == places).astype(value.dtype))
-    return total
+def sum_by_index(values: Array, indices: Array, size: int) -> Array:
+    """Σ over k and n of values (..., k, n) at their indices (k, n) out of ``size``: (..., size)."""
+    return jnp.zeros((*values.shape[:-2], size), values.dtype).at[..., indices].add(values)
 
 
 def stored(values: Any) -> Any:

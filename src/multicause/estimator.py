@@ -34,6 +34,7 @@ from multicause.engines import Blocks, Engine, Local
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
+from multicause.learning.expectation import evidence_threshold
 from multicause.learning.expectation_maximization import Fit, Progress, learn
 from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
 from multicause.learning.repair import repair
@@ -49,6 +50,8 @@ from multicause.priors import Bernoulli, Prior
 
 PARTS = ("prior", "combination", "noise", "posterior", "update")
 LEARNABLE = ("components", "activity", "noise")
+# Rows on which a user's own functions are tried before learning begins.
+ROWS_TO_TRY = 64
 # States that ``recognize`` lists for each row, unless the user asks for another number.
 DEFAULT_TOP = 16
 
@@ -168,6 +171,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             blocks = self._load(engine, model, X, weights, n_starts)
             moments = first_moments(engine, blocks)
             starts = self._starts(model, moments, X, weights, random, self.n_init)
+            model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
             watcher = FitWatcher(self, X, y, weights, partial(self._so_far, model))
             settings: dict[str, Any] = {
                 "max_iter": self.max_iter,
@@ -179,7 +183,15 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             if self.annealing == "auto":
                 few = self._some_rows(engine, model, X, weights, blocks, random)
                 result, annealing = search(
-                    model, engine, blocks, few, starts, repairing=repairing, random=random, **settings
+                    model,
+                    engine,
+                    blocks,
+                    few,
+                    starts,
+                    annealed=isinstance(self.init, str),
+                    repairing=repairing,
+                    random=random,
+                    **settings,
                 )
             else:
                 annealing = choose_annealing(self.annealing)
@@ -188,6 +200,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                     result = repair(model, engine, blocks, result, random=random, **settings)
             self._keep(model, result.parameters)
             self._keep_history(result, annealing)
+            self.evidence_threshold_ = evidence_threshold(model, engine, blocks, result.parameters)
         watcher.end()
         return self
 
@@ -229,6 +242,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.temperatures_ = np.array([*self.temperatures_, 1.0])
         self.lower_bound_, self.n_iter_ = float(bound), self._online.n_batches
         self.converged_, self.outcome_, self.annealing_ = False, outcome.value, schedules.NoAnnealing()
+        self.evidence_threshold_ = -np.inf if first else self.evidence_threshold_
         _warn(outcome)
         return self
 
@@ -262,6 +276,14 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,)."""
         return self._by_rows(recognition.log_evidence, X)
+
+    def is_explained(self, X: ArrayLike) -> np.ndarray:
+        """Which rows the considered states explain as well as those that the model has learned from: (n_samples,).
+
+        The others probably have more active causes than the posterior considers (the classes of ET10 §3.1). With the
+        exact posterior, all rows are explained.
+        """
+        return self.score_samples(X) >= self.evidence_threshold_
 
     def score(self, X: ArrayLike, y: None = None) -> float:
         """Mean of :meth:`score_samples`."""
@@ -434,15 +456,16 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             "outcome_": Outcome.STOPPED.value,
         }
 
-    def _by_rows(self, function: Any, X: ArrayLike, *arguments: Any) -> Any:
-        """Apply a compiled function of recognition to X, block by block."""
+    def _by_rows(self, function: Any, X: ArrayLike, *arguments: Any, model: Model | None = None) -> Any:
+        """Apply a compiled function of recognition to X, block by block, with this or another model."""
         check_is_fitted(self)
+        model = self._model if model is None else model
         X = self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False)
-        self._model.noise.check_data(X)
+        model.noise.check_data(X)
         engine = self._engine()
         with double_precision():
-            blocks = self._load(engine, self._model, X, np.ones(len(X), dtype=X.dtype), 1)
-            mapped = engine.map(lambda block: function(self._model, block, self._parameters, *arguments), blocks)
+            blocks = self._load(engine, model, X, np.ones(len(X), dtype=X.dtype), 1)
+            mapped = engine.map(lambda block: function(model, block, self._parameters, *arguments), blocks)
             return engine.collect(mapped, blocks)
 
     @property

@@ -38,6 +38,7 @@ HISTORY = (
     "converged_",
     "outcome_",
     "annealing_",
+    "evidence_threshold_",
     "n_features_in_",
     "feature_names_in_",
 )

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from multicause import LinearCauses, MaximalCauses
+from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
 from multicause.datasets import make_bars
+from multicause.posteriors import Preselected
 from multicause.priors import Bernoulli
 
 CAUSES = 3
@@ -40,6 +41,9 @@ class Configuration:
 COUNTS = {"noise": "poisson"}
 SUMS = {"noise": "gaussian", "combination": "sum", "noise_scale": 1.0}
 
+# Preselection that leaves nothing out must obey every law of the exact posterior.
+EVERY = Preselected(CAUSES, CAUSES, keep=None)
+
 CONFIGURATIONS = [
     Configuration("maximal-poisson", MaximalCauses, "max", "poisson", COUNTS),
     Configuration("maximal-gaussian", MaximalCauses, "max", "gaussian", {"noise": "gaussian"}),
@@ -48,5 +52,10 @@ CONFIGURATIONS = [
     Configuration("linear-gaussian", LinearCauses, "sum", "gaussian", SUMS),
     Configuration("linear-signed", LinearCauses, "sum", "gaussian", {"kind": "signed", "noise": "gaussian"}),
     Configuration("linear-gradient", LinearCauses, "sum", "gaussian", SUMS, {"update": "gradient"}),
+    Configuration("nonnegative", NonnegativeCauses, "sum", "gaussian", SUMS),
+    Configuration("multiplicative", NonnegativeCauses, "sum", "gaussian", SUMS, {"update": "multiplicative"}),
+    Configuration("maximal-selected", MaximalCauses, "max", "gaussian", {"noise": "gaussian"}, {"posterior": EVERY}),
+    Configuration("maximal-poisson-selected", MaximalCauses, "max", "poisson", COUNTS, {"posterior": EVERY}),
+    Configuration("linear-selected", LinearCauses, "sum", "gaussian", SUMS, {"posterior": EVERY}),
     Configuration("linear-poisson", LinearCauses, "sum", "poisson", COUNTS | {"combination": "sum"}),
 ]

@@ -79,6 +79,18 @@ def log_mass(model: Any, parameters: Parameters) -> Array:
     return jax.vmap(lambda one: model.posterior.log_mass(model, one))(parameters)
 
 
+def evidence_threshold(model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> float:
+    """Evidence that as many rows reach as the states considered should explain, at temperature one; −∞ if all are."""
+    mass = model.posterior.log_mass(model, parameters)
+    if mass is None:
+        return -np.inf
+    keep = getattr(model.posterior, "keep", None)
+    share = (1.0 if keep is None else keep) * np.exp(float(mass))
+    starts = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], parameters)
+    evidence = [energy for _, energy in engine.map(partial(_weigh, model), blocks, starts, jnp.ones(1))]
+    return float(engine.quantile(evidence, blocks, np.array([min(share, 1.0)]))[0])
+
+
 class DataCut:
     """Which share of the rows each start learns from; all arrays have shape (starts,)."""
 
@@ -120,6 +132,11 @@ class DataCut:
         """E-step of all starts over all data."""
         if not self.cutting:
             return engine.sum(partial(expect, self._model), blocks, parameters, temperature)
+        if self.share.min() * blocks.n_weighted < 1:
+            raise ValueError(
+                f"The data cut would keep less than one of {blocks.n_weighted} rows, because so few should have "
+                f"at most {self.max_active} active causes. Raise max_active, lower activity, or use keep=None."
+            )
         weighed = engine.map(partial(_weigh, self._model), blocks, parameters, temperature)
         threshold = engine.quantile([energy for _, energy in weighed], blocks, self.share)
         return engine.sum(

@@ -57,6 +57,11 @@ def starting_parameters(
             f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
             "X needs at least two different values."
         )
+    if model.combination.nonnegative and X.max() <= 0:
+        raise ValueError(
+            f"X has no positive value (its largest is {X.max():.6g}), so components that are not negative cannot "
+            "explain it. Change the sign of X, or use LinearCauses, whose components may be negative."
+        )
     components = [_starting_components(init, model, n_components, moments, X, weights, random) for _ in range(n_starts)]
 
     def repeated(values: dict[str, np.ndarray]) -> dict[str, Array]:

@@ -6,7 +6,7 @@ stands for a mixture of two (MCA08 fig. 7). Each round of repair
 1. silences every cause in turn, to find the one whose loss lowers the bound least;
 2. gives its place to a perturbed copy of each other cause in turn, and learns a little from all these starts and
    from one in which all weights are lifted off zero, more from the best of them;
-3. keeps the winner if its bound is higher, and stops otherwise.
+3. keeps the winner if its bound is higher; otherwise the next cause in line is recycled, and after some the fit stays.
 
 All variants of a round are starts of one program.
 """
@@ -43,6 +43,8 @@ from multicause.model import Model, Parameters
 # that ends a variant before.
 ROUNDS = ((8, 4), (20, 1))
 TRIAL_TOL = 1e-4
+# Causes that are recycled one after the other, from the least missed on, before repair gives up.
+ATTEMPTS = 3
 # Variants that are tried at most in one round.
 MOST_VARIANTS = 24
 # Standard deviation of the factors that make two different causes out of one.
@@ -68,15 +70,23 @@ def repair(
     n_components = len(fit.parameters.components)
     if n_components < 2 or "components" not in model.learn:
         return fit
-    spent = fit.n_rounds
+    spent, failures = fit.n_rounds, 0
     while fit.converged and spent < max_iter:
-        starts = _variants(model, fit.parameters, _least_missed(model, engine, blocks, fit.parameters), random)
+        if failures == 0:
+            least_missed = _least_missed(model, engine, blocks, fit.parameters)
+        starts = _variants(model, fit.parameters, least_missed[failures], random)
         trial = _tournament(
             model, engine, blocks, starts, max_iter=max_iter - spent, tol=tol, key=key, watch=later(watch, spent)
         )
         spent += trial.n_rounds
         if not trial.bound > fit.bound + max(tol, TRIAL_TOL):
-            return fit._replace(outcome=trial.outcome) if trial.outcome == Outcome.STOPPED else fit
+            failures += 1
+            if trial.outcome == Outcome.STOPPED:
+                return fit._replace(outcome=trial.outcome)
+            if failures == min(ATTEMPTS, n_components):
+                return fit
+            continue
+        failures = 0
         fit = joined(fit, trial)
         if trial.outcome == Outcome.STOPPED or spent >= max_iter:
             return fit
@@ -130,13 +140,13 @@ def _tournament(
     return best_of(trials, blocks)._replace(n_rounds=spent)
 
 
-def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> int:
-    """The cause without which the bound stays highest."""
+def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> list[int]:
+    """Causes in the order in which the bound falls without them, least first."""
     n_components = len(parameters.components)
     silenced = [parameters._replace(prior=model.prior.without(parameters.prior, h)) for h in range(n_components)]
     variants = _stacked(silenced)
     sums = engine.sum(partial(expect, model), blocks, variants, jnp.ones(n_components))
-    return int(np.argmax(per_row(sums, "bound")[0]))
+    return np.argsort(per_row(sums, "bound")[0])[::-1].tolist()
 
 
 def _variants(model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState) -> Parameters:

@@ -58,6 +58,7 @@ def search(
     few: Blocks,
     starts: Parameters,
     *,
+    annealed: bool,
     repairing: bool,
     max_iter: int,
     tol: float,
@@ -65,7 +66,10 @@ def search(
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
 ) -> tuple[Fit, LinearCooling | NoAnnealing]:
-    """Find causes on ``few`` blocks, finish on all; returns the fit and the annealing that was chosen."""
+    """Find causes on ``few`` blocks, finish on all; returns the fit and the annealing that was chosen.
+
+    Without ``annealed``, EM begins at the starts as they are: components that a user gives must not be melted.
+    """
     n_components = starts.components.shape[1]
     lean = replace(model, posterior=lean_posterior(model, n_components)) if model.prior.selectable else model
     first = replace(lean, learn=model.learn & {"components"})
@@ -73,7 +77,7 @@ def search(
     n_iter = min(ITERATIONS, max_iter // PART)
     annealing: LinearCooling | NoAnnealing = NoAnnealing()
     fit: Fit | None = None
-    if n_iter >= LEAST_ITERATIONS and n_components > 1 and first.learn:
+    if annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and first.learn:
         annealing = LinearCooling(start_temperature(first, engine, few, starts), n_iter=n_iter)
         cooled = learn(first, engine, few, starts, annealing=annealing, max_iter=n_iter, tol=0.0, key=key, watch=watch)
         fit, starts = cooled, one_start(cooled.parameters)

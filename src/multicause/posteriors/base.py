@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from multicause.arrays import Array
 from multicause.parts import Part
 
@@ -68,6 +70,10 @@ class Posterior(Part):
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
         """The same with numbers for all that its user left open; ``model`` has it in its unresolved form."""
         return self
+
+    def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:
+        """Raise ValueError if what a user has given does not work on some rows of the data."""
+        return
 
     def log_mass(self, model: Model, parameters: Parameters) -> Array | None:
         """log Σ_{s ∈ K} p(s), the part of all rows that it can explain; None if it considers every state."""

@@ -14,6 +14,7 @@ from multicause.arrays import (
     matmul,
     sum_by_index,
     sum_in_double,
+    sum_of_products,
     sum_over_features,
 )
 from multicause.model import Block, Model, Parameters
@@ -237,7 +238,7 @@ class CandidateStates(Inference):
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
         """One matrix product."""
-        return matmul(self._weighted_causes, self._rows)
+        return sum_of_products(self._weighted_causes, self._rows)
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
@@ -257,7 +258,7 @@ class CandidateStates(Inference):
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
         means, one = self._parameters.components, jnp.ones((1, 1), self._rows.dtype)
         weights = self._weighed.singles * self._scale
-        of_data, of_rows = matmul(weights, self._rows), jnp.sum(weights, axis=1)[:, None]
+        of_data, of_rows = sum_of_products(weights, self._rows), jnp.sum(weights, axis=1)[:, None]
         return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
 
     def _pull_of_candidates(self, terms: tuple[Term, ...], functions: list[Function]) -> Array:
@@ -282,7 +283,7 @@ class CandidateStates(Inference):
                 total = jnp.zeros_like(mine)
                 total += 0 if of_data is None else pulled[of_data] * values
                 total += 0 if of_mean is None else pulled[of_mean]
-                return sum_by_index(list(total), candidates, self._n_components)
+                return sum_by_index(total, candidates, self._n_components)
 
             return jnp.stack([sums_of(term) for term in terms])
 

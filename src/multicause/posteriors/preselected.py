@@ -14,6 +14,8 @@ from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Se
 from multicause.posteriors.state_tree import sparse_states
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from multicause.model import Block, Model, Parameters
 
 # Candidates and active causes that are chosen where the user leaves them open, from the richest to the leanest; the
@@ -127,6 +129,11 @@ class Preselected(Posterior):
                 f"adds to the mean; {type(model.combination).__name__} allows negative ones. Use 'scalar_product'."
             )
         return selection
+
+    def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:
+        """Only a user's own selection may fail."""
+        if isinstance(self.selection, ByFunction):
+            self.selection.try_out(components, rows)
 
     @property
     def numbers(self) -> tuple[int, int]:

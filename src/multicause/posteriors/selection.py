@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
+import numpy as np
 
 from multicause.arrays import Array, matmul, sum_over_features
 from multicause.parts import Part
@@ -67,7 +68,20 @@ class ByFunction(Selection):
 
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
         """Whatever the user says."""
-        return self.function(rows, parameters.components).T
+        return jnp.asarray(self.function(rows, parameters.components)).T
+
+    def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:
+        """Raise ValueError if the function does not give a finite score for each row and cause."""
+        expected = (len(rows), len(components))
+        what = "The selection function must take rows and components, arrays (n, D) and (H, D), and return scores"
+        try:
+            scores = np.asarray(self.function(jnp.asarray(rows), jnp.asarray(components)))
+        except Exception as error:
+            raise ValueError(f"{what} (n, H); it failed with {type(error).__name__}: {error}.") from error
+        if scores.shape != expected:
+            raise ValueError(f"{what} of shape {expected}; got {scores.shape}. Is its result transposed?")
+        if np.isnan(scores).any():
+            raise ValueError(f"{what} without NaN; {np.isnan(scores).sum()} of {scores.size} were NaN.")
 
 
 NAMES: dict[str, type] = {"upper_bound": UpperBound, "scalar_product": ScalarProduct}

@@ -1,0 +1,55 @@
+"""How much of the posterior the considered states hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from multicause.learning import recognition
+from multicause.parts import resolve
+from multicause.posteriors import Exact, Posterior
+
+
+def approximation_quality(model: Any, X: ArrayLike, *, reference: Posterior | None = None) -> np.ndarray:
+    """Q^(n) of ET10 eq. 21: the part of the posterior's probability that lies in the states considered, for each row.
+
+    −log Q^(n) is the Kullback–Leibler divergence of the approximate from the exact posterior. Rows with more active
+    causes than the posterior allows have values near zero, all others near one.
+
+    Parameters
+    ----------
+    model : fitted estimator
+        A causal model of this library.
+    X : array-like of shape (n_samples, n_features)
+        Data.
+    reference : Posterior, optional
+        What counts as exact. By default all 2^H states, for up to 16 causes; for more causes give a richer posterior,
+        such as ``Preselected(12, 6)``.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Values between 0 and 1.
+    """
+    check_is_fitted(model)
+    n_components, n_features = model.components_.shape
+    whole = Exact() if reference is None else resolve(reference, {}, "reference", Posterior)
+    try:
+        whole.check(n_components)
+    except ValueError as error:
+        if reference is not None:
+            raise
+        raise ValueError(
+            f"approximation_quality compares with all 2^{n_components} states, which are too many. Give "
+            "reference=Preselected(candidates, max_active) with more candidates than the model's own posterior has."
+        ) from error
+    learned = model._model
+    richer = replace(learned, posterior=whole)
+    richer = replace(richer, posterior=whole.resolved(richer, n_components, n_features, len(np.asarray(X))))
+    exact = model._by_rows(recognition.log_evidence, X, model=richer)
+    # The truncated sum cannot exceed the exact one, but for rounding.
+    return np.exp(np.minimum(model.score_samples(X) - exact, 0))

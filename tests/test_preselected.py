@@ -1,0 +1,274 @@
+"""Expectation Truncation: states, weights, data cut and truncated prior against loops over states."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
+from multicause.arrays import double_precision
+from multicause.datasets import make_bars
+from multicause.engines import Local
+from multicause.learning.annealing import LinearCooling
+from multicause.metrics import approximation_quality
+from multicause.posteriors import Exact, Preselected, UpperBound
+from multicause.posteriors.state_tree import sparse_states
+from multicause.priors import Bernoulli, truncation
+from tests.laws.test_laws import statistics
+from tests.oracles import enumeration as oracle
+
+H, D = 5, 9
+CASES = {
+    "maximal": (MaximalCauses, "max", "gaussian", {}),
+    "maximal-poisson": (MaximalCauses, "max", "poisson", {}),
+    "linear": (LinearCauses, "sum", "gaussian", {"combination": "sum"}),
+    "linear-poisson": (LinearCauses, "sum", "poisson", {"combination": "sum"}),
+    "nonnegative": (NonnegativeCauses, "sum", "gaussian", {"combination": "sum"}),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.fixture(params=CASES)
+def case(request, seed):
+    """A model after two iterations, by the given posterior, its data and its words in the oracle."""
+    estimator, combination, noise, settings = CASES[request.param]
+    X = make_bars(40, size=3, value=6.0, noise=noise, noise_scale=1.0, random_state=seed, **settings).data
+    start = np.abs(np.random.RandomState(seed).normal(3, 2, (H, D)))
+
+    def fit(posterior, **changes):
+        words = {"noise": noise, "posterior": posterior, "annealing": None, "max_iter": 2, "init": start} | changes
+        return estimator(H, random_state=0, **words).fit(X)
+
+    return fit, X, combination, noise
+
+
+def states_considered(model, X, combination, noise, candidates, max_active, singletons):
+    """K_n of ET10 eq. 7 by loops: a mask (N, 2^H), and the log-joint of all states."""
+    W, sigma = model.components_, None if model.noise_variance_ is None else np.sqrt(model.noise_variance_)
+    table = oracle.log_joint(X, W, model.activity_, combination, noise, sigma)
+    states = oracle.all_states(H)
+    scores = np.array([[w @ y / np.linalg.norm(w) for w in W] for y in X])
+    mask = np.zeros(table.shape, dtype=bool)
+    for n in range(len(X)):
+        chosen = set(np.argsort(-scores[n])[:candidates])
+        for k, s in enumerate(states):
+            active = set(np.flatnonzero(s))
+            mask[n, k] = (len(active) <= max_active and active <= chosen) or (singletons and len(active) == 1)
+    return mask, table, states
+
+
+@pytest.mark.parametrize("singletons", [True, False])
+@pytest.mark.parametrize(("candidates", "max_active"), [(3, 2), (4, 3), (4, 1), (1, 1), (5, 4)])
+def test_evidence_and_moments_are_sums_over_the_states_considered(case, candidates, max_active, singletons):
+    fit, X, combination, noise = case
+    model = fit(Preselected(candidates, max_active, singletons=singletons, keep=None, selection="scalar_product"))
+    mask, table, states = states_considered(model, X, combination, noise, candidates, max_active, singletons)
+    truncated = np.where(mask, table, -np.inf)
+    np.testing.assert_allclose(model.score_samples(X), oracle.log_evidence(truncated), rtol=1e-9)
+    q = oracle.posterior(truncated)
+    means = np.array([oracle.mean(s, model.components_, combination) for s in states])
+    np.testing.assert_allclose(model.transform(X), q @ states, atol=1e-8)
+    np.testing.assert_allclose(model.reconstruct(X), q @ means, atol=1e-8)
+    best = model.recognize(X, top=2)
+    np.testing.assert_allclose(best.probabilities, -np.sort(-q, axis=1)[:, :2], atol=1e-8)
+    for n in range(len(X)):
+        if q[n].max() > np.sort(q[n])[-2] + 1e-6:
+            np.testing.assert_array_equal(best.states[n, 0], states[q[n].argmax()])
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+@pytest.mark.parametrize(("candidates", "max_active"), [(3, 2), (4, 3)])
+def test_statistics_are_sums_over_the_states_considered(case, candidates, max_active, temperature, seed):
+    fit, X, combination, noise = case
+    model = fit(Preselected(candidates, max_active, keep=None, selection="scalar_product"))
+    mask, table, _ = states_considered(model, X, combination, noise, candidates, max_active, True)
+    weights = np.random.RandomState(seed).uniform(0.5, 2, len(X))
+    found = statistics(model, X, weights, temperature)
+    q = oracle.posterior(np.where(mask, table, -np.inf), temperature)
+    expected = oracle.expectations(X, model.components_, q, combination, max(temperature, 1.02), weights)
+    bound = np.sum(q * np.where(mask, table, 0) - q * np.log(np.where(q > 0, q, 1)), axis=1)
+    np.testing.assert_allclose(found.bound, weights @ bound, rtol=1e-9)
+    for record in (found.components, found.prior, found.noise):
+        for name in record.keys() & expected.keys():
+            scale = np.abs(expected[name]).max()
+            np.testing.assert_allclose(record[name], expected[name], rtol=1e-8, atol=1e-8 * scale)
+
+
+def test_every_state_admitted_is_exact(case):
+    fit, X, _, _ = case
+    exact, truncated = fit(Exact(), max_iter=6), fit(Preselected(H, H, keep=None), max_iter=6)
+    np.testing.assert_allclose(truncated.components_, exact.components_, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(truncated.lower_bounds_, exact.lower_bounds_, rtol=1e-9)
+    np.testing.assert_allclose(truncated.activity_, exact.activity_, rtol=1e-7)
+    np.testing.assert_allclose(approximation_quality(truncated, X), 1, atol=1e-9)
+
+
+def test_bound_never_exceeds_the_likelihood(case):
+    fit, X, _, _ = case
+    model = fit(Preselected(3, 2, keep=None))
+    quality = approximation_quality(model, X)
+    assert ((quality > 0) & (quality <= 1)).all()
+    assert quality.min() < 1 - 1e-6
+    richer = approximation_quality(model, X, reference=Preselected(4, 3))
+    assert (richer >= quality - 1e-12).all()
+
+
+def test_quality_of_too_many_causes_names_the_way_out():
+    X = make_bars(60, noise="gaussian", random_state=0).data
+    model = LinearCauses(20, annealing=None, max_iter=1, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"2\^20 states.*reference=Preselected"):
+        approximation_quality(model, X)
+    assert approximation_quality(model, X, reference=Preselected(12, 6)).shape == (60,)
+
+
+def test_data_cut_learns_from_the_rows_with_the_highest_evidence(case):
+    """One M-step with and without the other rows: the cut is the same as a weight of zero."""
+    fit, X, _, _ = case
+    kwargs = {"annealing": LinearCooling(1.0, n_iter=1, hold=0.0, settle=0.0), "max_iter": 2, "tol": 0.0}
+    kwargs |= {"learn": ("components", "noise"), "activity": 0.3}
+    posterior = Preselected(3, 2, keep=0.8)
+    cut = fit(posterior, **kwargs)
+    first = fit(posterior, **(kwargs | {"max_iter": 1}))  # all rows: the schedule's only iteration has no cut
+    evidence = first.score_samples(X)
+    share = 0.8 * stats.binom.cdf(2, H, 0.3)
+    kept = evidence >= np.sort(evidence)[::-1][int(np.ceil(share * len(X))) - 1]
+    assert 5 < kept.sum() < len(X) - 5
+    estimator = type(cut)(
+        **(cut.get_params(deep=False) | {"annealing": None, "max_iter": 1, "init": first.components_})
+    )
+    estimator.set_params(posterior=Preselected(3, 2, keep=None), **_scale(first))
+    once = estimator.fit(X, sample_weight=kept.astype(float))
+    np.testing.assert_allclose(cut.components_, once.components_, rtol=1e-7, atol=1e-8)
+
+
+def _scale(model):
+    return {} if model.noise_variance_ is None else {"noise_scale": float(np.sqrt(model.noise_variance_))}
+
+
+def test_cut_rows_do_not_depend_on_blocks_and_weights_are_repetitions(seed):
+    bars = make_bars(60, size=3, noise="gaussian", noise_scale=1.0, random_state=seed)
+    start = np.abs(np.random.RandomState(seed).normal(3, 2, (6, 9)))
+    words = {"posterior": Preselected(4, 2), "annealing": LinearCooling(3.0, n_iter=12), "init": start, "max_iter": 15}
+    whole = MaximalCauses(6, **words).fit(bars.data)
+    per_row = whole.posterior_.bytes_per_row(6, 9, 8)
+    budget = whole.posterior_.bytes_of_states(6, 9, 8) + 7 * per_row
+    parts = MaximalCauses(6, engine=Local(memory_budget=budget), **words).fit(bars.data)
+    np.testing.assert_allclose(parts.components_, whole.components_, rtol=1e-7, atol=1e-8)
+    counts = np.random.RandomState(seed).randint(0, 3, 60)
+    weighted = MaximalCauses(6, **words).fit(bars.data, sample_weight=counts)
+    repeated = MaximalCauses(6, **words).fit(np.repeat(bars.data, counts, axis=0))
+    np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("max_active", [1, 2, 4])
+def test_truncated_prior_by_enumeration(max_active, seed):
+    activity = np.random.RandomState(seed).uniform(0.05, 0.4, H)
+    states = oracle.all_states(H)
+    p = np.prod(np.where(states, activity, 1 - activity), axis=1) * (states.sum(axis=1) <= max_active)
+    means = p @ states / p.sum()
+    with double_precision():
+        assert float(truncation.log_mass(activity, max_active)) == pytest.approx(np.log(p.sum()), rel=1e-12)
+        found = truncation.untruncated(np.asarray(means), np.full(H, 0.2), max_active)
+        for _ in range(20):
+            found = truncation.untruncated(np.asarray(means), found, max_active)
+    np.testing.assert_allclose(found, activity, rtol=1e-4)
+
+
+def test_activity_is_corrected_for_rows_that_were_cut():
+    """With γ = 2 of 8 causes, one row in three is left out; π must still come out right.
+
+    Standard error of the mean activity over 2000 rows and 8 causes is 0.003; 5 of them, false alarm below 1e-5.
+    """
+    bars = make_bars(2000, size=4, activity=0.25, noise="gaussian", noise_scale=0.5, random_state=0)
+    posterior = Preselected(8, 2, keep=1.0)
+    model = MaximalCauses(8, posterior=posterior, annealing=None, init=bars.causes, random_state=0, noise_scale=0.5)
+    model.fit(bars.data)
+    assert abs(model.activity_.mean() - bars.states.mean()) < 0.015
+    shared = MaximalCauses(**(model.get_params(deep=False) | {"prior": Bernoulli(shared=True)})).fit(bars.data)
+    assert np.ptp(shared.activity_) == 0
+    assert abs(shared.activity_[0] - bars.states.mean()) < 0.015
+    explained = model.is_explained(bars.data)
+    few = bars.states.sum(axis=1) <= 2
+    assert explained[few].mean() > 0.95
+    assert explained[~few].mean() < 0.1
+
+
+def test_upper_bound_bounds_the_joint(seed):
+    """ET10 eq. 28: log S_h(y) ≥ log p(s_h = 1, y) for every cause and row."""
+    for noise in ("gaussian", "poisson"):
+        X = make_bars(30, size=3, value=6.0, noise=noise, noise_scale=1.0, random_state=seed).data
+        model = MaximalCauses(H, noise=noise, posterior=Preselected(3, 2, selection="upper_bound"), random_state=0)
+        model.set_params(annealing=None, max_iter=2).fit(X)
+        with double_precision():
+            scores = np.asarray(UpperBound().scores(model._model, model._parameters, X, None))
+        sigma = None if noise == "poisson" else np.sqrt(model.noise_variance_)
+        peak = [oracle.log_likelihood(y, np.maximum(y, 1e-6) if noise == "poisson" else y, noise, sigma) for y in X]
+        table = oracle.log_joint(X, model.components_, model.activity_, "max", noise, sigma)
+        states = oracle.all_states(H)
+        for h in range(H):
+            joint = oracle.log_evidence(np.where(states[:, h] > 0, table, -np.inf))
+            assert (scores[h] + peak >= joint - 1e-6).all()
+
+
+def test_a_users_selection_is_used_and_checked():
+    X = make_bars(60, noise="gaussian", random_state=0).data
+    words = {"annealing": None, "max_iter": 2, "random_state": 0}
+
+    def last(rows, components):
+        return np.arange(components.shape[0]) + 0 * rows[:, :1]
+
+    model = LinearCauses(6, posterior=Preselected(2, 2, singletons=False, selection=last, keep=None), **words).fit(X)
+    assert (model.transform(X)[:, :4] == 0).all()
+    assert (model.transform(X)[:, 4:] > 0).any()
+    for wrong, text in (
+        (lambda rows, components: rows, r"shape \(60, 6\).*got \(60, 25\)"),
+        (lambda rows, components: rows @ components.T * np.nan, "NaN"),
+        (lambda rows: rows, "rows and components"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            LinearCauses(6, posterior=Preselected(2, 2, selection=wrong), **words).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("posterior", "text"),
+    [
+        (Preselected(3, 4), "max_active <= candidates"),
+        (Preselected(11, 3), "candidates=11 causes out of n_components=10"),
+        (Preselected(0, 3), "candidates of Preselected must be a whole number"),
+        (Preselected(5, 2.5), "max_active of Preselected must be a whole number"),
+        (Preselected(5, 3, keep=0.0), r"keep of Preselected must lie in \(0, 1\]"),
+        (Preselected(5, 3, keep=1.5), r"keep of Preselected must lie in \(0, 1\]"),
+        (Preselected(5, 3, singletons="yes"), "singletons"),
+        (Preselected(5, 3, selection="best"), "Unknown selection 'best'"),
+        (Preselected(5, 3, selection="upper_bound"), "not negative"),
+    ],
+)
+def test_impossible_settings_are_refused(posterior, text):
+    X = make_bars(50, noise="gaussian", random_state=0).data
+    with pytest.raises(ValueError, match=text):
+        LinearCauses(10, posterior=posterior, max_iter=2).fit(X)
+
+
+def test_all_pairs_of_candidates_appear_once():
+    states = sparse_states(6, 3).states()
+    expected = {c for k in range(4) for c in combinations(range(6), k)}
+    assert {tuple(np.flatnonzero(s)) for s in states} == expected
+    assert len(states) == len(expected)
+    assert (np.diff(states.sum(axis=1)) >= 0).all()
+
+
+def test_a_cause_that_dies_is_named_and_nothing_is_nan():
+    X = np.zeros((40, 6))
+    X[:, 0] = np.tile([0.0, 5.0], 20)
+    model = NonnegativeCauses(12, posterior=Preselected(4, 2), random_state=0).fit(X)
+    assert np.isfinite(model.components_).all()
+    assert model.outcome_ in ("cause_died", "converged", "max_iter")
+
+
+def test_nonnegative_models_need_a_positive_value():
+    X = -np.abs(np.random.RandomState(0).normal(1, 1, (50, 5)))
+    for estimator in (NonnegativeCauses, MaximalCauses):
+        with pytest.raises(ValueError, match=r"no positive value.*LinearCauses"):
+            estimator(3).fit(X)
+    LinearCauses(3, max_iter=3).fit(X)
