@@ -15,7 +15,7 @@ from multicause.cli.commands import app
 from multicause.combinations import Maximum, Sum
 from multicause.datasets import make_bars
 from multicause.learning.annealing import ConditionalCooling, LinearCooling
-from multicause.learning.updates import Coordinates, CreditMean, Gradient
+from multicause.learning.updates import Coordinates, CreditMean, Gradient, Multiplicative
 from multicause.metrics import recovered_causes
 from multicause.noises import Noise, Poisson
 from multicause.posteriors import Exact
