@@ -8,6 +8,7 @@ import pytest
 
 import multicause.models.linear_causes
 import multicause.models.maximal_causes
+import multicause.models.nonnegative_causes
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -35,7 +36,14 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("module", [multicause.models.maximal_causes, multicause.models.linear_causes])
+MODELS = [
+    multicause.models.maximal_causes,
+    multicause.models.linear_causes,
+    multicause.models.nonnegative_causes,
+]
+
+
+@pytest.mark.parametrize("module", MODELS)
 def test_docstrings(module):
     assert doctest.testmod(module).failed == 0
     assert doctest.testmod(module).attempted > 0

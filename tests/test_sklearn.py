@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from multicause import LinearCauses, MaximalCauses
+from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
 from multicause.datasets import make_bars
 from multicause.posteriors import Exact
 
@@ -27,7 +27,9 @@ def X():
 
 
 @pytest.mark.parametrize(
-    "estimator", [MaximalCauses(2, **SMALL), LinearCauses(2, **SMALL)], ids=lambda e: type(e).__name__
+    "estimator",
+    [MaximalCauses(2, **SMALL), LinearCauses(2, **SMALL), NonnegativeCauses(2, **SMALL)],
+    ids=lambda e: type(e).__name__,
 )
 def test_scikit_learns_own_checks(estimator):
     """All checks run and pass, but for the one that needs SciPy's experimental array API to be switched on.

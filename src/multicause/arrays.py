@@ -31,17 +31,6 @@ def matmul(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
 
 
-def sum_of_products(a: Array, b: Array) -> Array:
-    """Matrix product for sums over many rows, to the precision of single-precision sums.
-
-    On NVIDIA GPUs three products of rounded parts (TF32, 10 bits each) take a third of the time of a full one, and
-    differ from it by 2e-7 of the largest entry: less than the order of summation does.
-    """
-    if a.dtype == jnp.float32 and not one_by_one() and "cuda" in jax.devices()[0].client.platform_version.lower():
-        return jnp.matmul(a, b, precision=jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3)
-    return matmul(a, b)
-
-
 def sum_in_double(values: Array, axis: int | None = None) -> Array:
     """Sum that is accumulated in double precision: near convergence a single-precision bound stops moving."""
     return jnp.sum(values, axis=axis, dtype=jnp.float64)

@@ -132,7 +132,7 @@ def trial_of_paper(row: Row, seed: int, upper_bound: bool = False) -> Result:
             component_noise=0.05,
         ),
         learn=("components",),
-        activity=2 / len(bars.causes),
+        activity=2 / n_components,
         noise_scale=2.0,
         init=start,
         max_iter=row.n_iter,

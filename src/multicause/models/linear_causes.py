@@ -32,10 +32,10 @@ class LinearCauses(CausalEstimator):
         ``Sum(nonnegative=True)`` keeps components from becoming negative.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact"} or Posterior, optional
-        Which states are considered for a row; by default all of them.
-    update : {"least_squares", "multiplicative", "multiplicative_counts", "gradient"} or Update, optional
-        How components move in an M-step; by default least squares, or a multiplicative step if they are non-negative.
+    posterior : {"exact", "preselected"} or Posterior, optional
+        Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
+    update : {"least_squares", "coordinates", "multiplicative", "multiplicative_counts", "gradient"} or Update, optional
+        How components move in an M-step; by default least squares, under W ≥ 0 cause by cause.
     annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"

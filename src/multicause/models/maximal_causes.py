@@ -21,7 +21,7 @@ class MaximalCauses(CausalEstimator):
         w̄_d(s) = max_h s_h W_hd,  W_hd ≥ 0
         p(y | s) = Π_d Poisson(y_d; w̄_d(s))  or  Π_d N(y_d; w̄_d(s), σ²)
 
-    With ``posterior="exact"`` this is MCA_ex of MCA08, equations 8–12.
+    With ``posterior="exact"`` this is MCA_ex of MCA08, equations 8–12; with ``Preselected(...)`` MCA_ET of ET10.
 
     Parameters
     ----------
@@ -33,14 +33,15 @@ class MaximalCauses(CausalEstimator):
         How credit is shared while learning: ``Maximum(credit="sigmoid")`` is MCA08's smoothed Heaviside function.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact"} or Posterior, optional
-        Which states are considered for a row; by default all of them.
+    posterior : {"exact", "preselected"} or Posterior, optional
+        Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
     update : {"credit", "gradient"} or Update, optional
         How components move in an M-step; by default the mean by credit (MCA08 eq. 9).
     annealing : "auto", None or Annealing, default="auto"
         Schedule of the temperature: ``ConditionalCooling`` is MCA08's, ``LinearCooling`` ET10's; None is plain EM. Its
         start must be below the temperature at which all components become equal, which depends on the data.
-        "auto" needs no temperature: it is plain EM followed by repair.
+        "auto" finds it from the data, anneals, and repairs what is left of local optima (see
+        :mod:`multicause.learning.search`); components given as ``init`` are not annealed.
     learn : tuple of str, default=("components", "activity", "noise")
         Which parameters are learned; the others keep their starting values.
     activity : float or array-like of shape (n_components,), optional
@@ -89,6 +90,8 @@ class MaximalCauses(CausalEstimator):
         How it ended: "converged", "max_iter", "bound_fell", "cause_died", "non_finite" or "stopped".
     posterior_, update_, annealing_ : Part
         The parts that were used.
+    evidence_threshold_ : float
+        Log evidence above which :meth:`is_explained` takes a row to be explained.
     n_features_in_ : int
         Number of features seen in ``fit``.
 

@@ -11,7 +11,53 @@ from multicause.parts import resolve
 
 
 class NonnegativeCauses(CausalEstimator):
-    """Probabilistic non-negative matrix factorisation with binary causes (ET-NMF)."""
+    """Probabilistic non-negative matrix factorisation with binary causes (ET-NMF).
+
+    As ET10 eq. 22, 24 and 25, with W ≥ 0::
+
+        p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
+        w̄_d(s) = Σ_h s_h W_hd,  W_hd ≥ 0
+        p(y | s) = Π_d N(y_d; w̄_d(s), σ²)  or  Π_d Poisson(y_d; w̄_d(s))
+
+    Components are not negative; data may be, because Gaussian noise makes negative values.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number H of causes.
+    noise : {"gaussian", "poisson"} or Noise, default="gaussian"
+        How a mean becomes an observation.
+    combination : Sum, optional
+        By default ``Sum(nonnegative=True)``.
+    prior : {"bernoulli"} or Prior, optional
+        How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
+    posterior : {"exact", "preselected"} or Posterior, optional
+        Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
+    update : {"coordinates", "multiplicative", "least_squares", "multiplicative_counts", "gradient"} or Update, optional
+        How components move in an M-step; by default least squares under W ≥ 0, cause by cause. "multiplicative" is ET10
+        eq. 27 with 20 partial steps, "least_squares" eq. 26 with weights clamped at zero. Counts have their own.
+    annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, init, random_state, verbose, engine
+        As for :class:`multicause.MaximalCauses`.
+
+    Attributes
+    ----------
+    components_, activity_, noise_variance_, lower_bound_, lower_bounds_, temperatures_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`.
+
+    Examples
+    --------
+    >>> from multicause import NonnegativeCauses
+    >>> from multicause.datasets import make_bars
+    >>> bars = make_bars(500, combination="sum", noise="gaussian", random_state=0)
+    >>> NonnegativeCauses(10, random_state=0).fit(bars.data).components_.min() >= 0
+    np.True_
+    """
 
     def _combination(self, noise: Noise) -> Combination:
-        return resolve(self.combination or Sum(nonnegative=True), {}, "combination", Sum)
+        rule = resolve(self.combination or Sum(nonnegative=True), {}, "combination", Sum)
+        if not rule.nonnegative:
+            raise ValueError(
+                "NonnegativeCauses needs combination=Sum(nonnegative=True); got Sum(nonnegative=False). Use "
+                "LinearCauses for components of any sign."
+            )
+        return rule

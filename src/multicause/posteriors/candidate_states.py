@@ -14,7 +14,6 @@ from multicause.arrays import (
     matmul,
     sum_by_index,
     sum_in_double,
-    sum_of_products,
     sum_over_features,
 )
 from multicause.model import Block, Model, Parameters
@@ -238,7 +237,7 @@ class CandidateStates(Inference):
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
         """One matrix product."""
-        return sum_of_products(self._weighted_causes, self._rows)
+        return matmul(self._weighted_causes, self._rows)
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
@@ -258,7 +257,7 @@ class CandidateStates(Inference):
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
         means, one = self._parameters.components, jnp.ones((1, 1), self._rows.dtype)
         weights = self._weighed.singles * self._scale
-        of_data, of_rows = sum_of_products(weights, self._rows), jnp.sum(weights, axis=1)[:, None]
+        of_data, of_rows = matmul(weights, self._rows), jnp.sum(weights, axis=1)[:, None]
         return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
 
     def _pull_of_candidates(self, terms: tuple[Term, ...], functions: list[Function]) -> Array:
