@@ -58,8 +58,7 @@ def states_considered(model, X, combination, noise, candidates, max_active, sing
     return mask, table, states
 
 
-@pytest.mark.parametrize("singletons", [True, False])
-@pytest.mark.parametrize(("candidates", "max_active"), [(3, 2), (4, 3), (4, 1), (1, 1), (5, 4)])
+@pytest.mark.parametrize(("candidates", "max_active", "singletons"), [(4, 3, True), (3, 2, False), (1, 1, False)])
 def test_evidence_and_moments_are_sums_over_the_states_considered(case, candidates, max_active, singletons):
     fit, X, combination, noise = case
     model = fit(Preselected(candidates, max_active, singletons=singletons, keep=None, selection="scalar_product"))
@@ -77,8 +76,7 @@ def test_evidence_and_moments_are_sums_over_the_states_considered(case, candidat
             np.testing.assert_array_equal(best.states[n, 0], states[q[n].argmax()])
 
 
-@pytest.mark.parametrize("temperature", [1.0, 2.5])
-@pytest.mark.parametrize(("candidates", "max_active"), [(3, 2), (4, 3)])
+@pytest.mark.parametrize(("candidates", "max_active", "temperature"), [(3, 2, 1.0), (4, 3, 2.5)])
 def test_statistics_are_sums_over_the_states_considered(case, candidates, max_active, temperature, seed):
     fit, X, combination, noise = case
     model = fit(Preselected(candidates, max_active, keep=None, selection="scalar_product"))

@@ -53,9 +53,7 @@ CONFIGURATIONS = [
     Configuration("linear-signed", LinearCauses, "sum", "gaussian", {"kind": "signed", "noise": "gaussian"}),
     Configuration("linear-gradient", LinearCauses, "sum", "gaussian", SUMS, {"update": "gradient"}),
     Configuration("nonnegative", NonnegativeCauses, "sum", "gaussian", SUMS),
-    Configuration("multiplicative", NonnegativeCauses, "sum", "gaussian", SUMS, {"update": "multiplicative"}),
     Configuration("maximal-selected", MaximalCauses, "max", "gaussian", {"noise": "gaussian"}, {"posterior": EVERY}),
-    Configuration("maximal-poisson-selected", MaximalCauses, "max", "poisson", COUNTS, {"posterior": EVERY}),
     Configuration("linear-selected", LinearCauses, "sum", "gaussian", SUMS, {"posterior": EVERY}),
     Configuration("linear-poisson", LinearCauses, "sum", "poisson", COUNTS | {"combination": "sum"}),
 ]

@@ -71,7 +71,9 @@ def search(
     Without ``annealed``, EM begins at the starts as they are: components that a user gives must not be melted.
     """
     n_components = starts.components.shape[1]
-    lean = replace(model, posterior=lean_posterior(model, n_components)) if model.prior.selectable else model
+    # Few causes are all candidates anyway.
+    leaner = model.prior.selectable and n_components > LEAN[0]
+    lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
     first = replace(lean, learn=model.learn & {"components"})
     finder = model if isinstance(model.posterior, Exact) else lean
     n_iter = min(ITERATIONS, max_iter // PART)
