@@ -70,7 +70,7 @@ def test_constant_columns_are_learned_like_others():
         ({"n_components": -3}, ValueError, "Got -3"),
         ({"n_components": 2.5}, ValueError, "must be an int"),
         (
-            {"n_components": 20},
+            {"n_components": 20, "posterior": "exact"},
             ValueError,
             r"20 causes has 2\^20 = 1,048,576 states, more than max_states=65,536. Use "
             r"n_components of at most 16, .*posterior=Exact\(max_states=...\)",

@@ -92,6 +92,8 @@ class Bernoulli(Prior):
             activity = jnp.full_like(activity, activity.mean())
         if max_active is not None:
             activity = truncation.untruncated(activity, parameters["activity"], max_active)
+            # Equal up to rounding is not one common probability.
+            activity = jnp.full_like(activity, activity.mean()) if self.shared else activity
         return {"activity": jnp.clip(activity, MARGIN, 1 - MARGIN)}
 
     def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
