@@ -42,8 +42,7 @@ def data_of(random, n_rows, n_causes):
 def iteration_on(model, X, W, memory_budget):
     """A function that runs one iteration over data in memory of the default device."""
     H, D = W.shape
-    linear = model.combination.linear and model.noise.linear
-    per_row = model.posterior.bytes_per_row(H, D, X.itemsize, linear=linear)
+    per_row = model.posterior.bytes_per_row(H, D, X.itemsize, linear=model.linear)
     engine = Local(memory_budget=memory_budget)
     blocks = engine.load(X, np.ones(len(X), X.dtype), partial(recognition.summarize, model), per_row)
     noise = {"variance": jnp.ones(1, X.dtype), "floor": jnp.full(1, 1e-6, X.dtype)}

@@ -374,8 +374,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
         n_components = len(self.components_) if hasattr(self, "components_") else self.n_components
         size, at_once = (n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
-        linear = model.combination.linear and model.noise.linear
-        per_row = model.posterior.bytes_per_row(*size, linear=linear)
+        per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
         fixed = model.posterior.bytes_of_states(*size)
         return engine.load(X, weights, partial(recognition.summarize, model), at_once * per_row, at_once * fixed)
 

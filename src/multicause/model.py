@@ -42,6 +42,11 @@ class Model:
         parts = (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn)
         object.__setattr__(self, "_hash", hash(parts))
 
+    @property
+    def linear(self) -> bool:
+        """Whether states need no means: ‖y − Σ_h s_h W_h‖² follows from projections on single causes and pairs."""
+        return self.combination.linear and self.noise.linear
+
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined]
 

@@ -43,24 +43,25 @@ def reproduce(
     name: Annotated[str, typer.Argument(help=f"Experiment: {', '.join(NAMES)}.")] = "",
     trials: Annotated[int, typer.Option(help="Number of trials.", min=1)] = 20,
     setting: Annotated[
-        str, typer.Option(help="'default' settings of the library, the 'paper's, or others that an experiment names.")
-    ] = "default",
+        str,
+        typer.Option(help="'default' settings, the 'paper's, or others; each experiment has its own."),
+    ] = "",
     jobs: Annotated[int, typer.Option(help="Processes that share the trials; -1 uses all cores.")] = 1,
     list_names: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
 ) -> None:
     """Repeat an experiment of the papers and print its numbers beside theirs.
 
-    Examples: multicause reproduce mca_ex --trials 20, multicause reproduce et10 --trials 50 --setting paper --jobs 2
+    Examples: multicause reproduce mca_ex --trials 20, multicause reproduce et10 --trials 50 --jobs 2
     """
     if list_names or not name:
         console.print("\n".join(NAMES))
         return
     try:
-        lines = experiment(name)(trials, setting=setting, jobs=jobs)
+        lines = experiment(name)(trials, jobs=jobs, **({"setting": setting} if setting else {}))
     except ValueError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
-    table = Table(title=f"{name}, {trials} trials, {setting} settings")
+    table = Table(title=f"{name}, {trials} trials" + (f", {setting} settings" if setting else ""))
     for heading in ("", "asked", "found", ""):
         table.add_column(heading)
     for line in lines:

@@ -16,6 +16,7 @@ import numpy as np
 
 from multicause.arrays import Array, jit_by_parts, over_starts, sum_in_double
 from multicause.engines.base import Blocks, Engine
+from multicause.learning.recognition import log_evidence
 from multicause.model import Block, Model, Parameters, Statistics
 from multicause.posteriors.base import Inference
 
@@ -84,10 +85,9 @@ def evidence_threshold(model: Model, engine: Engine, blocks: Blocks, parameters:
     mass = model.posterior.log_mass(model, parameters)
     if mass is None:
         return -np.inf
-    keep = getattr(model.posterior, "keep", None)
+    keep = model.posterior.keep
     share = (1.0 if keep is None else keep) * np.exp(float(mass))
-    starts = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], parameters)
-    evidence = [energy for _, energy in engine.map(partial(_weigh, model), blocks, starts, jnp.ones(1))]
+    evidence = engine.map(lambda block: log_evidence(model, block, parameters)[None], blocks)
     return float(engine.quantile(evidence, blocks, np.array([min(share, 1.0)]))[0])
 
 
@@ -96,7 +96,7 @@ class DataCut:
 
     def __init__(self, model: Model, n_starts: int) -> None:
         self._model = model
-        self._keep = getattr(model.posterior, "keep", None)
+        self._keep = model.posterior.keep
         self._final = np.full(n_starts, np.nan)  # shares that are settled, NaN before
         self.share = np.ones(n_starts)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.expectation import expect, expect_one
-from multicause.learning.expectation_maximization import maximize_one
+from multicause.learning.expectation_maximization import maximize_one, one_start
 from multicause.model import Block, Model, Parameters, Statistics
 
 FORGETTING = 0.6
@@ -38,8 +38,7 @@ def step(
     model: Model, engine: Engine, blocks: Blocks, parameters: Parameters, before: Online | None
 ) -> tuple[Online, Parameters, float]:
     """Learn from one batch; returns the new state, the new parameters and the batch's mean bound before."""
-    one_start = jax.tree.map(lambda leaf: np.asarray(leaf)[None], parameters)
-    sums = engine.sum(partial(expect, model), blocks, one_start, jnp.ones(1))
+    sums = engine.sum(partial(expect, model), blocks, one_start(parameters), jnp.ones(1))
     sums = jax.tree.map(lambda leaf: leaf[0], jax.device_get(sums))
     new = sums.scaled(1 / sums.weight)
     n_batches = 1 if before is None else before.n_batches + 1

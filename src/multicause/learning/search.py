@@ -71,8 +71,8 @@ def search(
     Without ``annealed``, EM begins at the starts as they are: components that a user gives must not be melted.
     """
     n_components = starts.components.shape[1]
-    # Few causes are all candidates anyway.
-    leaner = model.prior.selectable and n_components > LEAN[0]
+    # Few causes are all candidates anyway; but a data cut must wait until they are found.
+    leaner = model.prior.selectable and (n_components > LEAN[0] or model.posterior.keep is not None)
     lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
     first = replace(lean, learn=model.learn & {"components"})
     finder = model if isinstance(model.posterior, Exact) else lean

@@ -66,6 +66,10 @@ class Posterior(Part):
 
     #: Whether EM with this posterior raises the bound of an update that is monotone: the states must stay the same.
     monotone = False
+    #: Share of the rows that it should explain from which finally is learned; None learns from all rows.
+    keep: float | None = None
+    #: Most active causes of a state; None if there is no limit.
+    max_active: int | None = None
 
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
         """The same with numbers for all that its user left open; ``model`` has it in its unresolved form."""

@@ -96,13 +96,8 @@ def weigh(
 
     # States that are left out have a weight of zero, which must not meet their infinite log-joint.
     log_joint = expected(empty, every_single, own)
-    score = None if _linear(model) else expected(empty_score, single_score, own_score)
+    score = None if model.linear else expected(empty_score, single_score, own_score)
     return Weighed(candidates, u_empty, u_singles, u_own, z, jnp.log(z) + largest, log_joint, score)
-
-
-def _linear(model: Model) -> bool:
-    """Whether states need no means, because ‖y − Σ_h s_h W_h‖² follows from single causes and pairs."""
-    return model.combination.linear and model.noise.linear
 
 
 def _pairs(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
@@ -115,7 +110,7 @@ def _own_scores(
 ) -> Array:
     """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n). ``singles`` are those of each cause: (H, n)."""
     noise, components = model.noise, parameters.components
-    if _linear(model):
+    if model.linear:
         gram = matmul(noise.natural(components, parameters.noise), components.T)
         of_singles = jnp.take_along_axis(singles, candidates, axis=0)
         first, second = _pairs(len(candidates))

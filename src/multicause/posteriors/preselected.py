@@ -43,7 +43,8 @@ class Preselected(Posterior):
         Whether all states with one active cause are considered too, selected or not (K̄_n of ET10 §4.2.1): it makes
         learning robust, and costs a matrix product that is mostly needed anyway.
     selection : {"auto", "upper_bound", "scalar_product"}, callable or Selection, default="auto"
-        The score: ET10 eq. 28 for non-negative components, eq. 33 for others (which "auto" chooses between), or
+        The score: the normalised scalar product (ET10 eq. 33), which "auto" chooses because it is more reliable, the
+        upper bound for components that are not negative (eq. 28), or
         ``function(rows (n, D), components (H, D))`` that returns scores (n, H) and is written with ``jax.numpy``.
     keep : float or None, default=0.9
         The data cut: in the last third of the annealing, learning comes to rely on the rows with the highest evidence,
@@ -99,7 +100,7 @@ class Preselected(Posterior):
                 f"Preselected needs a prior that gives probabilities of states of some candidates; "
                 f"{type(model.prior).__name__} must implement log_probability_among and log_mass, and set selectable."
             )
-        per_state = n_components if model.combination.linear and model.noise.linear else n_features
+        per_state = n_components if model.linear else n_features
         for candidates, max_active in LADDER:
             candidates = min(n_components, candidates if self.candidates is None else self.candidates)
             max_active = min(candidates, max_active if self.max_active is None else self.max_active)
@@ -159,10 +160,6 @@ class Preselected(Posterior):
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """A few copies of the components."""
         return itemsize * 8 * n_components * (n_features + n_components)
-
-    def bytes_of_weighed(self, n_components: int, itemsize: int) -> int:
-        """Memory of one row between the two passes of an iteration with a data cut."""
-        return itemsize * (self.n_states(n_components) + self.numbers[0] + 4)
 
     def weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Weighed:
         """Candidates and weights of states: the costly part of inference, done once for each row and iteration."""

@@ -37,14 +37,10 @@ class SharedStates(Inference):
         self._log_z = jnp.log(self._z) + largest
         self._base = model.noise.log_base(block.summary, rows.shape[1], parameters.noise)
 
-    @property
-    def _linear(self) -> bool:
-        return self._model.combination.linear and self._model.noise.linear
-
     def _products(self) -> Array:
         """Σ_d η(w̄_d)·y_d of every state and row: (S, n)."""
         noise, parameters = self._model.noise, self._parameters
-        if self._linear:
+        if self._model.linear:
             # η(Ws)·y = s·(η(W) y): H products instead of D for each state.
             return matmul(self._states, matmul(noise.natural(parameters.components, parameters.noise), self._rows.T))
         return matmul(noise.natural(self._means, parameters.noise), self._rows.T)
@@ -68,13 +64,13 @@ class SharedStates(Inference):
 
     @cached_property
     def _state_weights(self) -> Array:
-        return matmul(self._u, self.row_weights / self._z) if self._linear else self._state_sums[1]
+        return matmul(self._u, self.row_weights / self._z) if self._model.linear else self._state_sums[1]
 
     @cached_property
     def total_score(self) -> Array:  # type: ignore[override]
         """From sums over rows, so that no expectation is taken row by row."""
         noise, parameters = self._model.noise, self._parameters
-        if self._linear:
+        if self._model.linear:
             products = self.cause_data * noise.natural(parameters.components, parameters.noise)
         else:
             products = self._state_sums[0] * noise.natural(self._means, parameters.noise)
