@@ -7,22 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import (
-    Array,
-    indices_of_largest,
-    map_over_features,
-    matmul,
-    sum_by_index,
-    sum_in_double,
-    sum_over_features,
-)
+from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Function, Inference, Recognized, Term
+from multicause.posteriors.features import Features
 from multicause.posteriors.selection import Selection
 from multicause.posteriors.state_tree import StateTree, sparse_states
-
-# States up to which an accelerator sums the scores of each by itself.
-SHORT = 64
 
 
 class Weighed(NamedTuple):
@@ -119,12 +109,11 @@ def _own_scores(
         members = jnp.asarray(np.concatenate([states, -states[:, first] * states[:, second]], axis=1), dtype=rows.dtype)
         return matmul(members, jnp.concatenate([of_singles, of_pairs]))
 
-    def of_feature(weights: Array, values: Array) -> Array:
-        means = model.combination.combine(weights[candidates], tree)
+    def scores(mine: Array, values: Array) -> Array:
+        means = model.combination.combine(mine, tree)
         return noise.natural(means, parameters.noise) * values - noise.log_normalizer(means, parameters.noise)
 
-    zero = jnp.zeros((tree.n_states, rows.shape[0]), rows.dtype)
-    return sum_over_features(of_feature, zero, components.T, rows.T, apart=tree.n_states <= SHORT)
+    return Features(components, candidates, rows).sum(scores, tree.n_states)
 
 
 class CandidateStates(Inference):
@@ -152,6 +141,10 @@ class CandidateStates(Inference):
             kept = jnp.where(self.free_energy >= threshold.astype(kept.dtype), kept, 0)
         self.row_weights = kept
         self._scale = kept / weighed.z
+
+    @property
+    def _features(self) -> Features:
+        return Features(self._parameters.components, self._weighed.candidates, self._rows)
 
     @property
     def _n_components(self) -> int:
@@ -208,12 +201,8 @@ class CandidateStates(Inference):
 
     def _causes(self, scale: Array) -> Array:
         """Σ_s u_n(s) s · scale_n: (H, n)."""
-        candidates, places = self._weighed.candidates, jnp.arange(self._n_components)[:, None]
-        of_candidates = self._moments[: len(candidates)]
-        of_causes = self._weighed.singles
-        for candidate, value in zip(candidates, of_candidates, strict=True):
-            of_causes = of_causes + jnp.where(candidate == places, value, 0)
-        return of_causes * scale
+        candidates = self._weighed.candidates
+        return add_by_index(self._weighed.singles, candidates, self._moments[: len(candidates)]) * scale
 
     @property
     def mean_causes(self) -> Array:  # type: ignore[override]
@@ -256,15 +245,14 @@ class CandidateStates(Inference):
         return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
 
     def _pull_of_candidates(self, terms: tuple[Term, ...], functions: list[Function]) -> Array:
-        candidates, combination, tree = self._weighed.candidates, self._model.combination, self._tree
+        combination, tree = self._model.combination, self._tree
         first = 1 + tree.n_components
         weights = jnp.concatenate(
             [jnp.zeros((first, len(self._rows)), self._rows.dtype), self._weighed.own * self._scale]
         )
         overlap = jnp.asarray(combination.overlap(tree), dtype=self._rows.dtype)
 
-        def of_feature(components: Array, values: Array) -> Array:
-            mine = components[candidates]
+        def values_of(mine: Array, data: Array, weights: Array) -> list[Array]:
             means = combination.combine(mine, tree)
             # What states hand to their causes does not depend on the data, so one pull serves all terms that share it.
             pulled = {
@@ -272,16 +260,16 @@ class CandidateStates(Inference):
                 for function in functions
             }
 
-            def sums_of(term: Term) -> Array:
+            def value_of(term: Term) -> Array:
                 of_data, of_mean = term
-                total = jnp.zeros_like(mine)
-                total += 0 if of_data is None else pulled[of_data] * values
-                total += 0 if of_mean is None else pulled[of_mean]
-                return sum_by_index(total, candidates, self._n_components)
+                value = jnp.zeros_like(mine)
+                value += 0 if of_data is None else pulled[of_data] * data
+                value += 0 if of_mean is None else pulled[of_mean]
+                return value
 
-            return jnp.stack([sums_of(term) for term in terms])
+            return [value_of(term) for term in terms]
 
-        return jnp.moveaxis(map_over_features(of_feature, self._parameters.components.T, self._rows.T), 0, -1)
+        return self._features.sum_by_cause(values_of, weights)
 
     def mean_data(self) -> Array:
         """Σ_s q_n(s) w̄(s)."""
@@ -290,11 +278,10 @@ class CandidateStates(Inference):
             return matmul(self.mean_causes, components)
         first = 1 + self._tree.n_components
 
-        def of_feature(weights: Array) -> Array:
-            means = self._model.combination.combine(weights[self._weighed.candidates], self._tree)
-            return jnp.sum(means[first:] * self._weighed.own, axis=0)
+        def mean(mine: Array, _: Array, own: Array) -> Array:
+            return jnp.sum(self._model.combination.combine(mine, self._tree)[first:] * own, axis=0)
 
-        of_candidates = map_over_features(of_feature, components.T).T
+        of_candidates = self._features.map(mean, self._weighed.own)
         return (matmul(self._weighed.singles.T, components) + of_candidates) / z[:, None]
 
     def recognize(self, top: int) -> Recognized:
