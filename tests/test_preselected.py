@@ -2,9 +2,11 @@
 
 from itertools import combinations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
 
 from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
 from multicause.arrays import double_precision
@@ -168,8 +170,10 @@ def test_truncated_prior_by_enumeration(max_active, seed):
     with double_precision():
         assert float(truncation.log_mass(activity, max_active)) == pytest.approx(np.log(p.sum()), rel=1e-12)
         found = truncation.untruncated(np.asarray(means), np.full(H, 0.2), max_active)
+        once = found
         for _ in range(20):
             found = truncation.untruncated(np.asarray(means), found, max_active)
+    np.testing.assert_allclose(once, activity, rtol=0.05)  # what one M-step does
     np.testing.assert_allclose(found, activity, rtol=1e-4)
 
 
@@ -190,6 +194,68 @@ def test_activity_is_corrected_for_rows_that_were_cut():
     few = bars.states.sum(axis=1) <= 2
     assert explained[few].mean() > 0.95
     assert explained[~few].mean() < 0.1
+
+
+def test_rows_that_all_have_as_many_causes_as_allowed_do_not_run_away():
+    """Nothing then says how many rows with more causes there are; learning says so and keeps the causes."""
+    causes = make_bars(2, size=4).causes
+    random = np.random.RandomState(0)
+    states = np.zeros((400, 8))
+    for row in states:
+        row[random.choice(8, 2, replace=False)] = 1
+    X = (states[:, :, None] * causes).max(axis=1) + random.normal(0, 1, (400, 16))
+    model = MaximalCauses(8, posterior=Preselected(5, 2), init=causes, annealing=None, noise_scale=1.0)
+    with pytest.warns(ConvergenceWarning, match="Raise max_active"):
+        model.fit(X)
+    assert model.outcome_ == "converged"
+    assert np.abs(model.components_ - causes).mean() < 0.3
+    assert model.activity_.sum() == pytest.approx(3, rel=1e-3)
+
+
+def test_batches_after_a_fit_with_a_cut_change_nothing_on_the_same_data():
+    bars = make_bars(600, size=4, activity=0.3, noise="gaussian", noise_scale=0.5, random_state=0)
+    model = MaximalCauses(8, posterior=Preselected(8, 2), annealing=None, init=bars.causes, noise_scale=0.5)
+    model.fit(bars.data)
+    before = model.activity_, model.noise_variance_, model.is_explained(bars.data)
+    for _ in range(5):
+        model.partial_fit(bars.data)
+    np.testing.assert_allclose(model.activity_, before[0], rtol=0.03)
+    assert model.noise_variance_ == pytest.approx(before[1], rel=0.03)
+    assert (model.is_explained(bars.data) == before[2]).mean() > 0.97
+    alone = MaximalCauses(8, posterior=Preselected(8, 2), init=bars.causes, noise_scale=0.5).partial_fit(bars.data)
+    assert 0.3 < alone.is_explained(bars.data).mean() < 1
+
+
+def test_weights_that_exceed_the_memory_budget_are_computed_twice():
+    bars = make_bars(600, size=4, noise="gaussian", random_state=0)
+    words = {"posterior": Preselected(5, 2), "annealing": None, "init": bars.causes, "max_iter": 5}
+    rich, poor = (MaximalCauses(8, engine=Local(memory_budget=b), **words).fit(bars.data) for b in ("1GiB", "60KiB"))
+    np.testing.assert_allclose(rich.components_, poor.components_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 4, 30])
+def test_all_stages_of_learning_together_take_no_more_than_max_iter(max_iter):
+    X = make_bars(100, size=4, noise="gaussian", random_state=0).data
+    assert MaximalCauses(8, posterior=Preselected(3, 2), max_iter=max_iter, random_state=0).fit(X).n_iter_ <= max_iter
+
+
+def test_a_poorer_reference_of_quality_is_refused():
+    bars = make_bars(50, size=3, noise="gaussian", random_state=0)
+    model = MaximalCauses(6, posterior=Preselected(4, 2), init=bars.causes, annealing=None, max_iter=2).fit(bars.data)
+    with pytest.raises(ValueError, match="finds less evidence"):
+        approximation_quality(model, bars.data, reference=Preselected(2, 1))
+    np.testing.assert_array_equal(
+        approximation_quality(model, bars.data, reference="exact"), approximation_quality(model, bars.data)
+    )
+
+
+def test_states_listed_are_those_considered():
+    bars = make_bars(50, size=3, noise="gaussian", random_state=0)
+    posterior = Preselected(2, 1, singletons=np.bool_(False))
+    model = MaximalCauses(6, posterior=posterior, init=bars.causes, annealing=None, max_iter=2).fit(bars.data)
+    found = model.recognize(bars.data, top=None)
+    assert found.states.shape == (50, 3, 6)
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-12)
 
 
 def test_upper_bound_bounds_the_joint(seed):
@@ -223,9 +289,20 @@ def test_a_users_selection_is_used_and_checked():
         (lambda rows, components: rows, r"shape \(60, 6\).*got \(60, 25\)"),
         (lambda rows, components: rows @ components.T * np.nan, "NaN"),
         (lambda rows: rows, "rows and components"),
+        (lambda rows, components: np.asarray(rows) @ np.asarray(components).T, r"written with jax\.numpy"),
     ):
-        with pytest.raises(ValueError, match=text):
-            LinearCauses(6, posterior=Preselected(2, 2, selection=wrong), **words).fit(X)
+        for learn in ("fit", "partial_fit"):
+            with pytest.raises(ValueError, match=text):
+                getattr(LinearCauses(6, posterior=Preselected(2, 2, selection=wrong), **words), learn)(X)
+
+    def nan_for_some(rows, components):
+        return jnp.where(rows[:, :1] > np.sort(X[:, 0])[-2], jnp.nan, rows @ components.T)
+
+    order = np.argsort(X[:, 0])
+    late = LinearCauses(6, posterior=Preselected(2, 2, selection=nan_for_some), **words)
+    late.fit(np.concatenate([X[order[:-1]], X[order[:10]], X[order[-1:]]]))
+    assert late.outcome_ == "non_finite"
+    assert np.isfinite(late.components_).all()
 
 
 @pytest.mark.parametrize(
@@ -240,6 +317,7 @@ def test_a_users_selection_is_used_and_checked():
         (Preselected(5, 3, singletons="yes"), "singletons"),
         (Preselected(5, 3, selection="best"), "Unknown selection 'best'"),
         (Preselected(5, 3, selection="upper_bound"), "not negative"),
+        (Preselected(max_active=20), "max_active=20 active causes, more than"),
     ],
 )
 def test_impossible_settings_are_refused(posterior, text):
@@ -261,7 +339,24 @@ def test_a_cause_that_dies_is_named_and_nothing_is_nan():
     X[:, 0] = np.tile([0.0, 5.0], 20)
     model = NonnegativeCauses(12, posterior=Preselected(4, 2), random_state=0).fit(X)
     assert np.isfinite(model.components_).all()
-    assert model.outcome_ in ("cause_died", "converged", "max_iter")
+    assert model.outcome_ == "cause_died"
+    bars = make_bars(100, size=3, noise="gaussian", random_state=0)
+    for max_iter in (2, 300):
+        blank = NonnegativeCauses(
+            6,
+            init=np.vstack([np.zeros(9), bars.causes[:5]]),
+            update="multiplicative",
+            annealing=None,
+            max_iter=max_iter,
+        ).fit(bars.data)
+        assert blank.outcome_ == "cause_died"
+        assert blank.converged_ == (max_iter == 300)
+
+
+def test_too_many_states_of_candidates_are_refused():
+    X = make_bars(50, noise="gaussian", random_state=0).data
+    with pytest.raises(ValueError, match=r"1,048,555 states.*Lower max_active"):
+        MaximalCauses(20, posterior=Preselected(20, 20)).fit(X)
 
 
 def test_nonnegative_models_need_a_positive_value():

@@ -53,6 +53,12 @@ def over_starts(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
+@jax.jit
+def select(which: Array, new: Any, old: Any) -> Any:
+    """The new records of some starts and the old ones of the others."""
+    return jax.tree.map(lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - 1)), a, b), new, old)
+
+
 def fastest_block() -> int | None:
     """Bytes of temporary arrays with which a block runs fastest, or None where larger is always better.
 

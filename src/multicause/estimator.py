@@ -201,6 +201,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             self._keep(model, result.parameters)
             self._keep_history(result, annealing)
             self.evidence_threshold_ = evidence_threshold(model, engine, blocks, result.parameters)
+            _warn(model.posterior.remark(model, result.parameters))
         watcher.end()
         return self
 
@@ -225,6 +226,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                 random = check_random_state(self.random_state)
                 starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
                 parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+                model.posterior.try_out(np.asarray(parameters.components), X[:ROWS_TO_TRY])
             else:
                 parameters = self._parameters
             before = None if first else self._online
@@ -236,14 +238,14 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             elif first:
                 self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
+            self.evidence_threshold_ = evidence_threshold(model, engine, blocks, parameters)
         if first:
             self.lower_bounds_ = self.temperatures_ = np.empty(0)
         self.lower_bounds_ = np.array([*self.lower_bounds_, bound])
         self.temperatures_ = np.array([*self.temperatures_, 1.0])
         self.lower_bound_, self.n_iter_ = float(bound), self._online.n_batches
         self.converged_, self.outcome_, self.annealing_ = False, outcome.value, schedules.NoAnnealing()
-        self.evidence_threshold_ = -np.inf if first else self.evidence_threshold_
-        _warn(outcome)
+        _warn_of(outcome)
         return self
 
     # ------------------------------------------------------------------------------------------- recognition
@@ -281,7 +283,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         """Which rows the considered states explain as well as those that the model has learned from: (n_samples,).
 
         The others probably have more active causes than the posterior considers (the classes of ET10 §3.1). With the
-        exact posterior, all rows are explained.
+        exact posterior, all rows are explained. After ``partial_fit``, the last batch is the measure.
         """
         return self.score_samples(X) >= self.evidence_threshold_
 
@@ -439,7 +441,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
         self.temperatures_ = result.temperatures
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
-        _warn(result.outcome)
+        _warn_of(result.outcome)
 
     def _so_far(self, model: Model, progress: Progress) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""
@@ -485,9 +487,13 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         return bool(getattr(noise, "signed", True))
 
 
-def _warn(outcome: Outcome) -> None:
-    if outcome.remedy:
-        warnings.warn(f"outcome_={outcome.value!r}: {outcome.remedy}", ConvergenceWarning, stacklevel=5)
+def _warn_of(outcome: Outcome) -> None:
+    _warn(f"outcome_={outcome.value!r}: {outcome.remedy}" if outcome.remedy else "", stacklevel=6)
+
+
+def _warn(message: str, stacklevel: int = 4) -> None:
+    if message:
+        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def _validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:

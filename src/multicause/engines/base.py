@@ -63,6 +63,10 @@ class Engine(Part):
         """Results of :meth:`map` with one entry per row, as arrays over all rows of the data."""
 
     @abstractmethod
+    def can_keep(self, n_bytes: int) -> bool:
+        """Whether results of :meth:`map` of this size, all blocks together, are within the memory budget."""
+
+    @abstractmethod
     def quantile(self, mapped: Sequence[Any], blocks: Blocks, share: np.ndarray) -> np.ndarray:
         """For each start, the largest number that rows with this share of all weight reach or exceed: (starts,).
 

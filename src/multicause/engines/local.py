@@ -82,6 +82,10 @@ class Local(Engine):
         host = [jax.device_get(result) for result in mapped]
         return jax.tree.map(lambda *parts: np.concatenate(parts)[: blocks.n_rows], *host)
 
+    def can_keep(self, n_bytes: int) -> bool:
+        """The budget of one block's temporary arrays, once more."""
+        return n_bytes <= bytes_from(self.memory_budget)
+
     def quantile(self, mapped: Sequence[Any], blocks: Blocks, share: np.ndarray) -> np.ndarray:
         """By partial sorting where all weights are equal, else by sorting."""
         values = np.concatenate([np.asarray(part) for part in mapped], axis=1)

@@ -42,8 +42,9 @@ _REMEDIES = {
         "float32; (2) raise tol; (3) try another update or random_state."
     ),
     Outcome.CAUSE_DIED: (
-        "At least one cause explains no row any more (see activity_), or is a copy of another. (1) Lower n_components; "
-        "(2) anneal from a lower temperature, or with annealing='auto'; (3) raise n_init or change random_state."
+        "At least one cause explains no row any more (see activity_), is zero, or is a copy of another. (1) Lower "
+        "n_components; (2) anneal from a lower temperature, or with annealing='auto'; (3) raise n_init or change "
+        "random_state."
     ),
     Outcome.NON_FINITE: (
         "Parameters or the bound became infinite or NaN, and the last finite ones were kept. (1) Scale X to moderate "

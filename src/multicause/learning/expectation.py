@@ -2,7 +2,7 @@
 
 With a cut an iteration has two passes: the first weighs the states of every row and keeps the weights where the rows
 are, the order statistic of the rows' evidence over all data gives a threshold, and the second pass sums over the rows
-above it. Candidates, states and weights of a row are computed once.
+above it. Candidates, states and weights of a row are computed once, as long as they fit into the memory budget.
 """
 
 from __future__ import annotations
@@ -62,16 +62,25 @@ def _weigh(model: Any, block: Block, parameters: Parameters, temperature: Array)
 
 
 @jit_by_parts
-def _expect_from(
-    model: Any, block: Block, parameters: Parameters, temperature: Array, threshold: Array, weighed: Any
-) -> Statistics:
-    """Second pass."""
+def _free_energy(model: Any, block: Block, parameters: Parameters, temperature: Array) -> Array:
+    """First pass of which nothing but the free energy of each row is kept: (starts, n)."""
+    return _weigh(model, block, parameters, temperature)[1]
 
-    def one(parameters: Parameters, temperature: Array, threshold: Array, weighed: Any) -> Statistics:
+
+@jit_by_parts
+def _expect_above(
+    model: Any, block: Block, parameters: Parameters, temperature: Array, threshold: Array, weighed: Any = None
+) -> Statistics:
+    """Second pass, over the rows whose free energy reaches the threshold."""
+
+    def one(parameters: Parameters, temperature: Array, threshold: Array, weighed: Any = None) -> Statistics:
+        if weighed is None:
+            weighed = model.posterior.weigh(model, parameters, block, temperature)
         inference = model.posterior.infer_from(model, parameters, block, temperature, weighed, threshold)
         return statistics_of(model, parameters, block, inference)
 
-    return over_starts(one)(parameters, temperature, threshold, weighed)
+    of_starts = (parameters, temperature, threshold) + (() if weighed is None else (weighed,))
+    return over_starts(one)(*of_starts)
 
 
 @jit_by_parts
@@ -101,25 +110,26 @@ class DataCut:
         self.share = np.ones(n_starts)
 
     @property
-    def cutting(self) -> bool:
-        """Whether some rows are left out at present."""
-        return bool((self.share < 1).any())
+    def cut(self) -> np.ndarray:
+        """Which starts leave some rows out at present."""
+        return self.share < 1
 
-    @property
-    def max_active(self) -> int | None:
-        """Most active causes of the rows that are learned from, if others are left out."""
-        return self._model.posterior.max_active if self.cutting else None
+    def check(self, parameters: Parameters, blocks: Blocks) -> None:
+        """Raise ValueError if activities that are not learned will leave no row."""
+        if self._keep is not None and "activity" not in self._model.learn:
+            self._check_rows(self._final_share(parameters), blocks)
 
     def log_mass(self, parameters: Parameters) -> np.ndarray:
-        """log P(|s| ≤ γ), which normalises the prior of the rows that are learned from (ET10 eq. 17)."""
-        return np.asarray(log_mass(self._model, parameters), dtype=float)
+        """log P(|s| ≤ γ), which normalises the prior of the rows that are learned from (ET10 eq. 17); 0 if all are."""
+        if not self.cut.any():
+            return np.zeros(len(self.share))
+        return np.where(self.cut, np.asarray(log_mass(self._model, parameters), dtype=float), 0)
 
     def advance(self, progress: np.ndarray, parameters: Parameters) -> None:
         """From all rows at two thirds of the schedule to ``keep`` times P(|s| ≤ γ) at its end, which then stays."""
         if self._keep is None or (progress <= BEGIN).all():
             return
-        final = self._keep * np.exp(self.log_mass(parameters))
-        final = np.where(np.isnan(self._final), final, self._final)
+        final = np.where(np.isnan(self._final), self._final_share(parameters), self._final)
         self._final = np.where((progress >= 1) & np.isnan(self._final), final, self._final)
         way = np.clip((progress - BEGIN) / (1 - BEGIN), 0, 1)
         self.share = 1 - way * (1 - final)
@@ -130,20 +140,33 @@ class DataCut:
 
     def expect(self, engine: Engine, blocks: Blocks, parameters: Parameters, temperature: Array) -> Statistics:
         """E-step of all starts over all data."""
-        if not self.cutting:
+        if not self.cut.any():
             return engine.sum(partial(expect, self._model), blocks, parameters, temperature)
-        if self.share.min() * blocks.n_weighted < 1:
-            raise ValueError(
-                f"The data cut would keep less than one of {blocks.n_weighted} rows, because so few should have "
-                f"at most {self.max_active} active causes. Raise max_active, lower activity, or use keep=None."
+        self._check_rows(self.share, blocks)
+        record = jax.eval_shape(partial(_weigh, self._model), next(iter(blocks)), parameters, temperature)
+        n_bytes = len(list(blocks)) * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(record))
+        if engine.can_keep(n_bytes):
+            weighed = engine.map(partial(_weigh, self._model), blocks, parameters, temperature)
+            records, energies = zip(*weighed, strict=True)
+        else:
+            # Weights of all rows would take more memory than is allowed, so they are computed twice.
+            records, energies = (
+                (),
+                tuple(engine.map(partial(_free_energy, self._model), blocks, parameters, temperature)),
             )
-        weighed = engine.map(partial(_weigh, self._model), blocks, parameters, temperature)
-        threshold = engine.quantile([energy for _, energy in weighed], blocks, self.share)
+        threshold = jnp.asarray(engine.quantile(energies, blocks, self.share))
         return engine.sum(
-            partial(_expect_from, self._model),
-            blocks,
-            parameters,
-            temperature,
-            jnp.asarray(threshold),
-            aligned=[record for record, _ in weighed],
+            partial(_expect_above, self._model), blocks, parameters, temperature, threshold, aligned=records
         )
+
+    def _final_share(self, parameters: Parameters) -> np.ndarray:
+        assert self._keep is not None
+        return self._keep * np.exp(np.asarray(log_mass(self._model, parameters), dtype=float))
+
+    def _check_rows(self, share: np.ndarray, blocks: Blocks) -> None:
+        if share.min() * blocks.n_weighted < 1:
+            raise ValueError(
+                f"The data cut would keep less than one of {blocks.n_weighted} rows: keep={self._keep} of those "
+                f"that, by the activities, have at most {self._model.posterior.max_active} active causes. Raise "
+                "max_active or keep, start with a lower activity, or use keep=None."
+            )

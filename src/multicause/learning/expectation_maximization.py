@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from multicause.arrays import Array, jit_by_parts
+from multicause.arrays import Array, jit_by_parts, select
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing
 from multicause.learning.convergence import Convergence, Outcome
@@ -25,6 +25,8 @@ from multicause.model import Model, Parameters, Statistics
 LEAST_USE = 0.5
 # Components that differ by less than this part of the largest weight are one and the same.
 SAME = 1e-6
+# Ends of which a dead cause is the more important news; ``converged`` tells them apart.
+MAY_HAVE_DIED = (Outcome.CONVERGED, Outcome.MAX_ITER)
 
 
 class Trials(NamedTuple):
@@ -115,12 +117,6 @@ def shake(model: Model, parameters: Parameters, scale: Array, key: Array) -> Par
     return parameters._replace(components=jnp.abs(noisy) if model.combination.nonnegative else noisy)
 
 
-@jax.jit
-def select(which: Array, new: Any, old: Any) -> Any:
-    """The new records of some starts and the old ones of the others."""
-    return jax.tree.map(lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - 1)), a, b), new, old)
-
-
 def learn(model: Model, engine: Engine, blocks: Blocks, starts: Parameters, **settings: Any) -> Fit:
     """Run EM from all starts (see :func:`learn_all`) and keep the one with the highest bound."""
     return best_of(learn_all(model, engine, blocks, starts, **settings), blocks)
@@ -146,6 +142,7 @@ def learn_all(
     outcome = np.full(n_starts, Outcome.MAX_ITER, dtype=object)
     learning, last = np.ones(n_starts, dtype=bool), np.full(n_starts, max_iter)
     cooling, cut = annealing.begin(n_starts), DataCut(model, n_starts)
+    cut.check(starts, blocks)
     monotone = model.update.is_monotone(model.combination) and model.posterior.monotone
     convergence = Convergence(n_starts, tol, monotone, float(jnp.finfo(starts.components.dtype).eps))
     bounds: list[np.ndarray] = []
@@ -162,8 +159,7 @@ def learn_all(
         cut.advance(progress, trial)
         statistics = cut.expect(engine, blocks, trial, jnp.asarray(cooling.temperature))
         bound, objective, magnitude = per_row(statistics, "bound", "free_energy", "magnitude")
-        if cut.cutting:
-            objective = objective - cut.log_mass(trial)
+        objective = objective - cut.log_mass(trial)
         accepted = convergence.judge(objective, magnitude, annealing.cooled(cooling) & cut.complete(progress))
         if iteration == 0:
             parameters, sums = trial, statistics
@@ -180,7 +176,7 @@ def learn_all(
         if iteration == max_iter or not learning.any():
             break
         length = np.where(learning, convergence.length, 0.0)
-        trial, finite, change = maximize(model, sums, parameters, jnp.asarray(length), cut.max_active)
+        trial, finite, change = _maximize_all(model, cut, sums, parameters, jnp.asarray(length))
         if annealing.component_noise > 0 and "components" in model.learn:
             noise = np.where(learning & (cooling.temperature > annealing.final), annealing.component_noise, 0.0)
             trial = shake(model, trial, jnp.asarray(noise), jax.random.fold_in(key, iteration))
@@ -193,6 +189,18 @@ def learn_all(
     return Trials(
         parameters, sums, final_bound, np.array(bounds), np.array(temperatures), outcome, last, n_rounds=iteration
     )
+
+
+def _maximize_all(
+    model: Model, cut: DataCut, sums: Statistics, parameters: Parameters, length: Array
+) -> tuple[Parameters, Array, Array]:
+    """M-step of all starts, in which activities allow for rows that were left out."""
+    whole = None if cut.cut.all() else maximize(model, sums, parameters, length)
+    if not cut.cut.any():
+        assert whole is not None
+        return whole
+    corrected = maximize(model, sums, parameters, length, model.posterior.max_active)
+    return corrected if whole is None else select(jnp.asarray(cut.cut), corrected, whole)
 
 
 def best_of(trials: Trials, blocks: Blocks) -> Fit:
@@ -208,7 +216,7 @@ def best_of(trials: Trials, blocks: Blocks) -> Fit:
         n_iter=n_iter,
         n_rounds=trials.n_rounds,
         converged=why == Outcome.CONVERGED,
-        outcome=Outcome.CAUSE_DIED if why == Outcome.CONVERGED and _died(parameters, sums, blocks) else why,
+        outcome=Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and _died(parameters, sums, blocks) else why,
         statistics=sums,
     )
 
@@ -242,15 +250,17 @@ def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
 
 
 def _died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:
-    """Whether some cause explains practically no row, or is a copy of another.
+    """Whether some cause explains practically no row, has no weights, or is a copy of another.
 
     Whole weights count as repetitions of a row, weights that are shares of one as rows.
     """
     repetitions = max(1.0, float(blocks.n_weighted / sums.weight))
     unused = bool(np.min(sums.prior["active"]) * repetitions < LEAST_USE)
     components = np.asarray(parameters.components, dtype=float)
-    copies = len(components) > 1 and pdist(components, "chebyshev").min() < SAME * np.abs(components).max()
-    return unused or bool(copies)
+    least = SAME * np.abs(components).max()
+    blank = np.abs(components).max(axis=1).min() <= least
+    copies = len(components) > 1 and pdist(components, "chebyshev").min() < least
+    return unused or bool(blank) or bool(copies)
 
 
 def _all_finite(leaf: Array) -> Array:

@@ -1,13 +1,12 @@
 """Online EM: running averages of the statistics replace sums over all data.
 
 After batch t the averages are S ← (1 − η_t) S + η_t s_t with η_t = (t + 2)^{−0.6}, a rate that forgets the poor
-early parameters but still averages over ever more data (Cappé & Moulines 2009).
+early parameters but still averages over ever more data (Cappé & Moulines 2009). A data cut is made within each batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.engines.base import Blocks, Engine
-from multicause.learning.expectation import expect, expect_one
+from multicause.learning.expectation import DataCut, expect_one
 from multicause.learning.expectation_maximization import maximize_one, one_start
 from multicause.model import Block, Model, Parameters, Statistics
 
@@ -38,14 +37,18 @@ def step(
     model: Model, engine: Engine, blocks: Blocks, parameters: Parameters, before: Online | None
 ) -> tuple[Online, Parameters, float]:
     """Learn from one batch; returns the new state, the new parameters and the batch's mean bound before."""
-    sums = engine.sum(partial(expect, model), blocks, one_start(parameters), jnp.ones(1))
+    cut = DataCut(model, 1)
+    if before is not None:  # the first batch finds components that later ones can be judged by
+        cut.advance(np.ones(1), one_start(parameters))
+    sums = cut.expect(engine, blocks, one_start(parameters), jnp.ones(1))
     sums = jax.tree.map(lambda leaf: leaf[0], jax.device_get(sums))
     new = sums.scaled(1 / sums.weight)
     n_batches = 1 if before is None else before.n_batches + 1
     if before is not None:
         rate = (n_batches + 1) ** -FORGETTING
         new = before.averages.scaled(1 - rate) + new.scaled(rate)
-    return Online(jax.device_get(new), n_batches), _maximize(model, new, parameters), float(sums.bound / sums.seen)
+    after = _maximize(model, new, parameters, model.posterior.max_active if cut.cut.any() else None)
+    return Online(jax.device_get(new), n_batches), after, float(sums.bound / sums.seen)
 
 
 def restored(model: Model, parameters: Parameters, averages: Sequence[np.ndarray], n_batches: int) -> Online:
@@ -57,4 +60,4 @@ def restored(model: Model, parameters: Parameters, averages: Sequence[np.ndarray
     return Online(jax.tree.unflatten(jax.tree.structure(shape), averages), n_batches)
 
 
-_maximize = jax.jit(maximize_one, static_argnums=0)
+_maximize = jax.jit(maximize_one, static_argnums=(0, 3))

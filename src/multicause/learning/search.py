@@ -39,6 +39,8 @@ LEAN = (5, 3)
 ITERATIONS = 60
 PART = 3
 LEAST_ITERATIONS = 10
+# Iterations that are left for the model's own posterior and all data, or the same part of max_iter.
+RESERVED = 50
 # Temperatures that are tried, and iterations at each.
 TEMPERATURES = 1.5 ** np.arange(1, 11)
 TRIAL_ITERATIONS = 10
@@ -76,6 +78,8 @@ def search(
     lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
     first = replace(lean, learn=model.learn & {"components"})
     finder = model if isinstance(model.posterior, Exact) else lean
+    finishing = finder is not model or few is not blocks
+    to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
     n_iter = min(ITERATIONS, max_iter // PART)
     annealing: LinearCooling | NoAnnealing = NoAnnealing()
     fit: Fit | None = None
@@ -84,7 +88,7 @@ def search(
         cooled = learn(first, engine, few, starts, annealing=annealing, max_iter=n_iter, tol=0.0, key=key, watch=watch)
         fit, starts = cooled, one_start(cooled.parameters)
 
-    def go_on(model: Model, blocks: Blocks) -> None:
+    def go_on(model: Model, blocks: Blocks, until: int) -> None:
         nonlocal fit, starts
         spent = 0 if fit is None else fit.n_rounds
         then = learn(
@@ -93,7 +97,7 @@ def search(
             blocks,
             starts,
             annealing=NoAnnealing(),
-            max_iter=max(1, max_iter - spent),
+            max_iter=max(0, until - spent),
             tol=tol,
             key=key,
             watch=later(watch, spent),
@@ -102,13 +106,13 @@ def search(
         starts = one_start(fit.parameters)
 
     if fit is None or fit.outcome != Outcome.STOPPED:
-        go_on(finder, few)
+        go_on(finder, few, to_find)
     assert fit is not None
     if repairing and fit.outcome != Outcome.STOPPED:
-        fit = repair(finder, engine, few, fit, max_iter=max_iter, tol=tol, random=random, key=key, watch=watch)
+        fit = repair(finder, engine, few, fit, max_iter=to_find, tol=tol, random=random, key=key, watch=watch)
         starts = one_start(fit.parameters)
-    if (finder is not model or few is not blocks) and fit.outcome != Outcome.STOPPED:
-        go_on(model, blocks)
+    if finishing and fit.outcome != Outcome.STOPPED:
+        go_on(model, blocks, max_iter)
     return fit, annealing
 
 
@@ -118,7 +122,7 @@ def lean_posterior(model: Model, n_components: int) -> Preselected:
     own = model.posterior
     if isinstance(own, Preselected):
         candidates, max_active = min(candidates, own.numbers[0]), min(max_active, own.numbers[1])
-        return Preselected(candidates, max_active, selection=own.selection, keep=None)
+        return Preselected(candidates, max_active, singletons=own.singletons, selection=own.selection, keep=None)
     return Preselected(candidates, max_active, keep=None).resolved(model, n_components, 1, 1)
 
 

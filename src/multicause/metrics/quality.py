@@ -11,10 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from multicause.learning import recognition
 from multicause.parts import resolve
-from multicause.posteriors import Exact, Posterior
+from multicause.posteriors import NAMES, Exact, Posterior
+
+# Roundings of the log evidence by which a truncated sum may exceed the exact one.
+ROUNDINGS = 100
 
 
-def approximation_quality(model: Any, X: ArrayLike, *, reference: Posterior | None = None) -> np.ndarray:
+def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterior | None = None) -> np.ndarray:
     """Q^(n) of ET10 eq. 21: the part of the posterior's probability that lies in the states considered, for each row.
 
     −log Q^(n) is the Kullback–Leibler divergence of the approximate from the exact posterior. Rows with more active
@@ -26,7 +29,7 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: Posterior | No
         A causal model of this library.
     X : array-like of shape (n_samples, n_features)
         Data.
-    reference : Posterior, optional
+    reference : Posterior or its name, optional
         What counts as exact. By default all 2^H states, for up to 16 causes; for more causes give a richer posterior,
         such as ``Preselected(12, 6)``.
 
@@ -37,7 +40,7 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: Posterior | No
     """
     check_is_fitted(model)
     n_components, n_features = model.components_.shape
-    whole = Exact() if reference is None else resolve(reference, {}, "reference", Posterior)
+    whole = Exact() if reference is None else resolve(reference, NAMES, "reference", Posterior)
     try:
         whole.check(n_components)
     except ValueError as error:
@@ -51,5 +54,11 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: Posterior | No
     richer = replace(learned, posterior=whole)
     richer = replace(richer, posterior=whole.resolved(richer, n_components, n_features, len(np.asarray(X))))
     exact = model._by_rows(recognition.log_evidence, X, model=richer)
-    # The truncated sum cannot exceed the exact one, but for rounding.
-    return np.exp(np.minimum(model.score_samples(X) - exact, 0))
+    missing = model.score_samples(X) - exact
+    if (missing > ROUNDINGS * np.finfo(exact.dtype).eps * (1 + np.abs(exact))).any():
+        raise ValueError(
+            f"reference={reference!r} finds less evidence than the model's own posterior {learned.posterior!r} does, "
+            "so it cannot say what that one misses. Give a reference with more candidates and active causes."
+        )
+    # Rounding aside, the truncated sum cannot exceed the exact one.
+    return np.exp(np.minimum(missing, 0))

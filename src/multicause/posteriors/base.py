@@ -75,6 +75,10 @@ class Posterior(Part):
         """The same with numbers for all that its user left open; ``model`` has it in its unresolved form."""
         return self
 
+    def remark(self, model: Model, parameters: Parameters) -> str:
+        """What a person should know about learned parameters; empty where nothing is amiss."""
+        return ""
+
     def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:
         """Raise ValueError if what a user has given does not work on some rows of the data."""
         return

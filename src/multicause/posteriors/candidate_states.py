@@ -58,11 +58,14 @@ def weigh(
     first = 1 + n_candidates  # of the states with two and more active candidates
 
     products = matmul(noise.natural(components, parameters.noise), rows.T)
-    candidates = indices_of_largest(selection.scores(model, parameters, rows, products), n_candidates)
+    scores = selection.scores(model, parameters, rows, products)
+    candidates = indices_of_largest(scores, n_candidates)
 
     nothing = jnp.zeros_like(components[:1])
     empty_score = matmul(noise.natural(nothing, parameters.noise), rows.T)[0]
     empty_score -= jnp.sum(noise.log_normalizer(nothing, parameters.noise))
+    if not selection.reliable:
+        empty_score = jnp.where(jnp.any(jnp.isnan(scores), axis=0), jnp.nan, empty_score)
     single_score = products - jnp.sum(noise.log_normalizer(components, parameters.noise), axis=1)[:, None]
     few_prior = model.prior.log_probability_of_singles(parameters.prior)
     empty_prior, single_prior = few_prior[0], few_prior[1:, None]

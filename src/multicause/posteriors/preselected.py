@@ -6,16 +6,17 @@ from collections.abc import Callable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from multicause.arrays import Array, one_by_one
 from multicause.parts import resolve
 from multicause.posteriors.base import Inference, Posterior
 from multicause.posteriors.candidate_states import CandidateStates, Weighed, n_own_states, weigh
 from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection, UpperBound
 from multicause.posteriors.state_tree import sparse_states
+from multicause.priors.truncation import at_limit
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from multicause.model import Block, Model, Parameters
 
 # Candidates and active causes that are chosen where the user leaves them open, from the richest to the leanest; the
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 LADDER = ((10, 5), (8, 5), (8, 4), (7, 4), (6, 4), (6, 3), (5, 3))
 # Multiply-adds of one iteration that the states of candidates may take before a leaner choice is made.
 AFFORDABLE = 5e6
+# States of one row's candidates beyond which the user is asked for fewer: to compile them would take minutes.
+MOST_STATES = 2**16
 # Arrays of (S', n) that are alive at once while scores are formed or credits handed down.
 ARRAYS_PER_STATE = 8
 
@@ -80,13 +83,18 @@ class Preselected(Posterior):
             )
         if self.keep is not None and not (isinstance(self.keep, Real) and 0 < self.keep <= 1):
             raise ValueError(f"keep of Preselected must lie in (0, 1], or be None for all rows; got {self.keep!r}.")
-        if not isinstance(self.singletons, bool):
+        if not isinstance(self.singletons, bool | np.bool_):
             raise ValueError(f"singletons of Preselected must be True or False; got {self.singletons!r}.")
         if self.selection != "auto" and not callable(self.selection):
             resolve(self.selection, NAMES, "selection", Selection)
 
     def check(self, n_components: int) -> None:
-        """H′ ≤ H."""
+        """H′ ≤ H, γ ≤ H, and states that can be enumerated."""
+        if self.max_active is not None and self.max_active > n_components:
+            raise ValueError(
+                f"Preselected allows max_active={self.max_active} active causes, more than the n_components="
+                f"{n_components} that there are. Use at most {n_components}, or leave max_active=None."
+            )
         if self.candidates is not None and self.candidates > n_components:
             raise ValueError(
                 f"Preselected selects candidates={self.candidates} causes out of n_components={n_components}, which "
@@ -109,6 +117,12 @@ class Preselected(Posterior):
         if self.candidates is None and self.max_active is not None and self.max_active > candidates:
             candidates = min(n_components, int(self.max_active))
             max_active = candidates
+        n_states = n_own_states(candidates, max_active)
+        if n_states > MOST_STATES:
+            raise ValueError(
+                f"Preselected(candidates={candidates}, max_active={max_active}) has {n_states:,} states for every row, "
+                f"more than the {MOST_STATES:,} that are practical. Lower max_active or candidates."
+            )
         return Preselected(
             candidates,
             max_active,
@@ -144,8 +158,19 @@ class Preselected(Posterior):
         return self.candidates, self.max_active
 
     def n_states(self, n_components: int) -> int:
-        """1 + H single-cause states, and those of two and more candidates."""
-        return 1 + int(n_components) + n_own_states(*self.numbers)
+        """The empty state, single causes (all or the candidates), and those of two and more candidates."""
+        return 1 + (int(n_components) if self.singletons else self.numbers[0]) + n_own_states(*self.numbers)
+
+    def remark(self, model: Model, parameters: Parameters) -> str:
+        """With a data cut, whether activities have grown as far as γ allows."""
+        activity = model.prior.activity(parameters.prior)
+        if self.keep is None or "activity" not in model.learn or not at_limit(activity, self.numbers[1]):
+            return ""
+        return (
+            f"Most rows seem to have max_active={self.numbers[1]} or more active causes, and the data cut cannot tell "
+            "how many: activity_ was kept at max_active + 1 expected causes in all, and may be too high. Raise "
+            "max_active, or use keep=None."
+        )
 
     def log_mass(self, model: Model, parameters: Parameters) -> Array:
         """Of all states with at most γ active causes."""

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 class Selection(Part):
     """Scores of all causes for some rows; only their order within a row matters."""
+
+    #: Whether scores are numbers for every row; where they may be NaN, such rows end learning with a named outcome.
+    reliable = True
 
     @abstractmethod
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
@@ -63,6 +67,8 @@ class ByFunction(Selection):
         Pure and traceable by JAX, that is, written with ``jax.numpy``.
     """
 
+    reliable = False
+
     def __init__(self, function: Callable[[Array, Array], Array]) -> None:
         self.function = function
 
@@ -78,6 +84,13 @@ class ByFunction(Selection):
             scores = np.asarray(self.function(jnp.asarray(rows), jnp.asarray(components)))
         except Exception as error:
             raise ValueError(f"{what} (n, H); it failed with {type(error).__name__}: {error}.") from error
+        try:
+            jax.eval_shape(self.function, jnp.asarray(rows), jnp.asarray(components))
+        except Exception as error:
+            raise ValueError(
+                f"{what}, and be written with jax.numpy, so that it can be compiled; tracing it failed with "
+                f"{type(error).__name__}: {str(error).splitlines()[0]}"
+            ) from error
         if scores.shape != expected:
             raise ValueError(f"{what} of shape {expected}; got {scores.shape}. Is its result transposed?")
         if np.isnan(scores).any():

@@ -12,6 +12,8 @@ from multicause.arrays import Array
 ROUNDS = 20
 # Means of truncated causes that no activity can have are moved this far inside what is possible.
 MARGIN = 1e-6
+# Part of its limit by which Σ_h π_h may miss it and still counts as having reached it.
+AT_LIMIT = 1e-3
 
 
 def counts(activity: Array, most: int) -> Array:
@@ -36,6 +38,10 @@ def untruncated(means: Array, start: Array, max_active: int) -> Array:
 
     By Bayes' rule, odds(mean_h) = odds(π_h) · P(|s_{−h}| ≤ γ − 1) / P(|s_{−h}| ≤ γ); solved for π_h, with the others
     as they are.
+
+    Rows of which nearly all have γ active causes tell nothing about rows with more: the solution then grows without
+    bound, and the fewer rows it says to learn from, the more it grows. So no more than γ + 1 active causes are expected
+    in all (see :func:`at_limit`).
     """
     most = max_active * (1 - MARGIN)
     means = jnp.clip(means * jnp.minimum(1, most / jnp.maximum(jnp.sum(means), MARGIN)), MARGIN, 1 - MARGIN)
@@ -47,6 +53,15 @@ def untruncated(means: Array, start: Array, max_active: int) -> Array:
         cumulative = jnp.cumsum(after, axis=1)[:, ::-1]
         up_to = jnp.sum(before * cumulative, axis=1)
         up_to_less = jnp.sum(before[:, :-1] * cumulative[:, 1:], axis=1)
-        return jax.nn.sigmoid(logit + jnp.log(up_to) - jnp.log(up_to_less))
+        return _limited(jax.nn.sigmoid(logit + jnp.log(up_to) - jnp.log(up_to_less)), max_active)
 
-    return jax.lax.fori_loop(0, ROUNDS, adapt, start)
+    return jax.lax.fori_loop(0, ROUNDS, adapt, _limited(start, max_active))
+
+
+def at_limit(activity: Array, max_active: int) -> bool:
+    """Whether :func:`untruncated` would have given higher activities, had it been allowed to."""
+    return max_active < len(activity) and float(jnp.sum(activity)) > (max_active + 1) * (1 - AT_LIMIT)
+
+
+def _limited(activity: Array, max_active: int) -> Array:
+    return activity * jnp.minimum(1, (max_active + 1) / jnp.sum(activity))
