@@ -1,5 +1,7 @@
-"""Data sets with known causes."""
+"""Data sets with known causes, and natural ones."""
 
 from multicause.datasets.bars import make_bars
+from multicause.datasets.patches import make_patches
+from multicause.datasets.phonemes import make_phoneme_mixtures
 
-__all__ = ["make_bars"]
+__all__ = ["make_bars", "make_patches", "make_phoneme_mixtures"]

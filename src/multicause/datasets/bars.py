@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Bunch, check_random_state
+
+from multicause.datasets.checks import check_probabilities, one_per_cause, positive, whole
 
 # Grid of each kind where the papers do not use 5×5.
 PUBLISHED_SIZES = {"overlapping": 9, "short": 3}
@@ -73,12 +75,11 @@ def make_bars(
         ``data`` (n_samples, D), ``causes`` (n_causes, D), ``states`` (n_samples, n_causes), ``activity``
         (n_causes,), ``image_shape``.
     """
-    n_samples = _whole(n_samples, "n_samples", 1)
+    n_samples = whole(n_samples, "n_samples", 1)
     if kind not in KINDS:
         raise ValueError(f"Unknown kind {kind!r}. Known: {', '.join(map(repr, KINDS))}.")
-    size = PUBLISHED_SIZES.get(kind, 5) if size is None else _whole(size, "size", 3)
-    if not (isinstance(value, Real) and np.isfinite(value) and value > 0):
-        raise ValueError(f"value must be a positive number; got {value!r}.")
+    size = PUBLISHED_SIZES.get(kind, 5) if size is None else whole(size, "size", 3)
+    value = positive(value, "value")
     combination = ("sum" if kind == "signed" else "max") if combination is None else combination
     if combination not in ("max", "sum"):
         raise ValueError(f"Unknown combination {combination!r}. Known: 'max', 'sum'.")
@@ -93,7 +94,7 @@ def make_bars(
 
     causes = value * KINDS[kind](size).reshape(-1, size * size)
     probabilities = _activities(activity, kind, len(causes), imbalance)
-    min_active = _whole(min_active, "min_active", 0)
+    min_active = whole(min_active, "min_active", 0)
     random = check_random_state(random_state)
     states = _draw_states(random, n_samples, probabilities, min_active)
     means = _combine(states, causes, combination)
@@ -164,20 +165,14 @@ KINDS: dict[str, Callable[[int], np.ndarray]] = {
 
 
 def _activities(activity: float | ArrayLike | None, kind: str, n_causes: int, imbalance: float) -> np.ndarray:
-    given = np.asarray(2 / n_causes if activity is None else activity, dtype=float)
-    if given.shape not in ((), (n_causes,)):
-        raise ValueError(f"activity must be one number or one per bar, shape ({n_causes},); got {given.shape}.")
-    probabilities = np.full(n_causes, given)
+    probabilities = one_per_cause(activity, n_causes, "bar")
     if kind == "unequal":
         if not 0 <= imbalance < 1:
             raise ValueError(f"imbalance must lie in [0, 1); got {imbalance!r}.")
         # MCA08 counts bars from one and makes the even ones frequent.
         probabilities[1::2] *= 1 + imbalance
         probabilities[0::2] *= 1 - imbalance
-    if not (np.isfinite(probabilities).all() and (probabilities > 0).all() and (probabilities <= 1).all()):
-        raise ValueError(
-            f"Probabilities of bars must lie in (0, 1]; got {probabilities}. Check activity and imbalance."
-        )
+    check_probabilities(probabilities, "bar", "activity and imbalance")
     return probabilities
 
 
@@ -202,9 +197,3 @@ def _combine(states: np.ndarray, causes: np.ndarray, combination: str) -> np.nda
     for state, cause in zip(states.T, causes, strict=True):
         np.maximum(means, state[:, None] * cause, out=means)
     return means
-
-
-def _whole(number: int, name: str, least: int) -> int:
-    if not isinstance(number, Integral) or isinstance(number, bool) or number < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {number!r}.")
-    return int(number)

@@ -8,7 +8,6 @@ with scikit-learn and a synthetic sound take their place.
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from pathlib import Path
 from time import perf_counter
@@ -19,6 +18,8 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
 from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
+from multicause.datasets import make_patches
+from multicause.datasets.files import read_image, stored
 from multicause.experiments.table import Line
 from multicause.learning.annealing import LinearCooling
 from multicause.posteriors import Preselected
@@ -27,12 +28,6 @@ from multicause.priors import Bernoulli
 OUT = Path("out/reproduce")
 # A cause whose largest weight is below this part of the largest of all is not seen in a picture.
 VISIBLE = 0.05
-
-
-def _folder(name: str) -> Path | None:
-    root = os.environ.get("MULTICAUSE_DATA")
-    path = None if root is None else Path(root) / name
-    return path if path is not None and path.exists() else None
 
 
 def _fit(model: Any, X: np.ndarray) -> float:
@@ -85,7 +80,7 @@ def _common(name: str, model: Any, seconds: float, image_shape: tuple[int, int] 
 
 def digits(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """ET-NMF with H = 12, H′ = 10, γ = 5, π = 0.3, σ = 0.73, 120 iterations, N = 1000 (§4.1.2)."""
-    folder = _folder("mnist/mnist_test.npz")
+    folder = stored("mnist/mnist_test.npz")
     if folder is not None:
         images = np.load(folder)["x"][:1000] / 255.0
     else:
@@ -119,18 +114,15 @@ def digits(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Li
 
 def patches(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """MCA_ET with H = 100, H′ = 5, γ = 3, σ = 1, T = 4, 400 + 400 iterations, N = 40000 patches of 10×10 (§4.2.2)."""
-    folder = _folder("vanhateren/vanhateren_grass.npz")
+    folder = stored("vanhateren/vanhateren_grass.npz")
     if folder is not None:
-        image = np.load(folder)["x"].astype(float)
+        image = read_image(folder)
         image = image[image.shape[0] // 2 - 125 :][:250, image.shape[1] // 2 - 125 :][:, :250]
     else:
         from sklearn.datasets import load_sample_image
 
         image = load_sample_image("flower.jpg").mean(axis=2)[100:350, 200:450]
-    random = np.random.RandomState(0)
-    rows, columns = random.randint(0, 241, (2, 40_000))
-    windows = np.lib.stride_tricks.sliding_window_view(image, (10, 10))[rows, columns].reshape(-1, 100)
-    X = (10 * (windows - windows.min()) / np.ptp(windows)).astype(np.float32)
+    X = make_patches(image, 40_000, random_state=0).data.astype(np.float32)
     model = MaximalCauses(
         100,
         prior=Bernoulli(shared=True),
@@ -148,12 +140,12 @@ def patches(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[L
 
 def speech(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """LinCA with H = 200, H′ = 10, γ = 4, π = 0.01, σ = 0.5, T = 5, 200 + 200 iterations, D = 200 (§4.3.2)."""
-    folder = _folder("timit_sample")
+    folder = stored("timit_sample")
     if folder is not None:
-        stored = np.load(folder / "timit_sa2_16spk.npz")
+        spoken = np.load(folder / "timit_sa2_16spk.npz")
         labels = json.loads((folder / "timit_sa2_labels.json").read_text())
-        names = sorted((name for name in stored.files if name.startswith("dr")), key=lambda name: name[4] != "m")[:10]
-        recordings = [_without_silence(stored[name].astype(float), labels[name]["phn"]) for name in names]
+        names = sorted((name for name in spoken.files if name.startswith("dr")), key=lambda name: name[4] != "m")[:10]
+        recordings = [_without_silence(spoken[name].astype(float), labels[name]["phn"]) for name in names]
     else:
         recordings = _synthetic_sound(np.random.RandomState(0))
     scaled = [(5 * wave / np.abs(wave).max()).astype(np.float32) for wave in recordings]

@@ -1,0 +1,115 @@
+"""Sounds and images from files.
+
+Paths are taken as they are; a relative one that does not exist is looked for in the folder that the environment
+variable MULTICAUSE_DATA names. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+# Files of the van Hateren database: raw big-endian 16-bit pixels without a header.
+IML_SHAPE = (1024, 1536)
+# Silence of unsigned 8-bit sound, whose samples are 0..255.
+MIDDLE_OF_8_BITS = 128
+
+
+def stored(name: str) -> Path | None:
+    """A file or folder below the one that MULTICAUSE_DATA names, if it is there."""
+    root = os.environ.get("MULTICAUSE_DATA")
+    path = None if root is None else Path(root) / name
+    return path if path is not None and path.exists() else None
+
+
+def sound_files(path: str | PathLike[str]) -> list[Path]:
+    """Wav files of a folder and its subfolders, or those that a pattern such as "sounds/male_*.wav" matches, sorted."""
+    path = Path(path).expanduser()
+    pattern = any(sign in path.name for sign in "*?[") and not path.exists()
+    folder = _find(path.parent if pattern else path)
+    if folder.is_file():
+        return [folder]
+    found = folder.glob(path.name) if pattern else folder.rglob("*")
+    files = sorted(file for file in found if file.suffix.lower() == ".wav")
+    if not files:
+        raise ValueError(f"No wav file in {str(path)!r}. Expected a folder of wav files, one for each sound.")
+    return files
+
+
+def read_sound(path: str | PathLike[str], sample_rate: int) -> np.ndarray:
+    """Samples of a wav file with one channel, at ``sample_rate`` Hz."""
+    from scipy.io import wavfile
+    from scipy.signal import resample_poly
+
+    path = _find(Path(path).expanduser())
+    try:
+        rate, samples = wavfile.read(path)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read as a wav file: {error}") from error
+    if samples.ndim != 1:
+        raise ValueError(
+            f"{str(path)!r} has {samples.shape[1]} channels; expected one. Choose a channel or average them, "
+            "e.g. scipy.io.wavfile.read(path)[1].mean(axis=1), and pass the array."
+        )
+    centred = samples.astype(float) - (MIDDLE_OF_8_BITS if samples.dtype == np.uint8 else 0)
+    return centred if rate == sample_rate else resample_poly(centred, sample_rate, rate)
+
+
+def read_image(path: str | PathLike[str]) -> np.ndarray:
+    """Pixels of an image: npy, npz with one array, iml of the van Hateren database, or what scikit-image reads."""
+    path = _find(Path(path).expanduser())
+    kind = path.suffix.lower()
+    if kind == ".npy":
+        return np.load(path)
+    if kind == ".npz":
+        with np.load(path) as arrays:
+            if len(arrays.files) != 1:
+                raise ValueError(
+                    f"{str(path)!r} holds {len(arrays.files)} arrays ({', '.join(arrays.files)}); expected one. "
+                    "Load it with numpy.load and pass the array."
+                )
+            return arrays[arrays.files[0]]
+    if kind == ".iml":
+        pixels = np.fromfile(path, dtype=">u2")
+        if pixels.size != np.prod(IML_SHAPE):
+            raise ValueError(
+                f"{str(path)!r} has {pixels.size} pixels; an image of the van Hateren database has {IML_SHAPE[0]} × "
+                f"{IML_SHAPE[1]} pixels of two bytes."
+            )
+        return pixels.reshape(IML_SHAPE).astype(np.uint16)
+    _need_scikit_image(f"reading {kind or 'this'} files")
+    from skimage.io import imread
+
+    return np.asarray(imread(path))
+
+
+def grass() -> np.ndarray:
+    """The photograph of grass that scikit-image brings along, (512, 512)."""
+    _need_scikit_image("the default image, its photograph of grass,")
+    from skimage.data import grass
+
+    return np.asarray(grass())
+
+
+def _find(path: Path) -> Path:
+    if path.exists():
+        return path
+    elsewhere = None if path.is_absolute() else stored(str(path))
+    if elsewhere is None:
+        root = os.environ.get("MULTICAUSE_DATA")
+        also = "" if path.is_absolute() else f", nor below MULTICAUSE_DATA ({root if root else 'not set'})"
+        raise FileNotFoundError(f"There is no {str(path)!r}{also}.")
+    return elsewhere
+
+
+def _need_scikit_image(purpose: str) -> None:
+    try:
+        import skimage  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"scikit-image is needed for {purpose} and is not installed. Install it with "
+            "pip install 'multicause[images]', or pass the image as an array."
+        ) from error

@@ -1,0 +1,117 @@
+"""Six waveforms that sound and look like the phonemes of MCA08 appendix E.4, made in code.
+
+Voiced sounds are harmonics of a falling pitch, each with the gain and phase of a vocal tract whose resonances, the
+formants, glide from one vowel to the next. Plosives are noise: a short burst with the spectrum of the place where it
+is released, then breath. All is fixed, noise included, so that the waveforms are the same in every call.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Voiced(NamedTuple):
+    """A vowel or diphthong: formants in Hz at its beginning and end, and pitch in Hz at its beginning."""
+
+    start: tuple[float, ...]
+    end: tuple[float, ...]
+    pitch: float
+
+
+class Plosive(NamedTuple):
+    """A release: centre and width (octaves) of the burst, centre of the breath, times in milliseconds."""
+
+    burst: float
+    octaves: float
+    breath: float
+    onset: float
+    decay: float
+    breath_decay: float
+    duration: float
+
+
+# Formants of a male voice, rounded from the usual tables of American English (Peterson & Barney 1952).
+VOICED = {
+    "au": Voiced((730.0, 1250.0, 2450.0, 3400.0), (380.0, 880.0, 2300.0, 3300.0), 118.0),
+    "i:": Voiced((310.0, 2150.0, 2850.0, 3550.0), (270.0, 2290.0, 3010.0, 3600.0), 128.0),
+    "oi": Voiced((540.0, 820.0, 2400.0, 3300.0), (320.0, 2000.0, 2650.0, 3450.0), 108.0),
+}
+# Velar bursts are compact around 1.7 kHz, alveolar ones high, labial ones low and diffuse (Blumstein & Stevens 1979).
+PLOSIVES = {
+    "k": Plosive(1700.0, 0.35, 1500.0, 12.0, 10.0, 45.0, 95.0),
+    "t": Plosive(3500.0, 0.40, 2800.0, 28.0, 8.0, 35.0, 85.0),
+    "p": Plosive(500.0, 0.70, 700.0, 4.0, 9.0, 35.0, 70.0),
+}
+# Bandwidth of a formant, as in synthesis by rule: 50 Hz and 5 % of its frequency.
+BANDWIDTH, RELATIVE_BANDWIDTH = 50.0, 0.05
+# Resonances above the speech band, those of a uniform tube; they do not move, but raise the band below them.
+HIGHER = (4500.0, 5500.0, 6500.0, 7500.0)
+# A loud voice: the glottis falls by 9 dB per octave, and radiation from the lips gives 6 back.
+TILT = 0.5
+# Falling intonation: part of the pitch that is lost per second.
+FALL = 1.0
+# Rise and fall of the voice, seconds.
+RISE, RELEASE = 0.010, 0.040
+# The diphthong's glide is half done at this part of the sound, and takes about this part of it.
+GLIDE_CENTRE, GLIDE_WIDTH = 0.55, 0.12
+# Breath after the burst, and sound outside the burst's band, relative to the burst.
+BREATH, FLOOR = 0.35, 0.02
+# Seed of the noise in the plosives.
+NOISE_SEED = 1979
+
+
+def synthesize(n: int, sample_rate: int) -> dict[str, np.ndarray]:
+    """Waveforms by name, of ``n`` samples, or fewer for plosives, which end early."""
+    random = np.random.RandomState(NOISE_SEED)
+    waveforms = {name: _voiced(phoneme, n, sample_rate) for name, phoneme in VOICED.items()}
+    for name, phoneme in PLOSIVES.items():
+        waveforms[name] = _plosive(phoneme, random, sample_rate)
+    return waveforms
+
+
+def _voiced(phoneme: Voiced, n: int, sample_rate: int) -> np.ndarray:
+    time = np.arange(n) / sample_rate
+    glide = 1 / (1 + np.exp(-(time / time[-1] - GLIDE_CENTRE) / GLIDE_WIDTH))
+    formants = np.outer(phoneme.start, 1 - glide) + np.outer(phoneme.end, glide)
+    pitch = phoneme.pitch * (1 - FALL * time)
+    phase = 2 * np.pi * np.cumsum(pitch) / sample_rate
+    wave = np.zeros(n)
+    for harmonic in range(1, int(sample_rate / 2 / pitch.min()) + 1):
+        frequency = harmonic * pitch
+        gain = _vocal_tract(frequency, formants) / harmonic**TILT * (frequency < sample_rate / 2)
+        wave += (gain * np.exp(1j * harmonic * phase)).real
+    envelope = np.minimum(1, time / RISE) * np.minimum(1, (time[-1] - time) / RELEASE)
+    return wave * np.sin(np.pi / 2 * envelope)
+
+
+def _vocal_tract(frequency: np.ndarray, formants: np.ndarray) -> np.ndarray:
+    """Transfer function at each time: a cascade of resonances with gain one at 0 Hz."""
+    response = np.ones(len(frequency), dtype=complex)
+    for formant in (*formants, *HIGHER):
+        bandwidth = BANDWIDTH + RELATIVE_BANDWIDTH * formant
+        response *= formant**2 / (formant**2 - frequency**2 + 1j * bandwidth * frequency)
+    return response
+
+
+def _plosive(phoneme: Plosive, random: np.random.RandomState, sample_rate: int) -> np.ndarray:
+    n = round(phoneme.duration / 1000 * sample_rate)
+    milliseconds = 1000 * np.arange(n) / sample_rate - phoneme.onset
+    sounding = milliseconds >= 0
+    since = np.where(sounding, milliseconds, 0)
+    burst = sounding * np.exp(-since / phoneme.decay)
+    breath = BREATH * sounding * np.exp(-since / phoneme.breath_decay)
+    # Breath passes the open vocal tract and is broader than the burst.
+    return burst * _band(random, n, sample_rate, phoneme.burst, phoneme.octaves) + breath * _band(
+        random, n, sample_rate, phoneme.breath, 2 * phoneme.octaves
+    )
+
+
+def _band(random: np.random.RandomState, n: int, sample_rate: int, centre: float, octaves: float) -> np.ndarray:
+    """Noise around a frequency, of power one."""
+    spectrum = np.fft.rfft(random.normal(size=n))
+    frequency = np.maximum(np.fft.rfftfreq(n, 1 / sample_rate), 1)
+    gain = FLOOR + np.exp(-0.5 * (np.log2(frequency / centre) / octaves) ** 2)
+    noise = np.fft.irfft(gain * spectrum, n)
+    return noise / np.sqrt(np.mean(noise**2))
