@@ -14,16 +14,30 @@ _HOME = {
     "LinearCauses": "multicause.models.linear_causes",
     "MaximalCauses": "multicause.models.maximal_causes",
     "NonnegativeCauses": "multicause.models.nonnegative_causes",
+    "RestrictedMaximalCauses": "multicause.models.restricted_maximal_causes",
+    "SoftmaxNetwork": "multicause.models.softmax_network",
+    "fit_trials": "multicause.trials",
     "load": "multicause.persistence",
 }
 
-__all__ = ["LinearCauses", "MaximalCauses", "NonnegativeCauses", "load"]
+__all__ = [
+    "LinearCauses",
+    "MaximalCauses",
+    "NonnegativeCauses",
+    "RestrictedMaximalCauses",
+    "SoftmaxNetwork",
+    "fit_trials",
+    "load",
+]
 
 if TYPE_CHECKING:
     from multicause.models.linear_causes import LinearCauses
     from multicause.models.maximal_causes import MaximalCauses
     from multicause.models.nonnegative_causes import NonnegativeCauses
+    from multicause.models.restricted_maximal_causes import RestrictedMaximalCauses
+    from multicause.models.softmax_network import SoftmaxNetwork
     from multicause.persistence import load
+    from multicause.trials import fit_trials
 
 
 def __getattr__(name: str) -> Any:

@@ -132,6 +132,11 @@ def starts_at_once(n_starts: int) -> int:
     return 1 if jax.default_backend() == "cpu" else min(n_starts, STARTS_ON_DEVICE)
 
 
+def namespace(array: Any) -> Any:
+    """``jax.numpy`` for what is traced or on a device, NumPy for the rest: code that serves both is written once."""
+    return jnp if isinstance(array, jax.Array) else np
+
+
 def key_from(random_state: np.random.RandomState) -> Array:
     """Draw the one JAX key that a fit or a sample uses from scikit-learn's ``random_state``."""
     return jax.random.key(int(random_state.randint(np.iinfo(np.int32).max)))

@@ -33,6 +33,7 @@ from multicause.combinations.base import Combination
 from multicause.engines import Blocks, Engine, Local
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
+from multicause.learning.bulk import Trial, learn_trials
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import evidence_threshold
 from multicause.learning.expectation_maximization import Fit, Progress, learn
@@ -40,7 +41,7 @@ from multicause.learning.initialization import choose_annealing, first_moments, 
 from multicause.learning.repair import repair
 from multicause.learning.search import rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
-from multicause.model import Model, Moments, Parameters, interned
+from multicause.model import Block, Model, Moments, Parameters, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.parts import resolve
@@ -204,6 +205,39 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             _warn(model.posterior.remark(model, result.parameters))
         watcher.end()
         return self
+
+    @staticmethod
+    def _fit_trials(estimators: list[CausalEstimator], datasets: list[np.ndarray]) -> None:
+        """Fit many estimators that differ in nothing but their seeds (see :func:`multicause.fit_trials`)."""
+        first, blocks, starts, keys = estimators[0], [], [], []
+        if first.annealing == "auto" or first.repair or first.n_init > 1:
+            raise ValueError(
+                "fit_trials runs one start of a fixed program: give annealing=None or a schedule instead of 'auto', "
+                f"repair=None and n_init=1; got annealing={first.annealing!r}, repair={first.repair!r}, "
+                f"n_init={first.n_init!r}."
+            )
+        annealing = choose_annealing(first.annealing)
+        with double_precision():
+            for estimator, dataset in zip(estimators, datasets, strict=True):
+                estimator._validate_params()
+                X = estimator._validate_rows(dataset, reset=True)
+                model, random = estimator._wire(X), check_random_state(estimator.random_state)
+                model.noise.check_data(X)
+                rows, weights = jnp.asarray(X), np.ones(len(X), X.dtype)
+                position = jnp.arange(len(X), dtype=jnp.uint32)
+                blocks.append(Block(rows, jnp.asarray(weights), recognition.summarize(model, rows), position))
+                moments = first_moments(estimator._engine(), Blocks(blocks[-1:], len(X), len(X)))
+                start = estimator._starts(model, moments, X, weights, random, 1)
+                starts.append(jax.tree.map(lambda leaf: leaf[0], start))
+                keys.append(key_from(random))
+            if model.posterior.keep is not None:
+                raise ValueError(f"fit_trials has no data cut; use keep=None instead of {model.posterior.keep!r}.")
+            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *zip(blocks, starts, keys, strict=True))
+            found = learn_trials(model, annealing, int(first.max_iter), *stacked)
+            for t, estimator in enumerate(estimators):
+                trial = jax.tree.map(lambda leaf, t=t: leaf[t], found)
+                estimator._keep(model, trial.parameters)
+                estimator._keep_end(trial, annealing)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -442,6 +476,16 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.temperatures_ = result.temperatures
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
         _warn_of(result.outcome)
+
+    def _keep_end(self, trial: Trial, annealing: schedules.Annealing) -> None:
+        """What there is to say after a fit without history."""
+        bound = float(trial.statistics.bound / trial.statistics.seen)
+        self._online = online.continued(trial.statistics, int(trial.n_iter))
+        self.annealing_, self.evidence_threshold_ = annealing, -np.inf
+        self.lower_bound_, self.lower_bounds_, self.temperatures_ = bound, np.array([bound]), np.ones(1)
+        self.n_iter_, self.converged_ = int(trial.n_iter), bool(trial.converged)
+        outcome = Outcome.CONVERGED if self.converged_ else Outcome.MAX_ITER
+        self.outcome_ = (outcome if trial.finite else Outcome.NON_FINITE).value
 
     def _so_far(self, model: Model, progress: Progress) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""

@@ -1,4 +1,4 @@
-"""Credit under the max rule, in four ways: each is exact, and the fastest for its kind of state list.
+"""Credit under the max rule, in five ways: each is exact, and the fastest for its kind of state list.
 
 With x = log W or W, cause h has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h') of state s, and its credit is a power of
 that share. All functions return Σ_s credit_hd(s) · v_d(s) for values (..., S, D): (..., H, D).
@@ -104,6 +104,19 @@ def pull_by_members(x: Array, tree: StateTree, values: Array, sharpness: Array, 
         for i, share in zip(members, shares, strict=True):
             received[i] = received[i] + value * share
     return jnp.stack(received, axis=-2)
+
+
+def pull_by_pairs(x: Array, tree: StateTree, values: Array, sharpness: Array, exponent: Array) -> Array:
+    """For the empty state, single causes and all pairs: each pair is a duel, whose shares are two sigmoids."""
+    H = tree.n_components
+    members = tree.states()[1 + H :]
+    first, second = (np.array([np.flatnonzero(pair)[k] for pair in members]) for k in (0, 1))
+    lead = sharpness * (x[..., first, :] - x[..., second, :])
+    pairs = values[..., 1 + H :, :]
+    to_first, to_second = (jnp.asarray(np.eye(H)[:, winner], dtype=x.dtype) for winner in (first, second))
+    received = matmul(to_first, pairs * jnp.exp(-exponent * jnp.logaddexp(0, -lead)))
+    received += matmul(to_second, pairs * jnp.exp(-exponent * jnp.logaddexp(0, lead)))
+    return values[..., 1 : 1 + H, :] + received
 
 
 class _Kin(NamedTuple):

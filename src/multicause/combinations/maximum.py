@@ -11,6 +11,7 @@ from multicause.combinations.credit import (
     log_relative,
     pull_by_duels,
     pull_by_members,
+    pull_by_pairs,
     pull_by_products,
     pull_by_tree,
     spans,
@@ -92,8 +93,12 @@ class Maximum(Combination):
             sharpness = jnp.minimum(SLOPE / heat, SHARPEST)
             exponent = jnp.ones_like(heat)
 
+        if tree.max_active == 1:
+            return values[..., 1:, :]  # whoever is alone has the whole credit
         if tree.sparse and tree.n_states <= SHORT:
             return pull_by_members(x, tree, values, sharpness, exponent)
+        if tree.sparse and tree.max_active == 2 and components.ndim == 2 and len(tree.generations) == 2:
+            return pull_by_pairs(x, tree, values, sharpness, exponent)
         if tree.sparse:
             return pull_by_duels(x, tree, values, sharpness, exponent)
         if self.credit == "power" and components.ndim == 2 and self._fits_into_doubles():

@@ -1,20 +1,25 @@
 """Annealing: temperature as a function of how learning goes, so that EM does not stop at the nearest optimum.
 
 A schedule is a part; what it remembers between iterations is a record of arrays with one entry per start, because
-starts are learned side by side and cool each at its own pace.
+starts are learned side by side and cool each at its own pace. The arrays are NumPy's in a loop in Python and JAX's in a
+compiled one.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from multicause.arrays import Array, namespace
 from multicause.parts import Part
 
 # Iterations of plain EM after which a data cut, if there is one, is complete.
 PLAIN_ITERATIONS = 30
+# Stands for a cooling that takes no time at all.
+TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -22,7 +27,7 @@ class Cooling:
     """Where the starts stand: all arrays have shape (starts,)."""
 
     temperature: np.ndarray
-    iteration: int  # iterations done
+    iteration: int | Array  # iterations done
     quiet: np.ndarray  # iterations in a row in which no component moved much at the final temperature
 
 
@@ -61,7 +66,7 @@ class Annealing(Part):
 
     def finished(self, cooling: Cooling) -> np.ndarray:
         """Which starts the schedule itself declares converged: (starts,)."""
-        return np.zeros(len(cooling.temperature), dtype=bool)
+        return namespace(cooling.temperature).zeros(len(cooling.temperature), dtype=bool)
 
     @abstractmethod
     def progress(self, cooling: Cooling) -> np.ndarray:
@@ -135,14 +140,15 @@ class ConditionalCooling(Annealing):
 
     def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
         """MCA08 eq. 37."""
+        xp = namespace(cooling.temperature)
         rest = change.max(axis=1) < self.threshold
         done = cooling.iteration + 1
-        quiet = np.where(rest & self.cooled(cooling), cooling.quiet + 1, 0)
+        quiet = xp.where(rest & self.cooled(cooling), cooling.quiet + 1, 0)
         step = (self.start - self.final) / self.n_steps
         # Steps are counted, not subtracted, so that fifty of them end exactly at the final temperature.
-        taken = np.rint((self.start - cooling.temperature) / step) if step > 0 else 0
-        taken = taken + np.where(rest & (done > self.hold), 1, 0)
-        temperature = np.where(taken >= self.n_steps, self.final, self.start - taken * step)
+        taken = xp.rint((self.start - cooling.temperature) / step) if step > 0 else 0
+        taken = taken + xp.where(rest & (done > self.hold), 1, 0)
+        temperature = xp.where(taken >= self.n_steps, self.final, self.start - taken * step)
         return Cooling(temperature, done, quiet)
 
     def finished(self, cooling: Cooling) -> np.ndarray:
@@ -200,24 +206,22 @@ class LinearCooling(Annealing):
                 f"got n_iter={self.n_iter!r}, hold={self.hold!r}, settle={self.settle!r}."
             )
 
-    def temperature(self, iteration: int) -> float:
+    def temperature(self, iteration: int | float | Array) -> Any:
         """Temperature of one iteration, counted from zero."""
         first, last = self.hold * self.n_iter, (1 - self.settle) * self.n_iter
-        if iteration >= last:
-            return float(self.final)
-        if iteration <= first:
-            return float(self.start)
-        progress = (iteration - first) / (last - first)
-        return float(self.start + (self.final - self.start) * progress)
+        progress = namespace(iteration).clip((iteration - first) / max(last - first, TINY), 0, 1)
+        return self.start + (self.final - self.start) * progress
 
     def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
         """By the clock alone."""
         done = cooling.iteration + 1
-        return Cooling(np.full_like(cooling.temperature, self.temperature(done)), done, cooling.quiet)
+        xp = namespace(cooling.temperature)
+        return Cooling(xp.full_like(cooling.temperature, self.temperature(done)), done, cooling.quiet)
 
     def cooled(self, cooling: Cooling) -> np.ndarray:
         """Not before the schedule is through: its last part is meant for settling."""
-        return np.full(len(cooling.temperature), cooling.iteration >= self.n_iter)
+        xp = namespace(cooling.temperature)
+        return xp.full(len(cooling.temperature), cooling.iteration >= self.n_iter)
 
     def progress(self, cooling: Cooling) -> np.ndarray:
         """By the clock."""

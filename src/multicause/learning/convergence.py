@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
+
+from multicause.arrays import namespace
 
 # Iterations over which the rise of the bound is judged; more where steps may be taken back on the way.
 WINDOW = 3
@@ -14,6 +17,10 @@ MAX_FALLS = 10
 # Changes of the mean bound below so many roundings of it, and of the terms that cancel in it, are neither rises
 # nor falls.
 ROUNDINGS = 4
+# Where the bound is no judge, learning ends after so many iterations in which all components move by less than this
+# part of their sums: a tenth of the threshold at which MCA08 goes on cooling, and its number of iterations.
+REST = 2.5e-4
+QUIET_ITERATIONS = 20
 
 
 class Outcome(StrEnum):
@@ -51,6 +58,16 @@ _REMEDIES = {
         "values; (2) use float64 data if X is float32; (3) give a larger noise_scale."
     ),
 }
+
+
+def at_rest(quiet: Any, change: Any, cooled: Any) -> Any:
+    """Iterations in a row in which no component of a cooled start moved much (MCA08 eq. 38): (starts,)."""
+    return namespace(quiet).where((change.max(axis=1) < REST) & cooled, quiet + 1, 0)
+
+
+def rested(quiet: Any) -> Any:
+    """Which starts have come to rest: (starts,)."""
+    return quiet >= QUIET_ITERATIONS
 
 
 class Convergence:

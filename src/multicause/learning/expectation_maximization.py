@@ -17,7 +17,7 @@ from scipy.spatial.distance import pdist
 from multicause.arrays import Array, jit_by_parts, select
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing
-from multicause.learning.convergence import Convergence, Outcome
+from multicause.learning.convergence import Convergence, Outcome, at_rest, rested
 from multicause.learning.expectation import DataCut
 from multicause.model import Model, Parameters, Statistics
 
@@ -77,6 +77,7 @@ def maximize_one(
         noise = model.noise.maximize(noise, statistics.noise, statistics.weight, components.shape[-1])
     if "activity" in model.learn:
         prior = model.prior.maximize(prior, statistics.prior, statistics.weight, max_active)
+        prior = model.posterior.maximize(model, prior, statistics.prior, statistics.weight)
     if "components" in model.learn:
         components = model.update.maximize(model, parameters, statistics.components)
     return Parameters(components, prior, noise)
@@ -89,12 +90,10 @@ def maximize(
     """M-step of all starts: steps of the given lengths (0 stays, 1 is full).
 
     Returns the parameters, which starts have finite ones (the others keep the old), and how far each component
-    moved, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38).
+    moved.
     """
     new = jax.vmap(partial(maximize_one, model, max_active=max_active))(statistics, old)
-    finite = jnp.all(jnp.stack([_all_finite(leaf) for leaf in jax.tree.leaves(new)]), axis=0)
-    change = jnp.linalg.norm(new.components - old.components, axis=-1)
-    change = change / jnp.maximum(jnp.abs(old.components).sum(axis=-1), jnp.finfo(change.dtype).tiny)
+    finite, change = jax.vmap(all_finite)(new), change_of(new, old)
 
     def towards(new: Array, old: Array) -> Array:
         part = length.astype(old.dtype).reshape(length.shape + (1,) * (old.ndim - 1))
@@ -145,6 +144,7 @@ def learn_all(
     cut.check(starts, blocks)
     monotone = model.update.is_monotone(model.combination) and model.posterior.monotone
     convergence = Convergence(n_starts, tol, monotone, float(jnp.finfo(starts.components.dtype).eps))
+    quiet = np.zeros(n_starts, dtype=int)
     bounds: list[np.ndarray] = []
     temperatures: list[np.ndarray] = []
 
@@ -160,7 +160,8 @@ def learn_all(
         statistics = cut.expect(engine, blocks, trial, jnp.asarray(cooling.temperature))
         bound, objective, magnitude = per_row(statistics, "bound", "free_energy", "magnitude")
         objective = objective - cut.log_mass(trial)
-        accepted = convergence.judge(objective, magnitude, annealing.cooled(cooling) & cut.complete(progress))
+        cooled = annealing.cooled(cooling) & cut.complete(progress)
+        accepted = convergence.judge(objective, magnitude, cooled & model.posterior.climbs)
         if iteration == 0:
             parameters, sums = trial, statistics
         parameters, sums = select(jnp.asarray(accepted), (trial, statistics), (parameters, sums))
@@ -170,6 +171,7 @@ def learn_all(
         end(convergence.fell, Outcome.BOUND_FELL, iteration)
         end(convergence.converged, Outcome.CONVERGED, iteration)
         end(annealing.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
+        end(rested(quiet), Outcome.CONVERGED, iteration)
         if iteration > 0 and watch is not None:
             stop = watch(Progress(iteration - 1, temperatures[-1], bounds[-1], parameters))
             end(learning & stop, Outcome.STOPPED, iteration)
@@ -181,6 +183,8 @@ def learn_all(
             noise = np.where(learning & (cooling.temperature > annealing.final), annealing.component_noise, 0.0)
             trial = shake(model, trial, jnp.asarray(noise), jax.random.fold_in(key, iteration))
         end(~np.asarray(finite), Outcome.NON_FINITE, iteration)
+        if not model.posterior.climbs and tol > 0:
+            quiet = at_rest(quiet, np.asarray(change), cooled)
         cooling = annealing.advance(cooling, np.asarray(change))
 
     if (temperatures[-1] != 1).any():
@@ -263,5 +267,12 @@ def _died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:
     return unused or bool(blank) or bool(copies)
 
 
-def _all_finite(leaf: Array) -> Array:
-    return jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim)))
+def all_finite(parameters: Parameters) -> Array:
+    """Whether all numbers of one start are finite."""
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(parameters)]))
+
+
+def change_of(new: Parameters, old: Parameters) -> Array:
+    """How far each component moved, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38): (..., H)."""
+    change = jnp.linalg.norm(new.components - old.components, axis=-1)
+    return change / jnp.maximum(jnp.abs(old.components).sum(axis=-1), jnp.finfo(change.dtype).tiny)

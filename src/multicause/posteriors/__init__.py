@@ -4,10 +4,11 @@ from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.exact import Exact
 from multicause.posteriors.preselected import Preselected
 from multicause.posteriors.selection import ByFunction, ScalarProduct, Selection, UpperBound
+from multicause.posteriors.truncated import Truncated
 
 # Number of causes up to which all states are considered by default: 1024 states of a row are as fast as a selection.
 SMALL = 10
-NAMES: dict[str, type] = {"exact": Exact, "preselected": Preselected}
+NAMES: dict[str, type] = {"exact": Exact, "truncated": Truncated, "preselected": Preselected}
 
 
 def choose_posterior(n_components: int) -> Posterior:
@@ -25,6 +26,7 @@ __all__ = [
     "Recognized",
     "ScalarProduct",
     "Selection",
+    "Truncated",
     "UpperBound",
     "choose_posterior",
 ]

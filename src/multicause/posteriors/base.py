@@ -66,6 +66,8 @@ class Posterior(Part):
 
     #: Whether EM with this posterior raises the bound of an update that is monotone: the states must stay the same.
     monotone = False
+    #: Whether EM steps are meant to raise the bound, so that one that lowers it went too far.
+    climbs = True
     #: Share of the rows that it should explain from which finally is learned; None learns from all rows.
     keep: float | None = None
     #: Most active causes of a state; None if there is no limit.
@@ -74,6 +76,20 @@ class Posterior(Part):
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
         """The same with numbers for all that its user left open; ``model`` has it in its unresolved form."""
         return self
+
+    def initialize(self) -> dict[str, np.ndarray]:
+        """Numbers of its own that are learned; they are kept with the prior's."""
+        return {}
+
+    def statistics(self, inference: Inference) -> dict[str, Array]:
+        """Sums over rows that these numbers need."""
+        return {}
+
+    def maximize(
+        self, model: Model, prior: dict[str, Array], statistics: dict[str, Array], weight: Array
+    ) -> dict[str, Array]:
+        """The prior's new numbers with its own among them."""
+        return prior
 
     def remark(self, model: Model, parameters: Parameters) -> str:
         """What a person should know about learned parameters; empty where nothing is amiss."""

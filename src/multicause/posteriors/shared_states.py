@@ -29,7 +29,7 @@ class SharedStates(Inference):
         self._log_prior = model.prior.log_probability(self._states, parameters.prior)
         self._beta = (1 / temperature).astype(rows.dtype)
 
-        self.log_joint = self._products() + (self._log_prior - self._normalizers)[:, None]
+        self.log_joint = self._masked(self._products + (self._log_prior - self._normalizers)[:, None])
         scaled = self._beta * self.log_joint
         largest = jnp.max(scaled, axis=0)
         self._u = jnp.exp(scaled - largest)
@@ -37,6 +37,16 @@ class SharedStates(Inference):
         self._log_z = jnp.log(self._z) + largest
         self._base = model.noise.log_base(block.summary, rows.shape[1], parameters.noise)
 
+    def _masked(self, log_joint: Array) -> Array:
+        """Without the states that some rows cannot have."""
+        return log_joint
+
+    @property
+    def _credited(self) -> StateTree:
+        """The states whose causes have credit for data; they are the first of all states."""
+        return self._tree
+
+    @cached_property
     def _products(self) -> Array:
         """Σ_d η(w̄_d)·y_d of every state and row: (S, n)."""
         noise, parameters = self._model.noise, self._parameters
@@ -114,18 +124,18 @@ class SharedStates(Inference):
 
     def pull(self, *terms: Term) -> Array:
         """Terms are linear in y, so the sum over rows comes first: f(w̄_s) M_s + g(w̄_s) R_s, state by state."""
-        overlap = jnp.asarray(self._model.combination.overlap(self._tree), dtype=self._means.dtype)
+        tree = self._credited
+        means, of_states = self._means[: tree.n_states], self._state_weights[: tree.n_states, None]
+        overlap = jnp.asarray(self._model.combination.overlap(tree), dtype=means.dtype)
         values = []
         for of_data, of_mean in terms:
-            value = jnp.zeros_like(self._means)
+            value = jnp.zeros_like(means)
             if of_data is not None:
-                value += of_data(self._means, overlap) * self._state_sums[0]
+                value += of_data(means, overlap) * self._state_sums[0]
             if of_mean is not None:
-                value += of_mean(self._means, overlap) * self._state_weights[:, None]
+                value += of_mean(means, overlap) * of_states
             values.append(value)
-        return self._model.combination.pull(
-            self._parameters.components, self._tree, jnp.stack(values), self._temperature
-        )
+        return self._model.combination.pull(self._parameters.components, tree, jnp.stack(values), self._temperature)
 
     def mean_data(self) -> Array:
         """Σ_s q_n(s) w̄(s)."""

@@ -94,16 +94,16 @@ class Bernoulli(Prior):
             activity = truncation.untruncated(activity, parameters["activity"], max_active)
             # Equal up to rounding is not one common probability.
             activity = jnp.full_like(activity, activity.mean()) if self.shared else activity
-        return {"activity": jnp.clip(activity, MARGIN, 1 - MARGIN)}
+        return parameters | {"activity": jnp.clip(activity, MARGIN, 1 - MARGIN)}
 
     def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
         """π of the cause at its lower margin."""
         activity = parameters["activity"].copy()
         activity[cause] = MARGIN
-        return {"activity": activity}
+        return parameters | {"activity": activity}
 
     def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
         """π of the one for the other."""
         activity = parameters["activity"].copy()
         activity[target] = activity[source]
-        return {"activity": activity}
+        return parameters | {"activity": activity}

@@ -6,6 +6,7 @@ from multicause.learning.updates.credit import CreditMean
 from multicause.learning.updates.gradient import Gradient
 from multicause.learning.updates.least_squares import LeastSquares
 from multicause.learning.updates.multiplicative import Multiplicative, MultiplicativeCounts
+from multicause.learning.updates.normalized import NormalizedMean
 
 NAMES: dict[str, type] = {
     "coordinates": Coordinates,
@@ -14,6 +15,7 @@ NAMES: dict[str, type] = {
     "multiplicative_counts": MultiplicativeCounts,
     "credit": CreditMean,
     "gradient": Gradient,
+    "normalized": NormalizedMean,
 }
 
 __all__ = [
@@ -24,5 +26,6 @@ __all__ = [
     "LeastSquares",
     "Multiplicative",
     "MultiplicativeCounts",
+    "NormalizedMean",
     "Update",
 ]

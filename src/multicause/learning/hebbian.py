@@ -1,0 +1,245 @@
+"""The softmax network: Hebbian learning, one row at a time (MCA08 eq. 23–25, GSN07 eq. 22).
+
+All presentations run inside one compiled loop. Rows are drawn at random from the data, N of them in an epoch. Arrays of
+one network have no leading axis; many networks at once are :func:`jax.lax.map`'s business (see
+:mod:`multicause.learning.bulk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, matmul
+from multicause.learning.annealing import LinearCooling
+from multicause.noises import Poisson
+
+# Presentations between two looks at the stopping rule; noise for all of them is drawn at once.
+CHUNK = 100
+# A unit takes part in the stopping rule if it responds this often, compared with the most responsive one.
+USED = 0.1
+
+
+class Rule(NamedTuple):
+    """Numbers of the learning rule, as arrays without axes."""
+
+    rate: Array  # ε
+    noise: Array  # σ of Gaussian noise on the weights at each presentation
+    total: Array  # C, the sum of the weights of each unit
+    odds: Array  # π/(1 − π)
+    temperature: Array  # fixed temperature, where there is no schedule
+
+
+class Network(NamedTuple):
+    """A network while it learns."""
+
+    weights: Array  # (H, D)
+    presented: Array  # () number of presentations
+    average: Array  # (H, D) mean weights of the present epoch
+    response: Array  # (H,) mean response in the present epoch
+    probes: Array  # (K, D) rows whose units must not change
+    counted: Array  # (K,) which of them count
+    units: Array  # (K,) the unit that each has now
+    since: Array  # () presentation after which no unit has changed
+
+
+def responses(weights: Array, rows: Array, temperature: Array, log_odds: Array) -> Array:
+    """g, the generalized softmax of some rows (n, D): (n, H).
+
+    Pairs of units appear in the denominator only: a row that two units explain better than one teaches nobody.
+    """
+    noise = Poisson()
+    first, second = np.triu_indices(len(weights), k=1)
+    natural, mean = noise.natural(weights, {}), noise.log_normalizer(weights, {})
+    beta = (1 / temperature).astype(weights.dtype)
+    singles = matmul(rows, natural.T) - mean.sum(axis=1)
+    # The logarithm of a maximum is the maximum of the logarithms.
+    pairs = matmul(rows, jnp.maximum(natural[first], natural[second]).T)
+    pairs -= jnp.maximum(mean[first], mean[second]).sum(axis=1)
+    singles, pairs = beta * singles, beta * pairs + log_odds.astype(weights.dtype)
+    largest = jnp.maximum(singles.max(axis=1), pairs.max(axis=1, initial=-jnp.inf))[:, None]
+    denominator = jnp.exp(singles - largest).sum(axis=1) + jnp.exp(pairs - largest).sum(axis=1)
+    return jnp.exp(singles - largest) / denominator[:, None]
+
+
+def present(
+    weights: Array, row: Array, disturbance: Array, temperature: Array, rule: Rule, cooling: bool
+) -> tuple[Array, Array]:
+    """New weights after one row, and the responses to it: ΔW = ε g yᵀ + σ η, then Σ_d W_hd = C (MCA08 eq. 23).
+
+    Noise that would make a weight negative is reflected. The odds of π are tempered while a network cools (GSN07 eq.
+    20), and stay as they are at a fixed temperature (MCA08 eq. 36 tempers only those of eq. 16).
+    """
+    log_odds = jnp.log(rule.odds) / (temperature if cooling else 1)
+    response = responses(weights, row[None], temperature, log_odds)[0]
+    moved = jnp.abs(weights + rule.rate * response[:, None] * row + rule.noise * disturbance)
+    return rule.total * moved / moved.sum(axis=1, keepdims=True), response
+
+
+def begin(weights: Array, probes: Array | np.ndarray | None) -> Network:
+    """A network before its first presentation; ``probes`` are the causes where they are known, else its own weights."""
+    probes = weights if probes is None else jnp.asarray(probes)
+    return Network(
+        weights,
+        presented=jnp.asarray(0),
+        average=jnp.zeros_like(weights),
+        response=jnp.zeros_like(weights[:, 0]),
+        probes=probes,
+        counted=jnp.ones(len(probes), bool),
+        units=_units(weights, probes),
+        since=jnp.asarray(0),
+    )
+
+
+def _units(weights: Array, probes: Array) -> Array:
+    """The unit that responds most to each probe: (K,)."""
+    noise = Poisson()
+    scores = matmul(probes, noise.natural(weights, {}).T) - noise.log_normalizer(weights, {}).sum(axis=1)
+    return jnp.argmax(scores, axis=1)
+
+
+def _all_differ(units: Array) -> Array:
+    """Whether every probe has a unit of its own."""
+    ordered = jnp.sort(units)
+    return jnp.all(ordered[1:] != ordered[:-1])
+
+
+def show(
+    network: Network,
+    rows: Array,
+    key: Array,
+    rule: Rule,
+    temperature_at: Callable[[Array], Array],
+    *,
+    cooling: bool,
+    known: bool,
+) -> Network:
+    """Present some rows (n, D) in their order."""
+    n = len(rows)
+    disturbances = jax.random.normal(key, (n, *network.weights.shape), network.weights.dtype)
+    temperatures = temperature_at(network.presented + jnp.arange(n))
+
+    def one(network: Network, given: tuple[Array, Array, Array]) -> tuple[Network, None]:
+        row, disturbance, temperature = given
+        weights, response = present(network.weights, row, disturbance, temperature, rule, cooling)
+        shown = jnp.any(row > 0)  # rows without anything teach nothing
+        weights, response = jnp.where(shown, weights, network.weights), jnp.where(shown, response, 0)
+        presented, units = network.presented + 1, _units(weights, network.probes)
+        changed = jnp.any((units != network.units) & network.counted) | (known & ~_all_differ(units))
+        return network._replace(
+            weights=weights,
+            presented=presented,
+            average=network.average + weights,
+            response=network.response + response,
+            units=units,
+            since=jnp.where(changed, presented, network.since),
+        ), None
+
+    return jax.lax.scan(one, network, (rows, disturbances, temperatures))[0]
+
+
+def temperature_of(rule: Rule, schedule: LinearCooling | None, epochs: Array | np.ndarray | float) -> Array:
+    """Temperature after some epochs, whole or not."""
+    if schedule is None:
+        return jnp.full(jnp.shape(epochs), rule.temperature)
+    return schedule.temperature(jnp.asarray(epochs, dtype=float))
+
+
+@partial(jax.jit, static_argnums=(4, 5))
+def epoch(
+    network: Network, rows: Array, key: Array, rule: Rule, schedule: LinearCooling | None, known: bool
+) -> Network:
+    """Show N rows, drawn at random; ``average`` and ``response`` are then means over the epoch.
+
+    Where the causes are not known, the network's own mean weights take their place as probes, and stay as long as no
+    unit changes that responds often.
+    """
+    order_key, noise_key = jax.random.split(key)
+    after = stream(
+        network._replace(average=jnp.zeros_like(network.average), response=jnp.zeros_like(network.response)),
+        rows[jax.random.randint(order_key, (len(rows),), 0, len(rows))],
+        noise_key,
+        rule,
+        schedule,
+        n_rows=len(rows),
+        known=known,
+    )
+    after = after._replace(average=after.average / len(rows), response=after.response / len(rows))
+    if known:
+        return after
+    moved = after.since > network.presented
+    probes = jnp.where(moved, after.average, network.probes)
+    used = after.response >= USED * after.response.max()
+    return after._replace(
+        probes=probes,
+        counted=jnp.where(moved, used, network.counted),
+        units=jnp.where(moved, _units(after.weights, probes), after.units),
+        since=jnp.where(moved, after.presented, after.since),
+    )
+
+
+@partial(jax.jit, static_argnums=(4,), static_argnames=("n_rows", "known"))
+def stream(
+    network: Network,
+    rows: Array,
+    key: Array,
+    rule: Rule,
+    schedule: LinearCooling | None,
+    *,
+    n_rows: int | None = None,
+    known: bool = False,
+) -> Network:
+    """Show rows in their order; an epoch of the schedule has ``n_rows`` presentations, by default as many as given."""
+    n_epoch, (n_chunks, rest) = n_rows or len(rows), divmod(len(rows), CHUNK)
+    keys = jax.random.split(key, n_chunks + 1)
+    kind = {"cooling": schedule is not None, "known": known}
+
+    def temperature_at(presented: Array) -> Array:
+        return temperature_of(rule, schedule, presented / n_epoch).astype(rows.dtype)
+
+    def chunk(network: Network, given: tuple[Array, Array]) -> tuple[Network, None]:
+        some, key = given
+        return show(network, some, key, rule, temperature_at, **kind), None
+
+    whole = rows[: n_chunks * CHUNK].reshape(n_chunks, CHUNK, rows.shape[1])
+    network = jax.lax.scan(chunk, network, (whole, keys[:-1]))[0]
+    return show(network, rows[n_chunks * CHUNK :], keys[-1], rule, temperature_at, **kind) if rest else network
+
+
+def has_learned(network: Network, n_rows: int, hold: int | Array, schedule: LinearCooling | None) -> Array:
+    """Whether every probe has kept its unit for ``hold`` presentations, after the schedule if there is one."""
+    kept = network.presented - network.since >= hold
+    return kept if schedule is None else kept & (network.presented >= schedule.n_iter * n_rows)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def learn_many(
+    hold: int,
+    max_epochs: int,
+    schedule: LinearCooling | None,
+    known: bool,
+    networks: Network,
+    rows: Array,
+    keys: Array,
+    rules: Rule,
+) -> Network:
+    """Epochs until each network has learned; all but settings have a leading axis of networks, keys are raw data."""
+
+    def learn(given: tuple[Network, Array, Array, Rule]) -> Network:
+        network, rows, key, rule = given
+
+        def go_on(network: Network) -> Array:
+            return (network.presented < max_epochs * len(rows)) & ~has_learned(network, len(rows), hold, schedule)
+
+        def step(network: Network) -> Network:
+            own = jax.random.fold_in(jax.random.wrap_key_data(key), network.presented)
+            return epoch(network, rows, own, rule, schedule, known)
+
+        return jax.lax.while_loop(go_on, step, network)
+
+    return jax.lax.map(learn, (networks, rows, keys, rules))

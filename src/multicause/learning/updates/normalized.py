@@ -1,0 +1,38 @@
+"""The update of components with a constant sum: MCA08 eq. 21, GSN07 eq. 15."""
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+from multicause.combinations.base import Combination
+from multicause.learning.updates.base import Update
+from multicause.learning.updates.credit import one
+from multicause.model import Model, Parameters
+from multicause.noises.base import Noise
+from multicause.parts import lacks
+from multicause.posteriors.base import Inference
+
+
+class NormalizedMean(Update):
+    """W_hd = C_h Σ⟨A_hd⟩ y_d / Σ_d' Σ⟨A_hd'⟩ y_d': the data for which cause h has the credit, scaled to its sum C_h.
+
+    C_h is the sum Σ_d W_hd that the component has at the start. The maximum of the likelihood under this constraint,
+    for causes that cover one another evenly (MCA08 eq. 20).
+    """
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Serves non-negative data and components of which one alone determines each mean."""
+        lacking = ["noise of non-negative data (Poisson)"] if noise.signed else []
+        if combination.linear:
+            return [*lacking, "a combination that selects one cause (Maximum)"]
+        return lacking + lacks(combination, "pull")
+
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+        """Data that come with each credit."""
+        return {"credited_data": inference.pull((one, None))[0]}
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """A component without any credit stays as it is."""
+        data = statistics["credited_data"]
+        total, constant = jnp.sum(data, axis=1, keepdims=True), jnp.sum(parameters.components, axis=1, keepdims=True)
+        tiny = jnp.finfo(data.dtype).tiny
+        return jnp.where(total > tiny, constant * data / jnp.maximum(total, tiny), parameters.components)

@@ -1,0 +1,155 @@
+"""Maximal causes of equal strength and frequency.
+
+MCA08: J. Lücke and M. Sahani, Maximal Causes for Non-linear Component Extraction, JMLR 9 (2008) 1227–1267.
+GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Component Extraction, ICANN 2007.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Interval, Options
+
+from multicause.combinations import Combination, Maximum
+from multicause.engines import Engine
+from multicause.estimator import CausalEstimator
+from multicause.learning.annealing import Annealing
+from multicause.learning.updates import NormalizedMean
+from multicause.model import Model, Moments, Parameters
+from multicause.noises import Noise
+from multicause.posteriors import Truncated
+
+
+class RestrictedCauses(CausalEstimator):
+    """What the restricted model is, however it is learned: Poisson noise, one fixed π, and components of one sum C."""
+
+    noise = "poisson"
+    combination = None
+    prior = None
+    posterior = Truncated(2, empty_state=False, compensate=False)
+    update = NormalizedMean()
+    learn: tuple[str, ...] = ("components",)
+    noise_scale = None
+    n_init = 1
+
+    # The restricted model's own words.
+    total: float | None
+
+    def _combination(self, noise: Noise) -> Combination:
+        return Maximum()
+
+    def _starts(
+        self, model: Model, moments: Moments, X: np.ndarray, weights: np.ndarray, random: Any, n_starts: int
+    ) -> Parameters:
+        """The shared start, scaled to the sum C."""
+        starts = super()._starts(model, moments, X, weights, random, n_starts)
+        sums = starts.components.sum(axis=-1, keepdims=True)
+        if not (np.asarray(sums) > 0).all():
+            raise ValueError(
+                "Every component in init needs a positive sum, because components are scaled to one sum; "
+                f"component {int(np.argmin(np.asarray(sums)[0]))} is zero. Remove it, or use init='random'."
+            )
+        total = self._total(model, starts, moments)
+        return starts._replace(components=starts.components * (total / sums).astype(starts.components.dtype))
+
+    def _total(self, model: Model, starts: Parameters, moments: Moments) -> float:
+        """C: the user's, or what a row has on average for each of the π·H causes that it should have.
+
+        Causes hide behind each other, so this is a little less than a cause alone has; its scale does not matter for
+        which causes are found (MCA08 appendix E.1).
+        """
+        if self.total is not None:
+            return float(self.total)
+        expected = float(np.asarray(model.prior.activity(starts.prior))[0].sum())
+        return float(np.sum(moments.mean)) / expected
+
+    @staticmethod
+    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
+        return {**CausalEstimator._learned(model, parameters), "total_": float(np.sum(parameters.components[0]))}
+
+
+class RestrictedMaximalCauses(RestrictedCauses):
+    """R-MCA₂: maximal causes that all have the same probability π and the same sum of weights C (MCA08 §4.2).
+
+    The model is that of :class:`MaximalCauses` with Poisson noise. Its restrictions allow the severest truncation that
+    still finds causes: single causes learn, and pairs only compete (MCA08 eq. 21 and 22)::
+
+        g_h = exp(I_h) / (Σ_h' exp(I_h') + π/(1 − π) Σ_{a<b} exp(I_ab)),   I = Σ_d (y_d log w̄_d − w̄_d)
+        W_hd = C Σ_n g_h y_d / Σ_d' Σ_n g_h y_d'
+
+    The cost of a row is D·H²/2. Fewer local optima than with free parameters, also where the restrictions do not hold.
+    GSN07 calls the same algorithm approximate EM, and its version for one row at a time is :class:`SoftmaxNetwork`.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number H of causes.
+    total : float, optional
+        C, the sum of the weights of each component; by default from the data's mean.
+    activity : float, optional
+        π, which is not learned; by default two active causes per row. Its exact value matters little.
+    annealing : "auto", None or Annealing, default="auto"
+        ``ConditionalCooling(0.7 * D + 1, final=1.5)`` is MCA08's schedule for bars of value 10, and
+        ``LinearCooling(18, n_iter=150, hold=1/3, settle=0)`` GSN07's. "auto" finds a start temperature from the data,
+        anneals, and repairs what is left of local optima.
+    max_iter, tol, repair, init, random_state, verbose, engine
+        As in :class:`MaximalCauses`; components given as ``init`` are scaled to the sum C.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        The causes' weights W.
+    total_ : float
+        C.
+    activity_ : ndarray of shape (n_components,)
+        π of each cause.
+    lower_bound_, lower_bounds_, temperatures_, n_iter_, converged_, outcome_, n_features_in_
+        As in :class:`MaximalCauses`.
+
+    Examples
+    --------
+    >>> from multicause import RestrictedMaximalCauses
+    >>> from multicause.datasets import make_bars
+    >>> bars = make_bars(500, random_state=0)
+    >>> model = RestrictedMaximalCauses(10, random_state=0).fit(bars.data)
+    >>> model.components_.shape
+    (10, 25)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **CausalEstimator._parameter_constraints,
+        "total": [Interval(Real, 0, None, closed="neither"), None],
+        "activity": [Interval(Real, 0, 1, closed="neither"), None],
+        "annealing": [Options(str, {"auto"}), Annealing, None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        total: float | None = None,
+        activity: float | None = None,
+        annealing: str | Annealing | None = "auto",
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        repair: bool | None = None,
+        init: str | ArrayLike = "random",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.total = total
+        self.activity = activity
+        self.annealing = annealing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.repair = repair
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine

@@ -1,0 +1,321 @@
+"""A neural network that finds maximal causes, one observation at a time.
+
+MCA08: J. Lücke and M. Sahani, Maximal Causes for Non-linear Component Extraction, JMLR 9 (2008) 1227–1267.
+GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Component Extraction, ICANN 2007.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, Options
+
+from multicause.arrays import double_precision, key_from
+from multicause.callbacks import FitWatcher
+from multicause.engines import Blocks, Engine
+from multicause.estimator import CausalEstimator, _warn_of
+from multicause.learning import hebbian
+from multicause.learning.annealing import LinearCooling, NoAnnealing
+from multicause.learning.bulk import Trial, on_all_cores
+from multicause.learning.convergence import Outcome
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import Progress, one_start, per_row
+from multicause.learning.initialization import first_moments
+from multicause.learning.search import start_temperature
+from multicause.model import Model, Parameters, Statistics
+from multicause.models.restricted_maximal_causes import RestrictedCauses
+
+# Part of the critical temperature at which the network learns by default.
+BELOW_CRITICAL = 0.6
+# Standard deviation of noise on the weights by default, as part of their mean: 0.02 for bars of value 10 (MCA08 §6.4).
+NOISE = 0.01
+
+
+class SoftmaxNetwork(RestrictedCauses):
+    """R-MCA_NN: Hebbian learning with a generalized softmax and divisive normalisation (MCA08 §5, GSN07).
+
+    H units compete for each row y; the response of unit h is the posterior probability that cause h alone made y, where
+    pairs of causes compete too (MCA08 eq. 25), and every unit learns by its response::
+
+        g_h = exp(I_h/T) / (Σ_h' exp(I_h'/T) + π/(1 − π) Σ_{a<b} exp(I_ab/T))
+        W_h ← C (W_h + ε g_h y + σ η) / Σ_d (…)
+
+    It is the online version of :class:`RestrictedMaximalCauses`, and shares its generative model: ``transform``,
+    ``sample``, ``score_samples`` and the rest are the same. Noise from single rows and on the weights carries it out of
+    local optima, so it finds causes more reliably than any batch algorithm, but measures them less exactly: use it as
+    ``init`` of :class:`MaximalCauses` (MCA08 §7.4).
+
+    The defaults are the network that MCA08 calls R-MCA_NN and GSN07 NN_fast, with a temperature from the data. NN_slow
+    is ``learning_rate=0.1, component_noise=0, annealing=LinearCooling(18, n_iter=150, hold=1/3, settle=0)``.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number H of units.
+    total : float, optional
+        C, the sum of the weights of each unit; by default from the data's mean.
+    activity : float, optional
+        π, by default two active causes per row.
+    temperature : "auto" or float, default="auto"
+        T, fixed. The papers use 16 for bars of value 10 on 5×5 pixels and more, and 3 for short bars on 3×3. "auto"
+        takes a part of the temperature above which all units stay alike, which it finds from the data.
+    learning_rate : float, default=1.0
+        ε in (0, 1]; lower rates average over more rows.
+    component_noise : float, optional
+        σ, standard deviation of noise on the weights at each presentation, in units of the data; by default a hundredth
+        of the mean weight.
+    annealing : LinearCooling or None, default=None
+        A schedule in epochs, instead of a fixed temperature; it tempers π too (GSN07 eq. 20).
+    hold : int, default=4000
+        Learning ends when all causes have kept their units for so many presentations. Where the causes are not given
+        to ``fit``, the mean weights of all units that respond often stand for them: whatever the network has found must
+        stay with the unit that found it.
+    max_iter : int, default=100
+        Most epochs; in an epoch as many rows are shown as there are, drawn at random.
+    init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
+        Weights before learning, which are scaled to the sum C.
+    random_state : int, RandomState or None
+        Seed of start, order and noise.
+    verbose : int, default=0
+        1 writes a line per epoch.
+    engine : Engine, optional
+        Where data lies for recognition and bounds.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Weights: their mean over the last epoch after ``fit``, the present ones after ``partial_fit``.
+    temperature_ : float
+        T, the first one where there is a schedule.
+    n_presentations_ : int
+        Number of rows shown.
+    n_learned_ : int
+        Presentation after which no cause changed its unit.
+    total_, activity_, lower_bound_, lower_bounds_, n_iter_, converged_, outcome_, n_features_in_
+        As in :class:`RestrictedMaximalCauses`; an iteration is an epoch or a batch.
+
+    Examples
+    --------
+    >>> from multicause import SoftmaxNetwork
+    >>> from multicause.datasets import make_bars
+    >>> bars = make_bars(500, random_state=0)
+    >>> network = SoftmaxNetwork(10, random_state=0).fit(bars.data)
+    >>> network.components_.shape
+    (10, 25)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **CausalEstimator._parameter_constraints,
+        "total": [Interval(Real, 0, None, closed="neither"), None],
+        "activity": [Interval(Real, 0, 1, closed="neither"), None],
+        "temperature": [Options(str, {"auto"}), Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(Real, 0, 1, closed="right")],
+        "component_noise": [Interval(Real, 0, None, closed="left"), None],
+        "annealing": [LinearCooling, None],
+        "hold": [Interval(Integral, 1, None, closed="left")],
+    }
+    tol = 0.0
+    repair = False
+    annealing: LinearCooling | None
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        total: float | None = None,
+        activity: float | None = None,
+        temperature: str | float = "auto",
+        learning_rate: float = 1.0,
+        component_noise: float | None = None,
+        annealing: LinearCooling | None = None,
+        hold: int = 4000,
+        max_iter: int = 100,
+        init: str | ArrayLike = "random",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.total = total
+        self.activity = activity
+        self.temperature = temperature
+        self.learning_rate = learning_rate
+        self.component_noise = component_noise
+        self.annealing = annealing
+        self.hold = hold
+        self.max_iter = max_iter
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: ArrayLike, y: None = None, causes: ArrayLike | None = None) -> Self:
+        """Show the rows of X, epoch after epoch, until what was found stays where it is.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, not negative.
+        y : None
+            Ignored, for compatibility with pipelines.
+        causes : array-like of shape (n_causes, n_features), optional
+            True causes, where they are known, as in a benchmark: learning then ends when each of them, shown alone, has
+            kept a unit of its own for ``hold`` presentations (MCA08 appendix E.2).
+        """
+        X = self._validate_rows(X, reset=True)
+        probes = self._validate_causes(causes, X)
+        random = check_random_state(self.random_state)
+        with double_precision():
+            model, parameters, blocks, rule = self._begin(X, random)
+            key, rows = key_from(random), jnp.asarray(X)
+            watcher = FitWatcher(self, X, y, np.ones(len(X), X.dtype), partial(self._so_far, model))
+            network = hebbian.begin(parameters.components, probes)
+            bounds: list[float] = []
+            temperatures: list[float] = []
+            learned = stopped = False
+            while len(bounds) < self.max_iter and not (learned or stopped):
+                own = jax.random.fold_in(key, network.presented)
+                network = hebbian.epoch(network, rows, own, rule, self.annealing, probes is not None)
+                parameters = parameters._replace(components=network.average)
+                statistics = self._expect(model, blocks, parameters)
+                bounds.append(_bound(statistics))
+                temperatures.append(float(hebbian.temperature_of(rule, self.annealing, len(bounds))))
+                one = Progress(
+                    len(bounds) - 1, np.array(temperatures[-1:]), np.array(bounds[-1:]), one_start(parameters)
+                )
+                stopped = watcher(one)
+                learned = bool(hebbian.has_learned(network, len(rows), self.hold, self.annealing))
+            found = Trial(parameters, statistics, np.array(len(bounds)), np.array(learned), np.isfinite(bounds[-1]))
+            self._keep_network(model, found, network, rule)
+        self.lower_bounds_, self.temperatures_ = np.array(bounds), np.array(temperatures)
+        self.outcome_ = Outcome.STOPPED.value if stopped and not learned else self.outcome_
+        _warn_of(Outcome(self.outcome_))
+        watcher.end()
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Learn from a stream: show each row of one batch once, in the order given.
+
+        The first batch sets start and temperature, so it should be typical.
+        """
+        first = not hasattr(self, "components_")
+        X = self._validate_rows(X, reset=first)
+        random = check_random_state(self.random_state)
+        with double_precision():
+            if first:
+                model, parameters, blocks, rule = self._begin(X, random)
+                presented, history = 0, np.empty((2, 0))
+            else:
+                model, X = self._model, X.astype(self.components_.dtype)
+                model.noise.check_data(X)
+                parameters = jax.tree.map(jnp.asarray, self._parameters)
+                blocks = self._load(self._engine(), model, X, np.ones(len(X), X.dtype), 1)
+                rule = self._rule(parameters, self.temperature_)
+                presented, history = self.n_presentations_, np.array([self.lower_bounds_, self.temperatures_])
+            # A seed that is repeated for every batch must not repeat its noise.
+            key = jax.random.fold_in(key_from(random), presented)
+            network = hebbian.begin(parameters.components, None)._replace(presented=jnp.asarray(presented))
+            network = hebbian.stream(network, jnp.asarray(X), key, rule, self.annealing)
+            parameters = parameters._replace(components=network.weights)
+            statistics = self._expect(model, blocks, parameters)
+            n_iter = np.array(history.shape[1] + 1)
+            bound = _bound(statistics)
+            self._keep_network(
+                model, Trial(parameters, statistics, n_iter, np.array(False), np.isfinite(bound)), network, rule
+            )
+            last = np.array([[bound], [float(hebbian.temperature_of(rule, self.annealing, n_iter))]])
+        self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
+        self.outcome_ = Outcome.STOPPED.value if np.isfinite(bound) else Outcome.NON_FINITE.value
+        return self
+
+    @staticmethod
+    def _fit_trials(
+        estimators: list[SoftmaxNetwork], datasets: list[np.ndarray], causes: list[np.ndarray] | None = None
+    ) -> None:
+        """Many networks, each in one compiled loop."""
+        first, given, models = estimators[0], [], []
+        with double_precision():
+            for t, (estimator, dataset) in enumerate(zip(estimators, datasets, strict=True)):
+                estimator._validate_params()
+                X = estimator._validate_rows(dataset, reset=True)
+                probes = estimator._validate_causes(None if causes is None else causes[t], X)
+                random = check_random_state(estimator.random_state)
+                model, parameters, blocks, rule = estimator._begin(X, random)
+                models.append((model, parameters, blocks, rule))
+                network = hebbian.begin(parameters.components, probes)
+                given.append((network, X, jax.random.key_data(key_from(random)), rule))
+            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *given)
+            settings = (int(first.hold), int(first.max_iter), first.annealing, causes is not None)
+            found = on_all_cores(partial(hebbian.learn_many, *settings), stacked)
+            for t, (estimator, (model, parameters, blocks, rule)) in enumerate(zip(estimators, models, strict=True)):
+                network = jax.tree.map(lambda leaf, t=t: leaf[t], found)
+                parameters = parameters._replace(components=jnp.asarray(network.average))
+                statistics = estimator._expect(model, blocks, parameters)
+                learned = hebbian.has_learned(network, len(datasets[t]), estimator.hold, estimator.annealing)
+                finite = np.isfinite(_bound(statistics))
+                n_epochs = np.array(int(network.presented) // len(datasets[t]))
+                estimator._keep_network(
+                    model, Trial(parameters, statistics, n_epochs, np.asarray(learned), finite), network, rule
+                )
+
+    def _begin(self, X: np.ndarray, random: Any) -> tuple[Model, Parameters, Blocks, hebbian.Rule]:
+        """Everything before the first presentation."""
+        engine, model = self._engine(), self._wire(X)
+        model.noise.check_data(X)
+        blocks = self._load(engine, model, X, np.ones(len(X), X.dtype), 1)
+        moments = first_moments(engine, blocks)
+        starts = self._starts(model, moments, X, np.ones(len(X), X.dtype), random, 1)
+        parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+        temperature = self.temperature
+        if temperature == "auto" and self.annealing is None:
+            temperature = max(1.0, BELOW_CRITICAL * start_temperature(model, engine, blocks, starts))
+        elif self.annealing is not None:
+            self.annealing.validate()
+            temperature = self.annealing.start
+        return model, parameters, blocks, self._rule(parameters, float(temperature))
+
+    def _rule(self, parameters: Parameters, temperature: float) -> hebbian.Rule:
+        activity = parameters.prior["activity"][0]
+        noise = self.component_noise
+        noise = NOISE * float(parameters.components.mean()) if noise is None else noise
+        total = float(parameters.components[0].sum())
+        numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
+        return hebbian.Rule(*(jnp.asarray(number, parameters.components.dtype) for number in numbers))
+
+    def _expect(self, model: Model, blocks: Blocks, parameters: Parameters) -> Statistics:
+        """Sums over the data at temperature one, for the bound and for online EM of the same model."""
+        return self._engine().sum(partial(expect, model), blocks, one_start(parameters), jnp.ones(1))
+
+    def _keep_network(self, model: Model, found: Trial, network: hebbian.Network, rule: hebbian.Rule) -> None:
+        statistics = jax.tree.map(lambda leaf: np.asarray(leaf)[0], jax.device_get(found.statistics))
+        self._keep(model, found.parameters)
+        self._keep_end(
+            found._replace(statistics=statistics), NoAnnealing() if self.annealing is None else self.annealing
+        )
+        self.temperature_ = float(rule.temperature)
+        self.n_presentations_, self.n_learned_ = int(network.presented), int(network.since)
+
+    def _validate_causes(self, causes: ArrayLike | None, X: np.ndarray) -> np.ndarray | None:
+        if causes is None:
+            return None
+        causes = np.asarray(causes, dtype=X.dtype)
+        if causes.ndim != 2 or causes.shape[1] != X.shape[1] or not np.isfinite(causes).all() or causes.min() < 0:
+            raise ValueError(
+                f"causes must be finite, not negative, and have shape (n_causes, {X.shape[1]}); got {causes.shape}"
+                f"{', negative values' if causes.size and causes.min() < 0 else ''}."
+            )
+        return causes
+
+
+def _bound(statistics: Statistics) -> float:
+    return float(per_row(statistics, "bound")[0][0])

@@ -1,0 +1,123 @@
+"""The truncated posterior: all states with few active causes, for every row the same (MCA08 §4)."""
+
+from __future__ import annotations
+
+from math import comb
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.posteriors.base import Inference, Posterior
+from multicause.posteriors.truncated_states import TruncatedStates
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+# Arrays of (S, n) that are alive at once: products, log-joint, its scaled copy, and the weights.
+ARRAYS_PER_STATE = 4
+# Arrays of (S, D): means, and their natural parameters; the rest is for states with credit only, which are far fewer.
+ARRAYS_PER_MEAN = 3
+
+
+class Truncated(Posterior):
+    """Enumerate the states with at most ``max_active`` active causes; those with fewer alone teach the components.
+
+    ``Truncated(3)`` is MCA₃ of MCA08: pairs have credit and triples compete (eq. 16), and the activities count triples
+    α times (eq. 17), where α adapts until as many rows have fewer than three causes as the activities say (eq. 33 and
+    34). The cost of a row is D·H^γ/γ!, so it is meant for tens of causes; ``Preselected`` for hundreds.
+
+    Parameters
+    ----------
+    max_active : int, default=3
+        γ, most active causes of a state, at least 2.
+    empty_state : bool, default=True
+        Whether a row that is not all zero may have no active cause. False is for data without such rows (MCA08
+        appendix C.2).
+    compensate : bool, default=True
+        Whether α is learned; otherwise it stays at one, the plain truncated sum.
+    max_states : int, default=65536
+        Refuse to enumerate more states than this.
+    """
+
+    # Credit is not the derivative of the bound that these states have, so EM does not climb it.
+    climbs = False
+
+    def __init__(
+        self, max_active: int = 3, *, empty_state: bool = True, compensate: bool = True, max_states: int = 2**16
+    ) -> None:
+        self.max_active: int = max_active
+        self.empty_state = empty_state
+        self.compensate = compensate
+        self.max_states = max_states
+
+    def validate(self) -> None:
+        """One level of states to learn from, and one to compete."""
+        if not isinstance(self.max_active, Integral) or isinstance(self.max_active, bool) or self.max_active < 2:
+            raise ValueError(
+                f"max_active of Truncated must be a whole number of at least 2, because states with max_active causes "
+                f"compete with those that have fewer; got {self.max_active!r}."
+            )
+        for name in ("empty_state", "compensate"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} of Truncated must be True or False; got {getattr(self, name)!r}.")
+        if not isinstance(self.max_states, Integral) or self.max_states < 2:
+            raise ValueError(f"max_states of Truncated must be a whole number of at least 2; got {self.max_states!r}.")
+
+    def n_states(self, n_components: int) -> int:
+        """Σ_k (H over k) up to γ."""
+        return sum(comb(int(n_components), k) for k in range(int(self.max_active) + 1))
+
+    def check(self, n_components: int) -> None:
+        """γ ≤ H, and states that can be enumerated."""
+        if self.max_active > n_components:
+            raise ValueError(
+                f"Truncated allows max_active={self.max_active} active causes, more than the n_components="
+                f"{n_components} that there are. Use at most {n_components}, or posterior='exact'."
+            )
+        n_states = self.n_states(n_components)
+        if n_states > self.max_states:
+            raise ValueError(
+                f"Truncated(max_active={self.max_active}) of {n_components} causes has {n_states:,} states, more than "
+                f"max_states={self.max_states:,}. Lower max_active or n_components, use posterior='preselected', which "
+                "has a few dozen states for each row, or allow more with Truncated(max_states=...)."
+            )
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """A few numbers for each state."""
+        return itemsize * (ARRAYS_PER_STATE * self.n_states(n_components) + 2 * n_features)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """A few numbers for each dimension of each state."""
+        return itemsize * ARRAYS_PER_MEAN * self.n_states(n_components) * n_features
+
+    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+        """All sparse states, in one list for all rows."""
+        return TruncatedStates(
+            model, parameters, int(self.max_active), block, temperature, empty_state=bool(self.empty_state)
+        )
+
+    def log_mass(self, model: Model, parameters: Parameters) -> Array:
+        """Of all states with at most γ active causes."""
+        return model.prior.log_mass(parameters.prior, int(self.max_active))
+
+    def initialize(self) -> dict[str, np.ndarray]:
+        """α = 1."""
+        return {"compensation": np.ones(())}
+
+    def statistics(self, inference: Inference) -> dict[str, Array]:
+        """Rows with fewer than γ active causes."""
+        assert isinstance(inference, TruncatedStates)
+        return {"sparse": inference.total_sparse}
+
+    def maximize(
+        self, model: Model, prior: dict[str, Array], statistics: dict[str, Array], weight: Array
+    ) -> dict[str, Array]:
+        """α ← α + P(|s| < γ) − (rows with fewer than γ causes) / N, after eq. 34."""
+        if not self.compensate:
+            return prior
+        expected = jnp.exp(model.prior.log_mass(prior, int(self.max_active) - 1))
+        alpha = prior["compensation"] + expected - statistics["sparse"] / weight
+        return prior | {"compensation": jnp.maximum(alpha, 0).astype(prior["compensation"].dtype)}

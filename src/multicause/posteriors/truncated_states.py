@@ -1,0 +1,68 @@
+"""Inference over all sparse states, of which the sparsest alone have credit: MCA08 §4."""
+
+from functools import cached_property
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.model import Block, Model, Parameters
+from multicause.posteriors.shared_states import SharedStates
+from multicause.posteriors.state_tree import StateTree, sparse_states
+
+
+class TruncatedStates(SharedStates):
+    """q_n(s) ∝ p(s, y_n)^β over the states with at most γ active causes; those with γ have no credit (MCA08 eq. 16).
+
+    They only compete: rows that they explain best teach little, which keeps causes from learning mixtures. The
+    activities do count them, multiplied by α (eq. 17), for rows with even more causes that no state stands for.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        parameters: Parameters,
+        max_active: int,
+        block: Block,
+        temperature: Array,
+        *,
+        empty_state: bool,
+    ) -> None:
+        self._max_active, self._empty_state = max_active, empty_state
+        tree = sparse_states(parameters.components.shape[0], max_active)
+        super().__init__(model, parameters, tree, block, temperature)
+
+    def _masked(self, log_joint: Array) -> Array:
+        """Without an empty state, rows that show anything have an active cause (MCA08 appendix C.2)."""
+        if self._empty_state:
+            return log_joint
+        shown = jnp.any(self._rows != 0, axis=1)
+        return log_joint.at[0].set(jnp.where(shown, -jnp.inf, log_joint[0]))
+
+    @cached_property
+    def _credited(self) -> StateTree:
+        """The states with fewer than γ active causes, which come first."""
+        return sparse_states(self._tree.n_components, self._max_active - 1)
+
+    @cached_property
+    def _state_sums(self) -> tuple[Array, Array]:
+        """Data are needed for states with credit only, which spares most of the second matrix product."""
+        n, scale = self._credited.n_states, self.row_weights / self._z
+        return matmul(self._u[:n] * scale, self._rows), matmul(self._u, scale)
+
+    @cached_property
+    def total_score(self) -> Array:  # type: ignore[override]
+        """State by state and row by row, because the data of most states are not summed."""
+        scores = self._products - self._normalizers[:, None]
+        return sum_in_double(self._u * scores * (self.row_weights / self._z))
+
+    @property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_s R_s s, with α for the states with most active causes."""
+        n, alpha = self._credited.n_states, self._parameters.prior["compensation"]
+        weights = jnp.concatenate([self._state_weights[:n], alpha * self._state_weights[n:]])
+        return matmul(weights, self._states)
+
+    @property
+    def total_sparse(self) -> Array:
+        """Σ_n w_n q_n(|s| < γ), which α makes consistent with the prior (MCA08 eq. 33)."""
+        return jnp.sum(self._state_weights[: self._credited.n_states])
