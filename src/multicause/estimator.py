@@ -23,7 +23,7 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import HasMethods, Interval, Options
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from multicause import posteriors, priors
@@ -87,7 +87,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         "tol": [Interval(Real, 0, None, closed="left")],
         "repair": ["boolean", None],
         "n_init": [Interval(Integral, 1, None, closed="left")],
-        "init": [str, "array-like"],
+        "init": [str, "array-like", HasMethods("fit")],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "engine": [Engine, None],
@@ -201,7 +201,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                     result = repair(model, engine, blocks, result, random=random, **settings)
             self._keep(model, result.parameters)
             self._keep_history(result, annealing)
-            self.evidence_threshold_ = evidence_threshold(model, engine, blocks, result.parameters)
+            self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, result.parameters)
             _warn(model.posterior.remark(model, result.parameters))
         watcher.end()
         return self
@@ -217,6 +217,13 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                 f"n_init={first.n_init!r}."
             )
         annealing = choose_annealing(first.annealing)
+        inits = [estimator.init for estimator in estimators]
+        if hasattr(first.init, "fit"):
+            seeds = [estimator.random_state for estimator in estimators]
+            others = [clone(first.init).set_params(random_state=seed) for seed in seeds]
+            finder: Any = type(first.init)
+            finder._fit_trials(others, datasets)
+            inits = [other.components_ for other in others]
         with double_precision():
             for estimator, dataset in zip(estimators, datasets, strict=True):
                 estimator._validate_params()
@@ -227,7 +234,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
                 position = jnp.arange(len(X), dtype=jnp.uint32)
                 blocks.append(Block(rows, jnp.asarray(weights), recognition.summarize(model, rows), position))
                 moments = first_moments(estimator._engine(), Blocks(blocks[-1:], len(X), len(X)))
-                start = estimator._starts(model, moments, X, weights, random, 1)
+                start = estimator._starts(model, moments, X, weights, random, 1, inits[len(starts)])
                 starts.append(jax.tree.map(lambda leaf: leaf[0], start))
                 keys.append(key_from(random))
             if model.posterior.keep is not None:
@@ -272,7 +279,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             elif first:
                 self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
-            self.evidence_threshold_ = evidence_threshold(model, engine, blocks, parameters)
+            self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, parameters)
         if first:
             self.lower_bounds_ = self.temperatures_ = np.empty(0)
         self.lower_bounds_ = np.array([*self.lower_bounds_, bound])
@@ -303,7 +310,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             How many states to list for each row; None lists all that the posterior considers.
         """
         check_is_fitted(self)
-        n_states = self._model.posterior.n_states(len(self.components_))
+        n_states = self._recognizer.posterior.n_states(len(self.components_))
         if top is not None and (not isinstance(top, Integral) or top < 1):
             raise ValueError(f"top must be a positive number of states, or None for all; got {top!r}.")
         top = n_states if top is None else min(int(top), n_states)
@@ -383,6 +390,11 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
 
     # ------------------------------------------------------------------------------------------------- inside
 
+    @property
+    def _recognizer(self) -> Model:
+        """The model with which causes of rows are recognized: the one that was learned."""
+        return self._model
+
     def _wire(self, X: np.ndarray) -> Model:
         """Parts of this fit's own, made from the constructor's words and checked against each other."""
         noise = resolve(self.noise, NOISES, "noise", Noise)
@@ -437,7 +449,14 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         )
 
     def _starts(
-        self, model: Model, moments: Moments, X: np.ndarray, weights: np.ndarray, random: Any, n_starts: int
+        self,
+        model: Model,
+        moments: Moments,
+        X: np.ndarray,
+        weights: np.ndarray,
+        random: Any,
+        n_starts: int,
+        init: Any = None,
     ) -> Parameters:
         return starting_parameters(
             model,
@@ -445,7 +464,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             moments,
             X,
             weights,
-            init=self.init,
+            init=self.init if init is None else init,
             activity=self.activity,
             noise_scale=self.noise_scale,
             random=random,
@@ -504,7 +523,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     def _by_rows(self, function: Any, X: ArrayLike, *arguments: Any, model: Model | None = None) -> Any:
         """Apply a compiled function of recognition to X, block by block, with this or another model."""
         check_is_fitted(self)
-        model = self._model if model is None else model
+        model = self._recognizer if model is None else model
         X = self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False)
         model.noise.check_data(X)
         engine = self._engine()

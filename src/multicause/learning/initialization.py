@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
@@ -83,7 +86,7 @@ def _starting_components(
     weights: np.ndarray,
     random: np.random.RandomState,
 ) -> np.ndarray:
-    """Components (H, D) before learning: random of the data's scale, random rows of the data, or the user's."""
+    """Components (H, D) before learning: random of the data's scale, random rows, the user's, or another model's."""
     n_features = X.shape[1]
     if isinstance(init, str):
         if init == "random":
@@ -94,8 +97,10 @@ def _starting_components(
             few = n_components > len(possible)
             chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]
             return np.abs(chosen) if model.combination.nonnegative else chosen
-        raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, or an array.")
-    components = np.asarray(init, dtype=float)
+        raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or a model.")
+    components = np.asarray(
+        _components_of(init, n_components, X, random) if hasattr(init, "fit") else init, dtype=float
+    )
     if components.shape != (n_components, n_features):
         raise ValueError(
             f"init must have shape (n_components, n_features) = ({n_components}, {n_features}); got {components.shape}."
@@ -108,6 +113,23 @@ def _starting_components(
             f"its smallest value is {components.min():.6g}."
         )
     return components
+
+
+def _components_of(estimator: Any, n_components: int, X: np.ndarray, random: np.random.RandomState) -> np.ndarray:
+    """What another model finds in the data."""
+    model = clone(estimator)
+    settings = model.get_params(deep=False)
+    if settings.get("n_components", n_components) != n_components:
+        raise ValueError(
+            f"init={type(estimator).__name__}(n_components={settings['n_components']}) must have as many components as "
+            f"the model that starts from it, n_components={n_components}."
+        )
+    if "random_state" in settings and settings["random_state"] is None:
+        model.set_params(random_state=random.randint(np.iinfo(np.int32).max))
+    model.fit(X)
+    if not hasattr(model, "components_"):
+        raise ValueError(f"init must have components_ after fit; {type(estimator).__name__} has none.")
+    return model.components_
 
 
 def choose_annealing(annealing: str | Annealing | None) -> Annealing:

@@ -3,7 +3,7 @@
 1. A start temperature is found at which causes still tell parts of the data apart, but only just (ET10 §5.4).
 2. The components alone are annealed from there, with a lean posterior (Expectation Truncation with 5 candidates): it
    has the better landscape, because sparse states cannot explain everything by everything (see
-   ``docs/background/local_optima.md``).
+   ``docs/background/local_optima.md``). ``Truncated`` has such a landscape of its own.
 3. Plain EM learns all parameters, and repair mends what is left of local optima.
 4. EM with the model's own posterior, on all data, finishes.
 
@@ -28,7 +28,7 @@ from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import Fit, Progress, joined, later, learn, maximize, one_start
 from multicause.learning.repair import repair
 from multicause.model import Model, Parameters
-from multicause.posteriors import Exact, Preselected
+from multicause.posteriors import SMALL, Exact, Preselected
 
 # Rows for each cause, and at least, that are looked at to find the causes; all rows are used to measure them.
 ROWS_PER_CAUSE = 50
@@ -41,6 +41,8 @@ PART = 3
 LEAST_ITERATIONS = 10
 # Iterations that are left for the model's own posterior and all data, or the same part of max_iter.
 RESERVED = 50
+# Last temperature of posteriors that do not climb: it keeps them from overfitting (MCA08 appendix E.2).
+WARM = 1.5
 # Temperatures that are tried, and iterations at each.
 TEMPERATURES = 1.5 ** np.arange(1, 11)
 TRIAL_ITERATIONS = 10
@@ -76,8 +78,11 @@ def search(
     # Few causes are all candidates anyway; but a data cut must wait until they are found.
     leaner = model.prior.selectable and (n_components > LEAN[0] or model.posterior.keep is not None)
     lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
-    first = replace(lean, learn=model.learn & {"components"})
+    # Posteriors that do not climb a bound are made for annealing; but their bound is no judge of what they found.
+    first = replace(lean if model.posterior.climbs else model, learn=model.learn & {"components"})
     finder = model if isinstance(model.posterior, Exact) else lean
+    if not model.posterior.climbs and n_components <= SMALL:
+        finder = replace(model, posterior=Exact())
     finishing = finder is not model or few is not blocks
     to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
     n_iter = min(ITERATIONS, max_iter // PART)
@@ -96,7 +101,7 @@ def search(
             engine,
             blocks,
             starts,
-            annealing=NoAnnealing(),
+            annealing=NoAnnealing() if model.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1),
             max_iter=max(0, until - spent),
             tol=tol,
             key=key,

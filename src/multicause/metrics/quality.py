@@ -50,7 +50,7 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterio
             f"approximation_quality compares with all 2^{n_components} states, which are too many. Give "
             "reference=Preselected(candidates, max_active) with more candidates than the model's own posterior has."
         ) from error
-    learned = model._model
+    learned = model._recognizer
     richer = replace(learned, posterior=whole)
     richer = replace(richer, posterior=whole.resolved(richer, n_components, n_features, len(np.asarray(X))))
     exact = model._by_rows(recognition.log_evidence, X, model=richer)

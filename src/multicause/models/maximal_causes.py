@@ -21,7 +21,8 @@ class MaximalCauses(CausalEstimator):
         w̄_d(s) = max_h s_h W_hd,  W_hd ≥ 0
         p(y | s) = Π_d Poisson(y_d; w̄_d(s))  or  Π_d N(y_d; w̄_d(s), σ²)
 
-    With ``posterior="exact"`` this is MCA_ex of MCA08, equations 8–12; with ``Preselected(...)`` MCA_ET of ET10.
+    With ``posterior="exact"`` this is MCA_ex of MCA08, equations 8–12, with ``Truncated(3)`` its MCA₃, and with
+    ``Preselected(...)`` MCA_ET of ET10.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ class MaximalCauses(CausalEstimator):
         How credit is shared while learning: ``Maximum(credit="sigmoid")`` is MCA08's smoothed Heaviside function.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact", "preselected"} or Posterior, optional
+    posterior : {"exact", "truncated", "preselected"} or Posterior, optional
         Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
     update : {"credit", "gradient"} or Update, optional
         How components move in an M-step; by default the mean by credit (MCA08 eq. 9).
@@ -58,8 +59,9 @@ class MaximalCauses(CausalEstimator):
         with ``annealing="auto"``.
     n_init : int, default=1
         Number of random starts, learned side by side; the one with the highest bound is kept.
-    init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
-        Starting components: positive numbers around the data's mean, rows of the data, or the user's.
+    init : {"random", "data"}, array-like of shape (n_components, n_features) or estimator, default="random"
+        Starting components: positive numbers around the data's mean, rows of the data, the user's, or those that
+        another model finds in the data, such as ``SoftmaxNetwork(n_components)`` (the hybrid of MCA08 §7.4).
     random_state : int, RandomState or None
         Seed of starts and repair.
     verbose : int, default=0

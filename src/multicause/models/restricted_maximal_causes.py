@@ -6,6 +6,7 @@ GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Comp
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,9 +19,9 @@ from multicause.engines import Engine
 from multicause.estimator import CausalEstimator
 from multicause.learning.annealing import Annealing
 from multicause.learning.updates import NormalizedMean
-from multicause.model import Model, Moments, Parameters
+from multicause.model import Model, Moments, Parameters, interned
 from multicause.noises import Noise
-from multicause.posteriors import Truncated
+from multicause.posteriors import Truncated, choose_posterior
 
 
 class RestrictedCauses(CausalEstimator):
@@ -41,11 +42,26 @@ class RestrictedCauses(CausalEstimator):
     def _combination(self, noise: Noise) -> Combination:
         return Maximum()
 
+    @property
+    def _recognizer(self) -> Model:
+        """The same model with more states: pairs are enough to learn from, but rows may have more than two causes."""
+        model, (n_components, n_features) = self._model, self.components_.shape
+        posterior = choose_posterior(n_components)
+        richer = replace(model, posterior=posterior)
+        return interned(replace(richer, posterior=posterior.resolved(richer, n_components, n_features, 1)))
+
     def _starts(
-        self, model: Model, moments: Moments, X: np.ndarray, weights: np.ndarray, random: Any, n_starts: int
+        self,
+        model: Model,
+        moments: Moments,
+        X: np.ndarray,
+        weights: np.ndarray,
+        random: Any,
+        n_starts: int,
+        init: Any = None,
     ) -> Parameters:
         """The shared start, scaled to the sum C."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts)
+        starts = super()._starts(model, moments, X, weights, random, n_starts, init)
         sums = starts.components.sum(axis=-1, keepdims=True)
         if not (np.asarray(sums) > 0).all():
             raise ValueError(
@@ -82,6 +98,8 @@ class RestrictedMaximalCauses(RestrictedCauses):
 
     The cost of a row is D·H²/2. Fewer local optima than with free parameters, also where the restrictions do not hold.
     GSN07 calls the same algorithm approximate EM, and its version for one row at a time is :class:`SoftmaxNetwork`.
+    After learning, causes are recognized with the posterior that :class:`MaximalCauses` would choose, which knows states
+    with more than two causes; ``lower_bound_`` is that of learning.
 
     Parameters
     ----------
