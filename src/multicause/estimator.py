@@ -209,7 +209,10 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     @staticmethod
     def _fit_trials(estimators: list[CausalEstimator], datasets: list[np.ndarray]) -> None:
         """Fit many estimators that differ in nothing but their seeds (see :func:`multicause.fit_trials`)."""
-        first, blocks, starts, keys = estimators[0], [], [], []
+        first = estimators[0]
+        blocks: list[Block] = []
+        starts: list[Parameters] = []
+        keys: list[Any] = []
         if first.annealing == "auto" or first.repair or first.n_init > 1:
             raise ValueError(
                 "fit_trials runs one start of a fixed program: give annealing=None or a schedule instead of 'auto', "

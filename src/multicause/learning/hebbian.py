@@ -23,6 +23,9 @@ from multicause.noises import Poisson
 CHUNK = 100
 # A unit takes part in the stopping rule if it responds this often, compared with the most responsive one.
 USED = 0.1
+# A probe has lost its unit when another responds e to this power times as much; with more units than causes, several
+# units share one cause, and take turns.
+LOST = 2.0
 
 
 class Rule(NamedTuple):
@@ -44,7 +47,7 @@ class Network(NamedTuple):
     response: Array  # (H,) mean response in the present epoch
     probes: Array  # (K, D) rows whose units must not change
     counted: Array  # (K,) which of them count
-    units: Array  # (K,) the unit that each has now
+    units: Array  # (K,) the unit that each has
     since: Array  # () presentation after which no unit has changed
 
 
@@ -96,11 +99,15 @@ def begin(weights: Array, probes: Array | np.ndarray | None) -> Network:
     )
 
 
+def _scores(weights: Array, probes: Array) -> Array:
+    """I_h of each probe: (K, H)."""
+    noise = Poisson()
+    return matmul(probes, noise.natural(weights, {}).T) - noise.log_normalizer(weights, {}).sum(axis=1)
+
+
 def _units(weights: Array, probes: Array) -> Array:
     """The unit that responds most to each probe: (K,)."""
-    noise = Poisson()
-    scores = matmul(probes, noise.natural(weights, {}).T) - noise.log_normalizer(weights, {}).sum(axis=1)
-    return jnp.argmax(scores, axis=1)
+    return jnp.argmax(_scores(weights, probes), axis=1)
 
 
 def _all_differ(units: Array) -> Array:
@@ -129,14 +136,16 @@ def show(
         weights, response = present(network.weights, row, disturbance, temperature, rule, cooling)
         shown = jnp.any(row > 0)  # rows without anything teach nothing
         weights, response = jnp.where(shown, weights, network.weights), jnp.where(shown, response, 0)
-        presented, units = network.presented + 1, _units(weights, network.probes)
-        changed = jnp.any((units != network.units) & network.counted) | (known & ~_all_differ(units))
+        presented, scores = network.presented + 1, _scores(weights, network.probes)
+        units, own = jnp.argmax(scores, axis=1), jnp.take_along_axis(scores, network.units[:, None], axis=1)[:, 0]
+        lost = scores.max(axis=1) - own > LOST * temperature
+        changed = jnp.any(lost & network.counted) | (known & ~_all_differ(units))
         return network._replace(
             weights=weights,
             presented=presented,
             average=network.average + weights,
             response=network.response + response,
-            units=units,
+            units=jnp.where(changed, units, network.units),
             since=jnp.where(changed, presented, network.since),
         ), None
 

@@ -98,8 +98,8 @@ class RestrictedMaximalCauses(RestrictedCauses):
 
     The cost of a row is D·H²/2. Fewer local optima than with free parameters, also where the restrictions do not hold.
     GSN07 calls the same algorithm approximate EM, and its version for one row at a time is :class:`SoftmaxNetwork`.
-    After learning, causes are recognized with the posterior that :class:`MaximalCauses` would choose, which knows states
-    with more than two causes; ``lower_bound_`` is that of learning.
+    After learning, causes are recognized with the posterior that :class:`MaximalCauses` would choose, which knows
+    states with more than two causes; ``lower_bound_`` is that of learning.
 
     Parameters
     ----------
