@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
+from multicause import LinearCauses, MaximalCauses, NonnegativeCauses, RestrictedMaximalCauses, SoftmaxNetwork
 from multicause.datasets import make_bars
 from multicause.posteriors import Exact
 
@@ -28,7 +28,13 @@ def X():
 
 @pytest.mark.parametrize(
     "estimator",
-    [MaximalCauses(2, **SMALL), LinearCauses(2, **SMALL), NonnegativeCauses(2, **SMALL)],
+    [
+        MaximalCauses(2, **SMALL),
+        LinearCauses(2, **SMALL),
+        NonnegativeCauses(2, **SMALL),
+        RestrictedMaximalCauses(2, **SMALL),
+        SoftmaxNetwork(2, temperature=2.0, max_iter=2, random_state=0),
+    ],
     ids=lambda e: type(e).__name__,
 )
 def test_scikit_learns_own_checks(estimator):

@@ -39,6 +39,9 @@ HISTORY = (
     "outcome_",
     "annealing_",
     "evidence_threshold_",
+    "temperature_",
+    "n_presentations_",
+    "n_learned_",
     "n_features_in_",
     "feature_names_in_",
 )

@@ -34,7 +34,7 @@ class RestrictedCauses(CausalEstimator):
     update = NormalizedMean()
     learn: tuple[str, ...] = ("components",)
     noise_scale = None
-    n_init = 1
+    n_init: int = 1
 
     # The restricted model's own words.
     total: float | None
@@ -44,11 +44,7 @@ class RestrictedCauses(CausalEstimator):
 
     @property
     def _recognizer(self) -> Model:
-        """The same model with more states: pairs are enough to learn from, but rows may have more than two causes."""
-        model, (n_components, n_features) = self._model, self.components_.shape
-        posterior = choose_posterior(n_components)
-        richer = replace(model, posterior=posterior)
-        return interned(replace(richer, posterior=posterior.resolved(richer, n_components, n_features, 1)))
+        return with_more_states(self._model, *self.components_.shape)
 
     def _starts(
         self,
@@ -85,6 +81,13 @@ class RestrictedCauses(CausalEstimator):
     @staticmethod
     def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
         return {**CausalEstimator._learned(model, parameters), "total_": float(np.sum(parameters.components[0]))}
+
+
+def with_more_states(model: Model, n_components: int, n_features: int) -> Model:
+    """The same model with more states: pairs are enough to learn from, but rows may have more than two causes."""
+    posterior = choose_posterior(n_components)
+    richer = replace(model, posterior=posterior)
+    return interned(replace(richer, posterior=posterior.resolved(richer, n_components, n_features, 1)))
 
 
 class RestrictedMaximalCauses(RestrictedCauses):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
-from multicause.arrays import double_precision, key_from
+from multicause.arrays import Array, double_precision, key_from
 from multicause.callbacks import FitWatcher
 from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator, _warn_of
@@ -31,12 +31,23 @@ from multicause.learning.expectation_maximization import Progress, one_start, pe
 from multicause.learning.initialization import first_moments
 from multicause.learning.search import start_temperature
 from multicause.model import Model, Parameters, Statistics
-from multicause.models.restricted_maximal_causes import RestrictedCauses
+from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
 
 # Part of the critical temperature at which the network learns by default.
 BELOW_CRITICAL = 0.6
 # Standard deviation of noise on the weights by default, as part of their mean: 0.02 for bars of value 10 (MCA08 §6.4).
 NOISE = 0.01
+
+
+class _Run(NamedTuple):
+    """What one network has learned."""
+
+    found: Trial
+    network: hebbian.Network
+    bounds: list[float]
+    temperatures: list[float]
+    stopped: bool
+    evidence: float
 
 
 class SoftmaxNetwork(RestrictedCauses):
@@ -80,6 +91,9 @@ class SoftmaxNetwork(RestrictedCauses):
         stay with the unit that found it.
     max_iter : int, default=100
         Most epochs; in an epoch as many rows are shown as there are, drawn at random.
+    n_init : int, default=3
+        Number of networks that learn, each from a start of its own; the one with the highest likelihood is kept. Where
+        the causes are given to ``fit`` there is only one, which learns until it has found them.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
         Weights before learning, which are scaled to the sum C.
     random_state : int, RandomState or None
@@ -138,6 +152,7 @@ class SoftmaxNetwork(RestrictedCauses):
         annealing: LinearCooling | None = None,
         hold: int = 4000,
         max_iter: int = 100,
+        n_init: int = 3,
         init: str | ArrayLike = "random",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -152,6 +167,7 @@ class SoftmaxNetwork(RestrictedCauses):
         self.annealing = annealing
         self.hold = hold
         self.max_iter = max_iter
+        self.n_init = n_init
         self.init = init
         self.random_state = random_state
         self.verbose = verbose
@@ -175,32 +191,58 @@ class SoftmaxNetwork(RestrictedCauses):
         probes = self._validate_causes(causes, X)
         random = check_random_state(self.random_state)
         with double_precision():
-            model, parameters, blocks, rule = self._begin(X, random)
-            key, rows = key_from(random), jnp.asarray(X)
+            model, starts, blocks, rule = self._begin(X, random)
             watcher = FitWatcher(self, X, y, np.ones(len(X), X.dtype), partial(self._so_far, model))
-            network = hebbian.begin(parameters.components, probes)
-            bounds: list[float] = []
-            temperatures: list[float] = []
-            learned = stopped = False
-            while len(bounds) < self.max_iter and not (learned or stopped):
-                own = jax.random.fold_in(key, network.presented)
-                network = hebbian.epoch(network, rows, own, rule, self.annealing, probes is not None)
-                parameters = parameters._replace(components=network.average)
-                statistics = self._expect(model, blocks, parameters)
-                bounds.append(_bound(statistics))
-                temperatures.append(float(hebbian.temperature_of(rule, self.annealing, len(bounds))))
-                one = Progress(
-                    len(bounds) - 1, np.array(temperatures[-1:]), np.array(bounds[-1:]), one_start(parameters)
-                )
-                stopped = watcher(one)
-                learned = bool(hebbian.has_learned(network, len(rows), self.hold, self.annealing))
-            found = Trial(parameters, statistics, np.array(len(bounds)), np.array(learned), np.isfinite(bounds[-1]))
-            self._keep_network(model, found, network, rule)
-        self.lower_bounds_, self.temperatures_ = np.array(bounds), np.array(temperatures)
-        self.outcome_ = Outcome.STOPPED.value if stopped and not learned else self.outcome_
+            best: _Run | None = None
+            for start in range(self.n_init if probes is None else 1):
+                parameters = jax.tree.map(lambda leaf, start=start: leaf[start], starts)
+                run = self._run(model, parameters, blocks, rule, jnp.asarray(X), key_from(random), probes, watcher)
+                if best is None or run.evidence > best.evidence:
+                    best = run
+                if run.stopped:
+                    break
+            assert best is not None
+            self._keep_network(model, best.found, best.network, rule)
+        self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
+        self.outcome_ = Outcome.STOPPED.value if best.stopped and not best.found.converged else self.outcome_
         _warn_of(Outcome(self.outcome_))
         watcher.end()
         return self
+
+    def _run(
+        self,
+        model: Model,
+        parameters: Parameters,
+        blocks: Blocks,
+        rule: hebbian.Rule,
+        rows: Array,
+        key: Array,
+        probes: np.ndarray | None,
+        watcher: FitWatcher,
+    ) -> _Run:
+        """Epochs from one start, until the network has learned."""
+        network = hebbian.begin(parameters.components, probes)
+        bounds: list[float] = []
+        temperatures: list[float] = []
+        learned = stopped = False
+        while len(bounds) < self.max_iter and not (learned or stopped):
+            own = jax.random.fold_in(key, network.presented)
+            network = hebbian.epoch(network, rows, own, rule, self.annealing, probes is not None)
+            parameters = parameters._replace(components=network.average)
+            statistics = self._expect(model, blocks, parameters)
+            bounds.append(_bound(statistics))
+            temperatures.append(float(hebbian.temperature_of(rule, self.annealing, len(bounds))))
+            stopped = watcher(
+                Progress(len(bounds) - 1, np.array(temperatures[-1:]), np.array(bounds[-1:]), one_start(parameters))
+            )
+            learned = bool(hebbian.has_learned(network, len(rows), self.hold, self.annealing))
+        found = Trial(parameters, statistics, np.array(len(bounds)), np.array(learned), np.isfinite(bounds[-1]))
+        return _Run(found, network, bounds, temperatures, stopped, self._evidence(model, blocks, parameters))
+
+    def _evidence(self, model: Model, blocks: Blocks, parameters: Parameters) -> float:
+        """Mean log evidence of rows with as many causes as they have, by which starts are compared."""
+        richer = with_more_states(model, *parameters.components.shape)
+        return _bound(self._expect(richer, blocks, parameters)) if self.n_init > 1 else 0.0
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
@@ -213,7 +255,8 @@ class SoftmaxNetwork(RestrictedCauses):
         random = check_random_state(self.random_state)
         with double_precision():
             if first:
-                model, parameters, blocks, rule = self._begin(X, random)
+                model, starts, blocks, rule = self._begin(X, random)
+                parameters = jax.tree.map(lambda leaf: leaf[0], starts)
                 presented, history = 0, np.empty((2, 0))
             else:
                 model, X = self._model, X.astype(self.components_.dtype)
@@ -243,46 +286,56 @@ class SoftmaxNetwork(RestrictedCauses):
         estimators: list[SoftmaxNetwork], datasets: list[np.ndarray], causes: list[np.ndarray] | None = None
     ) -> None:
         """Many networks, each in one compiled loop."""
-        first, given, models = estimators[0], [], []
+        first = estimators[0]
+        n_starts = first.n_init if causes is None else 1
+        networks: list[Any] = []
+        begun = []
         with double_precision():
             for t, (estimator, dataset) in enumerate(zip(estimators, datasets, strict=True)):
                 estimator._validate_params()
                 X = estimator._validate_rows(dataset, reset=True)
                 probes = estimator._validate_causes(None if causes is None else causes[t], X)
                 random = check_random_state(estimator.random_state)
-                model, parameters, blocks, rule = estimator._begin(X, random)
-                models.append((model, parameters, blocks, rule))
-                network = hebbian.begin(parameters.components, probes)
-                given.append((network, X, jax.random.key_data(key_from(random)), rule))
-            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *given)
+                model, starts, blocks, rule = estimator._begin(X, random)
+                begun.append((model, starts, blocks, rule))
+                for start in range(n_starts):
+                    key = jax.random.key_data(key_from(random))
+                    networks.append((hebbian.begin(starts.components[start], probes), X, key, rule))
+            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
             settings = (int(first.hold), int(first.max_iter), first.annealing, causes is not None)
-            found = on_all_cores(partial(hebbian.learn_many, *settings), stacked)
-            for t, (estimator, (model, parameters, blocks, rule)) in enumerate(zip(estimators, models, strict=True)):
-                network = jax.tree.map(lambda leaf, t=t: leaf[t], found)
-                parameters = parameters._replace(components=jnp.asarray(network.average))
+            learned = on_all_cores(partial(hebbian.learn_many, *settings), stacked)
+            for t, (estimator, (model, starts, blocks, rule)) in enumerate(zip(estimators, begun, strict=True)):
+                best, highest = None, -np.inf
+                for start in range(n_starts):
+                    network = jax.tree.map(lambda leaf, k=t * n_starts + start: leaf[k], learned)
+                    parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+                    parameters = parameters._replace(components=jnp.asarray(network.average))
+                    evidence = estimator._evidence(model, blocks, parameters)
+                    if best is None or evidence > highest:
+                        best, highest = (network, parameters), evidence
+                assert best is not None
+                network, parameters = best
                 statistics = estimator._expect(model, blocks, parameters)
-                learned = hebbian.has_learned(network, len(datasets[t]), estimator.hold, estimator.annealing)
-                finite = np.isfinite(_bound(statistics))
+                held = hebbian.has_learned(network, len(datasets[t]), estimator.hold, estimator.annealing)
                 n_epochs = np.array(int(network.presented) // len(datasets[t]))
-                estimator._keep_network(
-                    model, Trial(parameters, statistics, n_epochs, np.asarray(learned), finite), network, rule
-                )
+                found = Trial(parameters, statistics, n_epochs, np.asarray(held), np.isfinite(_bound(statistics)))
+                estimator._keep_network(model, found, network, rule)
 
     def _begin(self, X: np.ndarray, random: Any) -> tuple[Model, Parameters, Blocks, hebbian.Rule]:
-        """Everything before the first presentation."""
+        """Everything before the first presentation; parameters have a leading axis of starts."""
         engine, model = self._engine(), self._wire(X)
         model.noise.check_data(X)
         blocks = self._load(engine, model, X, np.ones(len(X), X.dtype), 1)
         moments = first_moments(engine, blocks)
-        starts = self._starts(model, moments, X, np.ones(len(X), X.dtype), random, 1)
-        parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+        starts = self._starts(model, moments, X, np.ones(len(X), X.dtype), random, self.n_init)
         temperature = self.temperature
         if temperature == "auto" and self.annealing is None:
             temperature = max(1.0, BELOW_CRITICAL * start_temperature(model, engine, blocks, starts))
         elif self.annealing is not None:
             self.annealing.validate()
             temperature = self.annealing.start
-        return model, parameters, blocks, self._rule(parameters, float(temperature))
+        first = jax.tree.map(lambda leaf: leaf[0], starts)
+        return model, starts, blocks, self._rule(first, float(temperature))
 
     def _rule(self, parameters: Parameters, temperature: float) -> hebbian.Rule:
         activity = parameters.prior["activity"][0]

@@ -71,8 +71,8 @@ class Truncated(Posterior):
         return sum(comb(int(n_components), k) for k in range(int(self.max_active) + 1))
 
     def check(self, n_components: int) -> None:
-        """γ ≤ H, and states that can be enumerated."""
-        if self.max_active > n_components:
+        """γ ≤ H, and states that can be enumerated. A single cause has no pairs, which does no harm."""
+        if self.max_active > max(n_components, 2):
             raise ValueError(
                 f"Truncated allows max_active={self.max_active} active causes, more than the n_components="
                 f"{n_components} that there are. Use at most {n_components}, or posterior='exact'."

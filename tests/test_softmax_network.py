@@ -1,0 +1,156 @@
+"""The softmax network against loops over presentations, its batch counterpart, and the bars."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from multicause import RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
+from multicause.arrays import double_precision
+from multicause.datasets import make_bars
+from multicause.learning import hebbian
+from multicause.learning.annealing import LinearCooling
+from multicause.metrics import recovered_causes
+from tests.oracles import truncation as oracle
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+H, D = 4, 9
+
+
+@pytest.fixture(scope="module")
+def bars():
+    return make_bars(300, random_state=0)
+
+
+def test_responses_are_the_generalized_softmax(seed):
+    random = np.random.RandomState(seed)
+    W, Y = random.uniform(0.1, 3, (H, D)), random.poisson(2, (6, D)).astype(float)
+    for tempered in (True, False):
+        with double_precision():
+            log_odds = jnp.log(0.3 / 0.7) / (2.5 if tempered else 1)
+            found = np.asarray(hebbian.responses(jnp.asarray(W), jnp.asarray(Y), jnp.asarray(2.5), log_odds))
+        expected = [oracle.responses(y, W, 0.3, 2.5, tempered) for y in Y]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_stream_without_noise_is_the_delta_rule(seed):
+    """In two batches, with a row of zeros that must not change anything."""
+    random = np.random.RandomState(seed)
+    W, Y = random.uniform(0.1, 3, (H, D)), random.poisson(2, (230, D)).astype(float)
+    Y[7] = 0
+    words = {"total": 12.0, "activity": 0.3, "temperature": 3.0, "learning_rate": 0.5, "component_noise": 0.0}
+    network = SoftmaxNetwork(H, init=W, random_state=0, **words)
+    network.partial_fit(Y[:120]).partial_fit(Y[120:])
+    W = 12 * W / W.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(network.components_, oracle.hebbian(Y, W, 0.3, 3.0, 0.5), rtol=1e-7, atol=1e-10)
+    assert network.n_presentations_ == 230
+    assert network.outcome_ == "stopped"
+
+
+def test_slow_network_and_batch_algorithm_have_the_same_fixed_point(bars):
+    """MCA08 appendix D: with a small rate, the mean weights solve eq. 24. Both run at T = 4, from the same start.
+
+    The rate is 0.02, so weights average over some hundred rows; 3 % of the largest weight is allowed for what is left.
+    """
+    words = {"total": 50.0, "activity": 0.2, "init": bars.causes + 1.0}
+    fixed = LinearCooling(4.0, final=4.0, n_iter=100)
+    batch = RestrictedMaximalCauses(10, annealing=fixed, max_iter=100, tol=0.0, **words).fit(bars.data)
+    # The batch algorithm tempers π, as a network does that follows a schedule.
+    network = SoftmaxNetwork(10, annealing=fixed, learning_rate=0.02, component_noise=0.0, max_iter=60, **words)
+    network.set_params(random_state=0, hold=10**6, n_init=1).fit(bars.data)
+    assert np.abs(network.components_ - batch.components_).mean() < 0.03 * batch.components_.max()
+
+
+def test_defaults_find_all_bars_and_say_so(bars):
+    network = SoftmaxNetwork(10, random_state=0).fit(bars.data)
+    assert network.outcome_ == "converged"
+    assert recovered_causes(network, bars.causes).injective
+    assert network.n_learned_ <= network.n_presentations_ - 4000
+    np.testing.assert_allclose(network.components_.sum(axis=1), network.total_, rtol=1e-6)
+    assert len(network.lower_bounds_) == network.n_iter_
+    known = SoftmaxNetwork(10, random_state=0).fit(bars.data, causes=bars.causes)
+    assert recovered_causes(known, bars.causes).injective
+
+
+def test_trials_in_bulk_are_trials_one_by_one(bars):
+    sets = [make_bars(150, random_state=seed) for seed in range(3)]
+    model = SoftmaxNetwork(10, temperature=10.0, hold=300, max_iter=12)
+    bulk = fit_trials(model, [b.data for b in sets], random_state=3, causes=[b.causes for b in sets])
+    for t, (found, b) in enumerate(zip(bulk, sets, strict=True)):
+        alone = SoftmaxNetwork(10, temperature=10.0, hold=300, max_iter=12, random_state=3 + t)
+        alone.fit(b.data, causes=b.causes)
+        np.testing.assert_allclose(found.components_, alone.components_, rtol=1e-6, atol=1e-8)
+        assert (found.n_iter_, found.n_learned_) == (alone.n_iter_, alone.n_learned_)
+
+
+def test_more_units_than_causes_and_single_precision():
+    bars = make_bars(300, kind="widths", random_state=1)
+    network = SoftmaxNetwork(12, random_state=0).fit(bars.data.astype(np.float32))
+    assert network.components_.dtype == np.float32
+    assert recovered_causes(network, bars.causes).injective
+
+
+def test_one_unit_has_no_pairs():
+    X = make_bars(50, size=3, random_state=0).data
+    assert np.isfinite(SoftmaxNetwork(1, temperature=2.0, max_iter=2, random_state=0).fit(X).components_).all()
+
+
+def test_seeds_repeat_and_streams_do_not_repeat_their_noise(bars):
+    a, b = (SoftmaxNetwork(4, temperature=5.0, max_iter=2, random_state=1).fit(bars.data) for _ in range(2))
+    np.testing.assert_array_equal(a.components_, b.components_)
+    stream = SoftmaxNetwork(4, temperature=5.0, random_state=1, learning_rate=1e-6, component_noise=0.1)
+    first = stream.partial_fit(bars.data[:50]).components_
+    second = stream.partial_fit(bars.data[:50]).components_ - first
+    start = np.abs(first - first.mean())
+    assert np.abs(np.corrcoef(start.ravel(), second.ravel())[0, 1]) < 0.5
+
+
+def test_saved_and_loaded_networks_go_on(bars, tmp_path):
+    network = SoftmaxNetwork(4, temperature=5.0, max_iter=2, random_state=1).fit(bars.data)
+    network.save(tmp_path / "network")
+    again = load(tmp_path / "network")
+    np.testing.assert_array_equal(again.transform(bars.data), network.transform(bars.data))
+    np.testing.assert_array_equal(
+        again.partial_fit(bars.data[:20]).components_, network.partial_fit(bars.data[:20]).components_
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"temperature": 0.0}, "temperature"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"learning_rate": 1.5}, "learning_rate"),
+        ({"component_noise": -0.1}, "component_noise"),
+        ({"total": 0.0}, "total"),
+        ({"annealing": LinearCooling(1.0, final=2.0)}, "start >= final >= 1"),
+        ({"hold": 0}, "hold"),
+    ],
+)
+def test_impossible_settings_are_refused(words, text, bars):
+    with pytest.raises(ValueError, match=text):
+        SoftmaxNetwork(4, **words).fit(bars.data)
+
+
+def test_bad_data_are_refused(bars):
+    with pytest.raises(ValueError, match="Negative values"):
+        SoftmaxNetwork(4).fit(bars.data - 1)
+    with pytest.raises(ValueError, match="All values of X are equal"):
+        SoftmaxNetwork(4).fit(np.zeros((10, 5)))
+    with pytest.raises(ValueError, match=r"shape \(n_causes, 25\); got \(3, 4\)"):
+        SoftmaxNetwork(4).fit(bars.data, causes=np.ones((3, 4)))
+    network = SoftmaxNetwork(4, temperature=5.0, random_state=0).partial_fit(bars.data[:20])
+    with pytest.raises(ValueError, match="24 features"):
+        network.partial_fit(bars.data[:20, 1:])
+    with pytest.raises(ValueError, match="Negative values"):
+        network.partial_fit(bars.data[:20] - 1)
+
+
+def test_a_long_fit_compiles_once(bars):
+    """The presentation loop is one program: a second fit traces nothing again."""
+    SoftmaxNetwork(4, temperature=5.0, max_iter=2, random_state=0).fit(bars.data)
+    before = hebbian.epoch._cache_size()
+    SoftmaxNetwork(4, temperature=7.0, learning_rate=0.5, max_iter=3, random_state=1).fit(bars.data)
+    assert hebbian.epoch._cache_size() == before
+    assert jax.config.jax_enable_x64 is False
