@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from multicause.energies.network import Energy, EnergyParameters
 from multicause.learning.convergence import Outcome
 from multicause.learning.whitening import whiten
 from multicause.samplers.base import MarkovChain, Sampler, run_chain
-from multicause.samplers.closed_form import Equilibrium, Exact
+from multicause.samplers.closed_form import Exact
 
 # Rounds of a fit, after each of which callbacks are told; and the most updates in one.
 ROUNDS = 100
@@ -235,9 +235,10 @@ def learn(
     watch: Callable[[Progress], bool],
 ) -> Fit:
     """Rounds of updates until ``max_iter``; ``draw(n)`` gives mini-batches, ``rates(start, n)`` the rates of a round."""
-    reports, stopped = [], False
+    reports: list[Report] = []
+    stopped = False
     end_begins = int((1 - END) * max_iter)
-    before_end = np.asarray(course.parameters.filters)
+    before_end = course.parameters.filters
     done = number = 0
     while done < max_iter and not stopped:
         n = min(length, max_iter - done)
@@ -258,5 +259,5 @@ def learn(
         outcome = Outcome.STOPPED
     else:
         outcome = Outcome.CONVERGED if drift < tol else Outcome.MAX_ITER
-    columns = [np.array([float(value) for value in column]) for column in zip(*reports, strict=True)]
-    return Fit(jax.device_get(course), *columns, drift, outcome)  # type: ignore[call-arg]
+    bounds, contrasts, acceptances = np.array(reports, dtype=float).T
+    return Fit(jax.device_get(course), bounds, contrasts, acceptances, drift, outcome)

@@ -15,8 +15,8 @@ from multicause.parts import Part
 
 # E and ∂E/∂z of rows (n, R): (n,) and (n, R).
 Target = Callable[[Array], tuple[Array, Array]]
-# How fast the logarithm of the step size follows the difference between acceptance and its goal, in each run.
-GAIN = 0.2
+# What a run in which everything was accepted adds to the logarithm of the step size.
+GAIN = 0.05
 
 
 class State(NamedTuple):
@@ -64,7 +64,8 @@ class MarkovChain(Sampler):
 
     def adapted(self, step_size: Array, acceptance: Array) -> Array:
         """A step size that is larger where more was accepted than ``self.acceptance``, and smaller otherwise."""
-        return step_size * jnp.exp(GAIN * (acceptance - self.acceptance)).astype(step_size.dtype)
+        excess = (acceptance - self.acceptance) / (1 - self.acceptance)
+        return step_size * jnp.exp(GAIN * excess).astype(step_size.dtype)
 
 
 def run_chain(
@@ -106,7 +107,7 @@ def probability(log_ratio: Array, finite: Array) -> Array:
     return jnp.where(finite, jnp.exp(jnp.minimum(jnp.where(finite, log_ratio, 0), 0)), 0)
 
 
-def normal(key: Array, shape: tuple[int, int], dtype: Any) -> Array:
+def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
     """Gaussian numbers (n, R) from one key for all chains or from one key each."""
     if key.ndim:
         return jax.vmap(lambda own: jax.random.normal(own, shape[1:], dtype))(key)
@@ -138,4 +139,4 @@ def folded(key: Array, number: Array) -> Array:
 
 def is_count(value: Any) -> bool:
     """Whether a hyper-parameter is a positive whole number."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
