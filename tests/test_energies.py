@@ -217,7 +217,7 @@ def test_a_good_expert_passes():
         (FunctionExpert(jnp.log), "must be finite for every activity; at -5.3 it is nan"),
         (FunctionExpert(lambda h: h**2 / h.max()), "each activity on its own"),
         (FunctionExpert(np.sqrt), "failed|must be finite"),
-        (WithRule(), "The derivative of The expert 'WithRule' is.*by automatic differentiation, and .* by finite"),
+        (WithRule(), "The derivative of The expert 'WithRule' at .*by automatic differentiation and .* by finite"),
     ],
 )
 def test_a_bad_expert_is_refused(expert, text):

@@ -39,6 +39,9 @@ HISTORY = (
     "outcome_",
     "annealing_",
     "evidence_threshold_",
+    "contrasts_",
+    "acceptance_rates_",
+    "drift_",
     "n_features_in_",
     "feature_names_in_",
 )

@@ -1,4 +1,4 @@
-"""Energies: how improbable an observation is, as a sum over hidden units that are functions of it (EBM01 eq. 1 and 2)."""
+"""Energies: how improbable an observation is, a sum over hidden units that are functions of it (EBM01 eq. 1, 2)."""
 
 from multicause.energies.base import Expert
 from multicause.energies.checks import check_expert

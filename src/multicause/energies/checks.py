@@ -44,10 +44,9 @@ def check_expert(expert: Expert) -> None:
         if not jnp.issubdtype(value.dtype, jnp.floating):
             raise ValueError(f"{name} must return real floating-point energies; got dtype {value.dtype}.")
         if not np.isfinite(value).all():
-            place = float(activity[~np.isfinite(value)][0])
-            raise ValueError(
-                f"{name} must be finite for every activity; at {place:.3g} it is {float(value[~np.isfinite(value)][0])}."
-            )
+            bad = ~np.isfinite(value)
+            place, there = float(activity[bad][0]), float(value[bad][0])
+            raise ValueError(f"{name} must be finite for every activity; at {place:.3g} it is {there}.")
         alone = np.array([[float(energy(activity[i : i + 1])[0, j]) for j in range(2)] for i in range(3)])
         if not np.allclose(alone, value[:3], rtol=1e-6, atol=1e-9):
             raise ValueError(
@@ -64,7 +63,7 @@ def check_expert(expert: Expert) -> None:
         if wrong.any():
             i = tuple(np.argwhere(wrong)[0])
             raise ValueError(
-                f"The derivative of {name} is {slopes[i]:.6g} at {float(activity[i]):.3g} by automatic differentiation, "
+                f"The derivative of {name} at {float(activity[i]):.3g} is {slopes[i]:.6g} by automatic differentiation "
                 f"and {differences[i]:.6g} by finite differences. Use differentiable functions of jax.numpy, without "
                 "stop_gradient or rounding, and check rules of your own (custom_jvp, custom_vjp)."
             )

@@ -234,7 +234,7 @@ def learn(
     key: Array,
     watch: Callable[[Progress], bool],
 ) -> Fit:
-    """Rounds of updates until ``max_iter``; ``draw(n)`` gives mini-batches, ``rates(start, n)`` the rates of a round."""
+    """Rounds of updates until ``max_iter``; ``draw(n)`` gives mini-batches, ``rates(start, n)`` their rates."""
     reports: list[Report] = []
     stopped = False
     end_begins = int((1 - END) * max_iter)
