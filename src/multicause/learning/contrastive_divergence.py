@@ -31,6 +31,7 @@ LONGEST_ROUND = 100
 ROUND_BYTES = 64 * 2**20
 # The part of all updates at the end over which the filters must have come to rest.
 END = 0.1
+LEAST_ACCEPTANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -85,13 +86,13 @@ def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> Course
     chains = n_chains if method.persistent and isinstance(sampler, MarkovChain) else 0
     return Course(
         parameters=parameters,
-        velocity=jax.tree.map(jnp.zeros_like, parameters),
-        step_size=jnp.asarray(step_size, dtype),
+        velocity=jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), parameters),
+        step_size=jnp.asarray(np.asarray(step_size, dtype)),
         # Not a number: chains that have not begun start at the data.
-        chains=jnp.full((chains, parameters.filters.shape[1]), jnp.nan, dtype),
-        n_updates=jnp.zeros((), int),
-        n_rejected=jnp.zeros((), int),
-        finite=jnp.ones((), bool),
+        chains=jnp.asarray(np.full((chains, parameters.filters.shape[1]), np.nan, dtype)),
+        n_updates=jnp.asarray(np.zeros((), int)),
+        n_rejected=jnp.asarray(np.zeros((), int)),
+        finite=jnp.asarray(np.ones((), bool)),
     )
 
 
@@ -115,17 +116,11 @@ def learn_round(
     course, contrast, acceptance = jax.lax.fori_loop(0, n, one, (course, zero, zero))
     bound = jnp.full((), jnp.nan, jnp.float64)
     if method.energy.has_density(course.parameters):
-
-        def bound_of(total: Array, rows: Array) -> tuple[Array, None]:
-            energies = method.energy.value(course.parameters, whiten(rows, *whitening))
-            return total + (batches.shares * energies).sum(dtype=jnp.float64), None
-
-        seen = jnp.minimum(n, len(batches.rows))
-        valid = (jnp.arange(len(batches.rows)) < seen)[:, None, None]
-        # Batches beyond ``n`` are fillings; they are whitened to zero and their constant energy is taken off.
-        total, _ = jax.lax.scan(bound_of, jnp.zeros((), jnp.float64), jnp.where(valid, batches.rows, whitening[0]))
-        empty, _ = bound_of(jnp.zeros((), jnp.float64), jnp.broadcast_to(whitening[0], batches.rows.shape[1:]))
-        mean = (total - (len(batches.rows) - seen) * empty) / seen
+        rows = batches.rows.reshape(-1, batches.rows.shape[-1])
+        energies = method.energy.value(course.parameters, whiten(rows, *whitening)).reshape(len(batches.rows), -1)
+        # Batches beyond ``n`` are there to keep the shape; they were not learned from and do not count.
+        counts = (jnp.arange(len(batches.rows)) < n)[:, None] * batches.shares
+        mean = (counts * energies).sum(dtype=jnp.float64) / counts.sum(dtype=jnp.float64)
         bound = -mean - method.energy.log_partition(course.parameters).astype(jnp.float64)
     return course, Report(bound, contrast, acceptance)
 
@@ -216,9 +211,13 @@ def round_length(max_iter: int, batch_bytes: int) -> int:
 
 
 def learning_rates(first: float, last: float, start: int, n: int, max_iter: int) -> np.ndarray:
-    """η of updates ``start`` to ``start + n``, which falls by the same factor in each of ``max_iter`` updates."""
+    """η of updates ``start`` to ``start + n``, which falls by the same amount in each of ``max_iter`` updates.
+
+    Falling by the same factor instead leaves most updates to small rates: weak components are then still far from
+    their place when the rate has become too small to move them.
+    """
     progress = np.minimum(np.arange(start, start + n) / max(max_iter - 1, 1), 1)
-    return first * (last / first) ** progress
+    return first + (last - first) * progress
 
 
 def learn(
@@ -252,12 +251,16 @@ def learn(
         stopped = watch(Progress(number, done, course, report))
         number += 1
     filters, before = np.asarray(course.parameters.filters, dtype=float), np.asarray(before_end, dtype=float)
-    drift = float(np.linalg.norm(filters - before) / max(np.linalg.norm(filters), np.finfo(float).tiny))
+    # Filters that have exploded would overflow when squared.
+    scale = max(float(np.abs(filters).max()), np.finfo(float).tiny)
+    drift = float(np.linalg.norm(filters / scale - before / scale) / np.linalg.norm(filters / scale))
+    bounds, contrasts, acceptances = np.array(reports, dtype=float).T
     if not bool(course.finite):
         outcome = Outcome.NON_FINITE
     elif stopped:
         outcome = Outcome.STOPPED
     else:
-        outcome = Outcome.CONVERGED if drift < tol else Outcome.MAX_ITER
-    bounds, contrasts, acceptances = np.array(reports, dtype=float).T
+        # Chains that accept nothing make no contrast, and filters rest for the wrong reason.
+        stuck = isinstance(method.sampler, MarkovChain) and acceptances[-1] < LEAST_ACCEPTANCE
+        outcome = Outcome.CONVERGED if drift < tol and not stuck else Outcome.MAX_ITER
     return Fit(jax.device_get(course), bounds, contrasts, acceptances, drift, outcome)

@@ -88,7 +88,7 @@ class EnergyComponents(Shell):
     batch_size : int or None, default=100
         Rows of one mini-batch, drawn with replacement; None takes all rows in each update.
     learning_rate, final_learning_rate : float, default=0.05 and a hundredth of it
-        Learning rate of the first and of the last update; it falls geometrically.
+        Learning rate of the first and of the last update; it falls linearly.
     momentum : float, default=0.9
         Part of its velocity that a parameter keeps.
     weight_decay : float, default=0.0
@@ -108,6 +108,8 @@ class EnergyComponents(Shell):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Filters in the space of X: activities of the first layer are ``(X - mean_) @ components_.T``.
+    whitened_components_ : ndarray of shape (n_components, n_whitened)
+        Filters w_j in whitened space; with ``whiten="zca"`` they are images like the data.
     mixing_ : ndarray of shape (n_features, n_components)
         Pseudo-inverse of the filters: what each activity adds to the data.
     mean_ : ndarray of shape (n_features,)
@@ -310,7 +312,7 @@ class EnergyComponents(Shell):
                 self._batches(X, weights, random),
                 self._on_device(whitening, X.dtype),
                 max_iter=n,
-                length=n,
+                length=1,  # one program for batches of all sizes
                 rates=lambda start, length: self._rates(X.dtype, before + start, length),
                 tol=self.tol,
                 key=key_from(random),
@@ -318,9 +320,9 @@ class EnergyComponents(Shell):
             )
             self._keep(method, result.course, whitening)
         outcome = Outcome.STOPPED if result.outcome is not Outcome.NON_FINITE else result.outcome
-        self.lower_bounds_ = np.append(self.lower_bounds_, result.bounds + whitening.log_volume)
-        self.contrasts_ = np.append(self.contrasts_, result.contrasts)
-        self.acceptance_rates_ = np.append(self.acceptance_rates_, result.acceptances)
+        self.lower_bounds_ = np.append(self.lower_bounds_, result.bounds.mean() + whitening.log_volume)
+        self.contrasts_ = np.append(self.contrasts_, result.contrasts.mean())
+        self.acceptance_rates_ = np.append(self.acceptance_rates_, result.acceptances.mean())
         self.lower_bound_, self.drift_ = float(self.lower_bounds_[-1]), result.drift
         self.converged_, self.outcome_ = False, outcome.value
         self._warn(outcome)
@@ -502,7 +504,7 @@ class EnergyComponents(Shell):
             return lambda length: everything
         size = self.batch_size
         reached = np.cumsum(weights, dtype=float)
-        shares = jnp.full(size, 1 / size, X.dtype)
+        shares = jnp.asarray(np.full(size, 1 / size, X.dtype))
 
         def draw(length: int) -> cd.Batches:
             places = np.searchsorted(reached, random.random_sample((length, size)) * reached[-1], side="right")
@@ -545,7 +547,10 @@ class EnergyComponents(Shell):
     def _anneal(
         self, n: int, n_temperatures: int, n_more: int, random: np.random.RandomState
     ) -> tuple[np.ndarray, np.ndarray, int]:
-        """Ends and logarithmic weights of chains to the model, in groups that keep to the memory budget; each chain has a key of its own."""
+        """Ends of chains to the model, their logarithmic weights, and rejected proposals.
+
+        Chains go in groups that keep to the memory budget; each has a key of its own.
+        """
         parameters, dtype = self._parameters, self.components_.dtype
         betas = jnp.asarray(annealed.temperatures(n_temperatures, dtype))
         spread, key = jnp.asarray(self._spread, dtype), key_from(random)
@@ -599,6 +604,7 @@ class EnergyComponents(Shell):
             "_course": course,
             "_whitening": whitening,
             "components_": (precise @ whitening.matrix).astype(dtype),
+            "whitened_components_": filters.copy(),
             "mixing_": (whitening.inverse @ np.linalg.pinv(precise)).astype(dtype),
             "mean_": whitening.mean.astype(dtype),
             "exponents_": None if exponents is None else np.array(exponents),

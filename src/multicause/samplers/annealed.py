@@ -63,17 +63,14 @@ def find_step_sizes(
         )
         return position, sampler.adapted(step_size, acceptance)
 
-    def warm(number: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        return at(betas[0], *carry, jax.random.fold_in(key, number))
-
     def follow(carry: tuple[Array, Array], beta_and_number: Any) -> Any:
         beta, number = beta_and_number
         carry = at(beta, *carry, jax.random.fold_in(key, number))
         return carry, carry[1]
 
-    first = jnp.asarray(sampler.step_size, dtype) * spread
-    start = jax.lax.fori_loop(0, WARM_UP, warm, (position, first))
-    return jax.lax.scan(follow, start, (betas, WARM_UP + jnp.arange(len(betas))))[1]
+    path = jnp.concatenate([jnp.full(WARM_UP, betas[0]), betas])
+    start = (position, jnp.asarray(sampler.step_size, dtype) * spread)
+    return jax.lax.scan(follow, start, (path, jnp.arange(len(path))))[1][WARM_UP:]
 
 
 @partial(jax.jit, static_argnums=(0, 1, 7))
@@ -103,14 +100,12 @@ def anneal(
         position, _, more = run_chain(sampler, key, position, step_size, target, 1)
         return (position, log_weights, bad + more), None
 
-    entries = (betas[:-1], betas[1:], step_sizes[1:], jnp.arange(len(betas) - 1))
+    # Steps after the path are at its last density, where the weights do not change.
+    before = jnp.concatenate([betas[:-1], jnp.full(n_more, betas[-1])])
+    after = jnp.concatenate([betas[1:], jnp.full(n_more, betas[-1])])
+    sizes = jnp.concatenate([step_sizes[1:], jnp.full(n_more, step_sizes[-1])])
     start = (position, jnp.zeros(len(position), jnp.float64), jnp.zeros((), int))
-    (position, log_weights, bad), _ = jax.lax.scan(follow, start, entries)
-    if n_more:
-        target = _path(energy, parameters, spread, betas[-1])
-        more_keys = folded(for_steps, jnp.asarray(len(betas)))
-        position, _, more = run_chain(sampler, more_keys, position, step_sizes[-1], target, n_more)
-        bad = bad + more
+    (position, log_weights, bad), _ = jax.lax.scan(follow, start, (before, after, sizes, jnp.arange(len(after))))
     return Annealed(position, log_weights, bad)
 
 
