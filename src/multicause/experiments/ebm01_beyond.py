@@ -36,30 +36,29 @@ def layers(trials: int = 3, *, setting: str = "default", jobs: int = 1) -> list[
     for seed in range(trials):
         random = np.random.RandomState(seed)
         X, held_out = amplitude_coupled(20_000, random), amplitude_coupled(5000, random)
-        common: dict[str, Any] = {
-            "expert": "student",
-            "learning_rate": 0.02,
-            "random_state": seed,
-            "sampler": Hamiltonian(20),
+        common: dict[str, Any] = {"learning_rate": 0.02, "random_state": seed, "sampler": Hamiltonian(10)}
+        two = _fit(EnergyComponents(4, expert="student", layers=(4,), nonlinearity="log_square", **common), X)
+        two_error = two.estimate_log_partition(random_state=seed).standard_error
+        others = {
+            "one complete layer, student": EnergyComponents(4, expert="student", **common),
+            "one complete layer, logistic": EnergyComponents(4, **common),
+            "one layer of as many units": EnergyComponents(8, expert="student", **common),
         }
-        one = _fit(EnergyComponents(4, **common), X)
-        more = _fit(EnergyComponents(8, **common), X)
-        two = _fit(EnergyComponents(4, layers=(4,), nonlinearity="log_square", **common), X)
-        for name, other in (("one complete layer", one), ("one layer of as many units", more)):
-            errors = [model.estimate_log_partition(random_state=seed).standard_error for model in (two, other)]
+        for name, other in others.items():
+            _fit(other, X)
+            error = other.estimate_log_partition(random_state=seed).standard_error
             gain = two.score_samples(held_out) - other.score_samples(held_out)
-            error = float(np.linalg.norm([gain.std() / np.sqrt(len(gain)), *errors]))
-            found = f"{gain.mean():.3f} ± {error:.3f}"
-            lines.append(
-                Line(f"run {seed}: gain of two layers over {name}", "> 2 s.e.", found, gain.mean() > 2 * error)
-            )
+            error = float(np.linalg.norm([gain.std() / np.sqrt(len(gain)), two_error, error]))
+            found = f"{gain.mean():.2f} ± {error:.2f}"
+            lines.append(Line(f"run {seed}: gain over {name}", "> 2 s.e.", found, bool(gain.mean() > 2 * error)))
     return lines
 
 
 def amplitude_coupled(n: int, random: np.random.RandomState) -> np.ndarray:
     """Two pairs of variables; those of a pair have one amplitude but for 10 %, and independent signs: (n, 4)."""
     pairs = [
-        np.exp(random.normal(size=(n, 1)) + 0.1 * random.normal(size=(n, 2))) * random.choice([-1, 1], size=(n, 2))
+        np.exp(0.5 * random.normal(size=(n, 1)) + 0.1 * random.normal(size=(n, 2)))
+        * random.choice([-1, 1], size=(n, 2))
         for _ in range(2)
     ]
     return np.hstack(pairs).astype(np.float32)
