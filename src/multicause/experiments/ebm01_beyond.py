@@ -56,11 +56,10 @@ def layers(trials: int = 3, *, setting: str = "default", jobs: int = 1) -> list[
 
 def amplitude_coupled(n: int, random: np.random.RandomState) -> np.ndarray:
     """Two pairs of variables; those of a pair have one amplitude but for 10 %, and independent signs: (n, 4)."""
-    pairs = [
-        np.exp(0.5 * random.normal(size=(n, 1)) + 0.1 * random.normal(size=(n, 2)))
-        * random.choice([-1, 1], size=(n, 2))
-        for _ in range(2)
-    ]
+    pairs = []
+    for _ in range(2):
+        signs = random.choice([-1, 1], size=(n, 2))
+        pairs.append(signs * np.exp(0.5 * random.normal(size=(n, 1)) + 0.1 * random.normal(size=(n, 2))))
     return np.hstack(pairs).astype(np.float32)
 
 
