@@ -12,6 +12,7 @@ from multicause.energies import Energy, Expert, FunctionExpert, Logistic, Studen
 from multicause.energies.network import NONLINEARITIES
 
 EXPERTS = [Logistic(), Student(exponent=1.7)]
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
 # Probability below which a distribution counts as wrong; a right one fails once in a hundred thousand runs.
 RARE = 1e-5
 

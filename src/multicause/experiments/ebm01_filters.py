@@ -137,7 +137,7 @@ def figure_6(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
         axes.set_title(f"EBM01 figure 6: {int(found.localized.sum())} filters", loc="left", fontsize=10)
         return figure
 
-    centres = np.floor(found.position[found.localized] / (side / 4)).astype(int)
+    centres = np.clip(np.floor((found.position[found.localized] + 0.5) / (side / 4)), 0, 3).astype(int)
     covered = len({tuple(centre) for centre in centres})
     lines.append(Line("sixteenths of the image with a filter's centre", "all", f"{covered} of 16", covered == 16))
     return [*lines, save_picture("ebm01_fig6", draw)]

@@ -19,6 +19,8 @@ FALL, RISE = 0.3, 4.0
 FIRST_SIZES = ((0.08, 0.08), (0.16, 0.16), (0.10, 0.25))
 # Envelopes stay between these sizes: a third of a pixel, and twice the longer side.
 LEAST_SIZE, MOST_SIZE = 1 / 3, 2.0
+# Waves have at most half a cycle per pixel in each direction; faster ones look like slower ones.
+NYQUIST = 0.5
 # Zero padding of the Fourier transform that finds the first frequency.
 PADDING = 4
 # Filters that are fitted at the same time.
@@ -126,7 +128,7 @@ def _waves(image_shape: tuple[int, int], theta: Array) -> Array:
     """The cosine and the sine of unit amplitude under the envelope: (2, P)."""
     height, width = image_shape
     rows, columns = jnp.meshgrid(jnp.arange(height) - theta[0], jnp.arange(width) - theta[1], indexing="ij")
-    vector = theta[4:]
+    vector = jnp.clip(theta[4:], -NYQUIST, NYQUIST)
     frequency = jnp.sqrt((vector**2).sum() + 1e-12)
     along = (rows * vector[0] + columns * vector[1]) / frequency
     across = (columns * vector[0] - rows * vector[1]) / frequency
@@ -171,7 +173,7 @@ def _fit(image_shape: tuple[int, int], images: Array, starts: Array) -> tuple[Ar
         first = (residual(start, image) ** 2).sum()
         theta, error, _ = jax.lax.fori_loop(0, STEPS, step, (start, first, jnp.asarray(1e-2)))
         limits = jnp.log(jnp.asarray([LEAST_SIZE, MOST_SIZE * max(image_shape)]))
-        theta = theta.at[2:4].set(jnp.clip(theta[2:4], *limits))
+        theta = theta.at[2:4].set(jnp.clip(theta[2:4], *limits)).at[4:].set(jnp.clip(theta[4:], -NYQUIST, NYQUIST))
         return theta, error, _amplitudes(_waves(image_shape, theta), image)
 
     def all_starts(pair: tuple[Array, Array]) -> tuple[Array, Array, Array]:
