@@ -25,3 +25,13 @@ def _no_global_double_precision():
     before = jax.config.jax_enable_x64
     yield
     assert jax.config.jax_enable_x64 == before
+
+
+@pytest.fixture
+def compiled_quickly():
+    """For programs that run for a moment: they compile in half the time, and run more slowly."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import multicause.models.energy_components
 import multicause.models.linear_causes
 import multicause.models.maximal_causes
 import multicause.models.nonnegative_causes
@@ -40,6 +41,7 @@ MODELS = [
     multicause.models.maximal_causes,
     multicause.models.linear_causes,
     multicause.models.nonnegative_causes,
+    multicause.models.energy_components,
 ]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "EnergyComponents": "multicause.models.energy_components",
     "LinearCauses": "multicause.models.linear_causes",
     "MaximalCauses": "multicause.models.maximal_causes",
     "NonnegativeCauses": "multicause.models.nonnegative_causes",
@@ -21,6 +22,7 @@ _HOME = {
 }
 
 __all__ = [
+    "EnergyComponents",
     "LinearCauses",
     "MaximalCauses",
     "NonnegativeCauses",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from multicause.models.energy_components import EnergyComponents
     from multicause.models.linear_causes import LinearCauses
     from multicause.models.maximal_causes import MaximalCauses
     from multicause.models.nonnegative_causes import NonnegativeCauses

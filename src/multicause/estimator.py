@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    _fit_context,
-    clone,
-)
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, Options
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from multicause import posteriors, priors
 from multicause.arrays import double_precision, key_from, starts_at_once
-from multicause.callbacks import CallbackSupportMixin, FitWatcher, best_of
+from multicause.callbacks import FitWatcher, best_of
 from multicause.combinations.base import Combination
-from multicause.engines import Blocks, Engine, Local
+from multicause.engines import Blocks, Engine
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.bulk import Trial, learn_trials
@@ -45,9 +36,9 @@ from multicause.model import Block, Model, Moments, Parameters, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.parts import resolve
-from multicause.persistence import save
 from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
+from multicause.shell import Shell, validate_weights, warn, warn_of
 
 PARTS = ("prior", "combination", "noise", "posterior", "update")
 LEARNABLE = ("components", "activity", "noise")
@@ -69,7 +60,7 @@ class Recognition(NamedTuple):
     log_evidence: np.ndarray  # (n,)
 
 
-class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+class CausalEstimator(Shell):
     """A directed model of hidden causes. A named model adds its combination, its defaults and its reference."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -134,7 +125,6 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.verbose = verbose
         self.engine = engine
 
-    components_: np.ndarray
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
     _model: Model
@@ -161,7 +151,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             A weight of k counts like k repetitions of the row.
         """
         X = self._validate_rows(X, reset=True)
-        weights = _validate_weights(sample_weight, X)
+        weights = validate_weights(sample_weight, X)
         model = self._wire(X)
         model.noise.check_data(X)
         engine = self._engine()
@@ -202,7 +192,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             self._keep(model, result.parameters)
             self._keep_history(result, annealing)
             self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, result.parameters)
-            _warn(model.posterior.remark(model, result.parameters))
+            warn(model.posterior.remark(model, result.parameters))
         watcher.end()
         return self
 
@@ -258,7 +248,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         """
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
-        weights = _validate_weights(sample_weight, X)
+        weights = validate_weights(sample_weight, X)
         model = self._wire(X) if first else self._model
         if not first:
             X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
@@ -289,7 +279,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.temperatures_ = np.array([*self.temperatures_, 1.0])
         self.lower_bound_, self.n_iter_ = float(bound), self._online.n_batches
         self.converged_, self.outcome_, self.annealing_ = False, outcome.value, schedules.NoAnnealing()
-        _warn_of(outcome)
+        warn_of(outcome)
         return self
 
     # ------------------------------------------------------------------------------------------- recognition
@@ -331,10 +321,6 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         """
         return self.score_samples(X) >= self.evidence_threshold_
 
-    def score(self, X: ArrayLike, y: None = None) -> float:
-        """Mean of :meth:`score_samples`."""
-        return float(np.mean(self.score_samples(X), dtype=np.float64))
-
     def score_single_causes(self, X: ArrayLike) -> np.ndarray:
         """log p(s_h, y) of the states with one active cause, up to a constant of each row: (n_samples, H)."""
         return self._by_rows(recognition.single_causes, X)
@@ -365,11 +351,6 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             return np.asarray(rows), np.asarray(causes)
 
     # --------------------------------------------------------------------------------------------- persistence
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model into one file, which :func:`multicause.load` reads."""
-        check_is_fitted(self)
-        save(self, path)
 
     def _state(self) -> dict[str, Any]:
         """What :meth:`_restore` needs beyond constructor arguments and history."""
@@ -419,9 +400,6 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         posterior = posterior.resolved(model, self.n_components, X.shape[1], len(X))
         return interned(replace(model, posterior=posterior))
 
-    def _engine(self) -> Engine:
-        return Local() if self.engine is None else self.engine
-
     def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
         n_components = len(self.components_) if hasattr(self, "components_") else self.n_components
         size, at_once = (n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
@@ -440,16 +418,6 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         if not (weights[chosen] > 0).any():
             return blocks
         return self._load(engine, model, X[chosen], weights[chosen], max(self.n_init, self.n_components))
-
-    def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_min_samples=2 if reset else 1,
-        )
 
     def _starts(
         self,
@@ -497,7 +465,7 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
         self.temperatures_ = result.temperatures
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
-        _warn_of(result.outcome)
+        warn_of(result.outcome)
 
     def _keep_end(self, trial: Trial, annealing: schedules.Annealing) -> None:
         """What there is to say after a fit without history."""
@@ -535,32 +503,11 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
             mapped = engine.map(lambda block: function(model, block, self._parameters, *arguments), blocks)
             return engine.collect(mapped, blocks)
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "components_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = not self._accepts_negative()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _accepts_negative(self) -> bool:
         noise = NOISES.get(self.noise) if isinstance(self.noise, str) else type(self.noise)
         return bool(getattr(noise, "signed", True))
-
-
-def _warn_of(outcome: Outcome) -> None:
-    _warn(f"outcome_={outcome.value!r}: {outcome.remedy}" if outcome.remedy else "", stacklevel=6)
-
-
-def _warn(message: str, stacklevel: int = 4) -> None:
-    if message:
-        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
-
-
-def _validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:
-    return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)

@@ -25,7 +25,7 @@ from multicause import __version__
 from multicause.parts import Part
 
 if TYPE_CHECKING:
-    from multicause.estimator import CausalEstimator
+    from multicause.shell import Shell
 
 MAGIC = b"multicause model 1\n"
 DIGEST_LENGTH = 64
@@ -42,12 +42,15 @@ HISTORY = (
     "temperature_",
     "n_presentations_",
     "n_learned_",
+    "contrasts_",
+    "acceptance_rates_",
+    "drift_",
     "n_features_in_",
     "feature_names_in_",
 )
 
 
-def save(model: CausalEstimator, path: str | PathLike[str]) -> None:
+def save(model: Shell, path: str | PathLike[str]) -> None:
     """Write a fitted model. The file appears whole or not at all; one of that name is replaced."""
     arrays: dict[str, np.ndarray] = {}
     header = {
@@ -95,7 +98,7 @@ def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
     return model
 
 
-def _settings(model: CausalEstimator) -> dict[str, Any]:
+def _settings(model: Shell) -> dict[str, Any]:
     """Constructor arguments; a random generator cannot be saved and is not needed by a fitted model."""
     settings = model.get_params(deep=False)
     if isinstance(settings.get("random_state"), np.random.RandomState):

@@ -11,6 +11,15 @@ _HOME = {
     "et10_digits": ("multicause.experiments.et10_data", "digits"),
     "et10_patches": ("multicause.experiments.et10_data", "patches"),
     "et10_speech": ("multicause.experiments.et10_data", "speech"),
+    "ebm01_fig1": ("multicause.experiments.ebm01_separation", "figure_1"),
+    "ebm01_fig2": ("multicause.experiments.ebm01_separation", "figure_2"),
+    "ebm01_fig3": ("multicause.experiments.ebm01_filters", "figure_3"),
+    "ebm01_fig4": ("multicause.experiments.ebm01_filters", "figure_4"),
+    "ebm01_fig5": ("multicause.experiments.ebm01_filters", "figure_5"),
+    "ebm01_fig6": ("multicause.experiments.ebm01_filters", "figure_6"),
+    "ebm01_fig7": ("multicause.experiments.ebm01_filters", "figure_7"),
+    "ebm01_overcomplete": ("multicause.experiments.ebm01_beyond", "overcomplete"),
+    "ebm01_layers": ("multicause.experiments.ebm01_beyond", "layers"),
 }
 NAMES = tuple(_HOME)
 

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import Interval, Options
 from multicause.arrays import Array, double_precision, key_from
 from multicause.callbacks import FitWatcher
 from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator, _warn_of
+from multicause.estimator import CausalEstimator
 from multicause.learning import hebbian
 from multicause.learning.annealing import LinearCooling, NoAnnealing
 from multicause.learning.bulk import Trial, on_all_cores
@@ -32,6 +32,7 @@ from multicause.learning.initialization import first_moments
 from multicause.learning.search import start_temperature
 from multicause.model import Model, Parameters, Statistics
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
+from multicause.shell import warn_of
 
 # Part of the critical temperature at which the network learns by default.
 BELOW_CRITICAL = 0.6
@@ -205,7 +206,7 @@ class SoftmaxNetwork(RestrictedCauses):
             self._keep_network(model, best.found, best.network, rule)
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
         self.outcome_ = Outcome.STOPPED.value if best.stopped and not best.found.converged else self.outcome_
-        _warn_of(Outcome(self.outcome_))
+        warn_of(Outcome(self.outcome_))
         watcher.end()
         return self
 

@@ -1,0 +1,23 @@
+"""Energies: how improbable an observation is, a sum over hidden units that are functions of it (EBM01 eq. 1, 2)."""
+
+from multicause.energies.base import Expert
+from multicause.energies.checks import check_expert
+from multicause.energies.function import FunctionExpert
+from multicause.energies.logistic import Logistic
+from multicause.energies.network import NONLINEARITIES, Energy, EnergyParameters, Layer
+from multicause.energies.student import Student
+
+NAMES: dict[str, type] = {"logistic": Logistic, "student": Student}
+
+__all__ = [
+    "NAMES",
+    "NONLINEARITIES",
+    "Energy",
+    "EnergyParameters",
+    "Expert",
+    "FunctionExpert",
+    "Layer",
+    "Logistic",
+    "Student",
+    "check_expert",
+]

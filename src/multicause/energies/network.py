@@ -1,0 +1,162 @@
+"""The energy of a network: hidden units are functions of the data, and units in every layer contribute energy.
+
+With one layer, E(z) = Σ_j E_j(w_jᵀz) (EBM01 eq. 1 and 3). Further layers (EBM01 fig. 8) see the first one through a
+nonlinearity f: h² = V f(h¹ − θ) + b, and add their own energies Σ_k E_k(h²_k), and so on.
+
+With fewer units than dimensions the experts say nothing about the directions orthogonal to all filters, and exp(−E)
+would have no finite integral. There the data are modelled as Gaussian (an undercomplete product of experts, Welling,
+Zemel & Hinton 2003): the energy has the term β/2 ‖z_⊥‖², where z_⊥ is the part of z orthogonal to the filters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, matmul
+from multicause.energies.base import Expert, Shape
+
+# How units of one layer are seen by the next. "log_square" is a soft logarithm of the size of a response: differences
+# of it compare amplitudes, whatever the signs.
+NONLINEARITIES: dict[str, Callable[[Array], Array]] = {
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+    "log_square": lambda h: jnp.log1p(h**2),
+}
+# Scale of the first weights between layers, in units of 1/√inputs.
+FIRST_WEIGHTS = 0.5
+
+
+class Layer(NamedTuple):
+    """Weights from the units of one layer (I) to those of the next (O)."""
+
+    weights: Array  # (O, I)
+    thresholds: Array  # (I,) θ
+    bias: Array  # (O,) b
+
+
+class EnergyParameters(NamedTuple):
+    """What an energy model has learned: arrays only."""
+
+    filters: Array  # (H, R), w_j in whitened space
+    layers: tuple[Layer, ...]
+    shapes: tuple[Shape, ...]  # of the experts, one record for each layer
+    background: Array  # () β, precision of what the filters do not see
+
+
+@dataclass(frozen=True)
+class Energy:
+    """The parts of an energy; hashable, so that compiled programs are shared between equal ones."""
+
+    expert: Expert
+    nonlinearity: str = "sigmoid"
+
+    def initial(self, filters: Array, sizes: tuple[int, ...], background: float, key: Array) -> EnergyParameters:
+        """Starting parameters around given filters, with further layers of the given sizes."""
+        dtype, inputs, layers = filters.dtype, len(filters), []
+        for number, size in enumerate(sizes):
+            first, second = jax.random.split(jax.random.fold_in(key, number))
+            weights = jax.random.normal(first, (size, inputs), dtype) * FIRST_WEIGHTS / np.sqrt(inputs)
+            thresholds = jax.random.normal(second, (inputs,), dtype) * FIRST_WEIGHTS
+            layers.append(Layer(weights.astype(dtype), thresholds.astype(dtype), jnp.zeros(size, dtype)))
+            inputs = size
+        shapes = tuple(self.expert.initial(size, dtype) for size in (len(filters), *sizes))
+        return self.constrain(EnergyParameters(filters, tuple(layers), shapes, jnp.asarray(background, dtype)))
+
+    def constrain(self, parameters: EnergyParameters) -> EnergyParameters:
+        """Parameters whose experts have permitted shapes."""
+        units, dimensions = parameters.filters.shape
+        first, *others = parameters.shapes
+        shapes = [self.expert.constrain(first, proper=units <= dimensions)]
+        shapes += [self.expert.constrain(shape, proper=False) for shape in others]
+        return parameters._replace(shapes=tuple(shapes))
+
+    def activities(self, parameters: EnergyParameters, Z: Array) -> tuple[Array, ...]:
+        """Hidden activities of all layers for whitened rows (n, R): (n, H), (n, H₂), …"""
+        activity = matmul(Z, parameters.filters.T)
+        found, nonlinearity = [activity], NONLINEARITIES[self.nonlinearity]
+        for layer in parameters.layers:
+            activity = matmul(nonlinearity(activity - layer.thresholds), layer.weights.T) + layer.bias
+            found.append(activity)
+        return tuple(found)
+
+    def value(self, parameters: EnergyParameters, Z: Array) -> Array:
+        """E(z) of whitened rows (n, R): (n,)."""
+        activities = self.activities(parameters, Z)
+        total = jnp.zeros(len(Z), Z.dtype)
+        for activity, shape in zip(activities, parameters.shapes, strict=True):
+            total = total + self.expert.energy(activity, shape).sum(axis=1)
+        if has_background(parameters):
+            total = total + self._background(parameters, Z, activities[0])
+        return total
+
+    def value_and_gradient(self, parameters: EnergyParameters, Z: Array) -> tuple[Array, Array]:
+        """E(z) and ∂E/∂z: (n,) and (n, R)."""
+        value, back = jax.vjp(lambda rows: self.value(parameters, rows), Z)
+        return value, back(jnp.ones_like(value))[0]
+
+    @staticmethod
+    def _background(parameters: EnergyParameters, Z: Array, activity: Array) -> Array:
+        # ‖z_⊥‖² = ‖z‖² − hᵀ (W Wᵀ)⁻¹ h, with h = W z.
+        W = parameters.filters
+        coordinates = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(matmul(W, W.T)), True), activity.T)
+        return parameters.background / 2 * ((Z**2).sum(axis=1) - (activity * coordinates.T).sum(axis=1))
+
+    # ------------------------------------------------------------------------------------ where all is known
+
+    def has_density(self, parameters: EnergyParameters) -> bool:
+        """Whether log ∫ exp(−E) is known: one layer, no more units than dimensions, experts that know theirs."""
+        return not self.lacks_for_density(parameters)
+
+    def lacks_for_density(self, parameters: EnergyParameters) -> str:
+        """Why the partition function is not known exactly; empty where it is."""
+        units, dimensions = parameters.filters.shape
+        if parameters.layers:
+            return "the model has several layers"
+        if units > dimensions:
+            return f"the model is overcomplete ({units} components in {dimensions} dimensions)"
+        if not self.expert.offers("log_partition"):
+            return f"the expert {type(self.expert).__name__} has no log_partition"
+        return ""
+
+    def log_partition(self, parameters: EnergyParameters) -> Array:
+        """log ∫ exp(−E(z)) dz where :meth:`has_density`: EBM01 eq. 5, for any expert and background."""
+        W, beta = parameters.filters, parameters.background
+        units, dimensions = W.shape
+        of_units = self.expert.log_partition(parameters.shapes[0], units, W.dtype).sum()
+        if units == dimensions:
+            return of_units - jnp.linalg.slogdet(W)[1]
+        return (
+            of_units
+            - jnp.linalg.slogdet(matmul(W, W.T))[1] / 2
+            + (dimensions - units) / 2 * (jnp.log(2 * jnp.pi) - jnp.log(beta))
+        )
+
+    def draw(self, key: Array, parameters: EnergyParameters, n_samples: int) -> Array:
+        """Independent rows (n, R) from the model where :meth:`has_density` and the expert can draw."""
+        W, beta = parameters.filters, parameters.background
+        units, dimensions = W.shape
+        first, second = jax.random.split(key)
+        activity = self.expert.draw(first, parameters.shapes[0], n_samples, units, W.dtype)
+        if units == dimensions:
+            return jnp.linalg.solve(W, activity.T).T
+        # The least z with W z = h, and Gaussian noise without its part in the filters' space.
+        noise = jax.random.normal(second, (n_samples, dimensions), W.dtype) / jnp.sqrt(beta)
+        return noise + matmul(activity - matmul(noise, W.T), jnp.linalg.pinv(W).T)
+
+
+def has_background(parameters: EnergyParameters) -> bool:
+    """Whether there are directions that no filter sees."""
+    units, dimensions = parameters.filters.shape[-2:]
+    return units < dimensions
+
+
+def parameters_from(state: Any) -> EnergyParameters:
+    """The parameters of a saved model, whose records have become tuples."""
+    filters, layers, shapes, background = state
+    return EnergyParameters(filters, tuple(Layer(*layer) for layer in layers), tuple(shapes), background)

@@ -1,0 +1,101 @@
+"""Data of EBM01's experiments: music, speech and natural images.
+
+Real data are read from the folder that the environment variable MULTICAUSE_DATA names: ``music16``, ``timit_sample``,
+``natural_free`` and ``vanhateren``. Without it, synthetic sources, a synthetic sound and photographs that come with
+scikit-learn take their place.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from scipy.signal import resample_poly
+
+OUT = Path("out/reproduce")
+N_SOURCES = 16
+SPEECH_RATE = 8000
+SEGMENT = 100
+N_SEGMENTS = 50_000
+N_PATCHES = 122_880
+
+
+def folder(name: str) -> Path | None:
+    """A folder of real data, where there is one."""
+    root = os.environ.get("MULTICAUSE_DATA")
+    path = None if root is None else Path(root) / name
+    return path if path is not None and path.exists() else None
+
+
+def mixing_matrix() -> np.ndarray:
+    """Instantaneous mixing: 1 on the diagonal and 1/9 off it."""
+    return np.full((N_SOURCES, N_SOURCES), 1 / 9) + (1 - 1 / 9) * np.eye(N_SOURCES)
+
+
+def sources() -> tuple[str, np.ndarray]:
+    """Sixteen sources of unit variance, (16, N), and what they are.
+
+    Music is down-sampled by 5. Synthetic sources are of mixed super-Gaussian shapes: Laplace, Student-t, Gaussian
+    numbers of changing amplitude, and logistic.
+    """
+    place = folder("music16")
+    if place is not None:
+        waves = np.load(place / "music16_blind_44100.npz")["x"].astype(float)
+        found, name = resample_poly(waves, 1, 5, axis=1), "music"
+    else:
+        random, n = np.random.RandomState(0), 40_000
+        shapes = [
+            *(random.laplace(size=n) for _ in range(4)),
+            *(random.standard_t(freedom, size=n) for freedom in (5, 6, 7, 8)),
+            *(random.normal(size=n) * np.exp(spread * random.normal(size=n)) for spread in (0.3, 0.4, 0.5, 0.6)),
+            *(random.logistic(size=n) for _ in range(4)),
+        ]
+        found, name = np.stack(shapes), "synthetic sources"
+    found = found - found.mean(axis=1, keepdims=True)
+    return name, found / found.std(axis=1, keepdims=True)
+
+
+def segments() -> tuple[str, np.ndarray]:
+    """Segments of 12.5 ms of speech at 8 kHz, (50000, 100), from random places, and what they are."""
+    place, random = folder("timit_sample"), np.random.RandomState(0)
+    if place is not None:
+        stored = np.load(place / "timit_sa2_16spk.npz")
+        waves = [stored[name].astype(float) for name in stored.files if name.startswith("dr") and name[4] == "m"]
+        waves, name = [resample_poly(wave, 1, 2) for wave in waves], f"speech of {len(waves)} men"
+    else:
+        waves, name = [_bursts(random) for _ in range(10)], "synthetic sound"
+    windows = np.concatenate([np.lib.stride_tricks.sliding_window_view(wave, SEGMENT) for wave in waves])
+    return name, windows[random.choice(len(windows), N_SEGMENTS)].astype(np.float32)
+
+
+def patches(side: int) -> tuple[str, np.ndarray]:
+    """Patches of the logarithm of intensities, (122880, side²), the same number from each image, and what they are."""
+    free, linear, random = folder("natural_free"), folder("vanhateren"), np.random.RandomState(0)
+    images, name = [], "natural images"
+    if free is not None:
+        stored = np.load(free / "natural_free.npz")
+        images += [stored[one].astype(float) for one in stored.files]
+    if linear is not None:
+        images.append(np.load(linear / "vanhateren_grass.npz")["x"].astype(float))
+    if not images:
+        from sklearn.datasets import load_sample_images
+
+        images, name = [image.mean(axis=2) for image in load_sample_images().images], "photographs"
+    rows = []
+    for number, image in enumerate(images):
+        windows = np.lib.stride_tricks.sliding_window_view(np.log1p(image), (side, side))
+        n = N_PATCHES // len(images) + (number < N_PATCHES % len(images))
+        chosen = windows[random.randint(windows.shape[0], size=n), random.randint(windows.shape[1], size=n)]
+        rows.append(chosen.reshape(n, -1))
+    return f"{len(images)} {name}", np.concatenate(rows).astype(np.float32)
+
+
+def _bursts(random: np.random.RandomState) -> np.ndarray:
+    """Decaying tones at random times, in noise that leaves no direction without variance."""
+    time = np.arange(2000) / SPEECH_RATE
+    wave = 0.02 * random.normal(size=22_000)
+    for start in random.randint(0, 20_000, 100):
+        tone = np.exp(-time / random.uniform(0.002, 0.03)) * np.sin(2 * np.pi * random.uniform(100, 3500) * time)
+        wave[start : start + 2000] += random.uniform(0.2, 1) * tone
+    return wave

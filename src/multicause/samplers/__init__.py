@@ -1,0 +1,31 @@
+"""Samplers: Markov chains that leave exp(−E) invariant, and the two ways to do without them."""
+
+from multicause.samplers.base import Info, MarkovChain, Sampler, State, run_chain
+from multicause.samplers.closed_form import Equilibrium, Exact
+from multicause.samplers.hamiltonian import Hamiltonian
+from multicause.samplers.langevin import CorrectedLangevin, Langevin
+from multicause.samplers.metropolis import Metropolis
+
+NAMES: dict[str, type] = {
+    "hamiltonian": Hamiltonian,
+    "corrected_langevin": CorrectedLangevin,
+    "langevin": Langevin,
+    "metropolis": Metropolis,
+    "equilibrium": Equilibrium,
+    "exact": Exact,
+}
+
+__all__ = [
+    "NAMES",
+    "CorrectedLangevin",
+    "Equilibrium",
+    "Exact",
+    "Hamiltonian",
+    "Info",
+    "Langevin",
+    "MarkovChain",
+    "Metropolis",
+    "Sampler",
+    "State",
+    "run_chain",
+]

@@ -1,0 +1,86 @@
+"""Hamiltonian (hybrid) Monte Carlo."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+from multicause.samplers.base import (
+    Info,
+    MarkovChain,
+    State,
+    Target,
+    is_count,
+    is_finite,
+    normal,
+    probability,
+    settle,
+    split,
+    uniform,
+)
+
+
+class Hamiltonian(MarkovChain):
+    """Follow the dynamics of H = E + ½‖k‖² from a random momentum k by leapfrog steps, then accept or reject.
+
+    Parameters
+    ----------
+    n_leapfrog : int, default=20
+        Leapfrog steps L of one step of the chain.
+    acceptance : float, default=0.9
+        Part of proposals to accept, which the step size ε is adapted to.
+    step_size : float, default=0.1
+        First step size ε.
+    """
+
+    def __init__(self, n_leapfrog: int = 20, *, acceptance: float = 0.9, step_size: float = 0.1) -> None:
+        self.n_leapfrog = n_leapfrog
+        self.acceptance = acceptance
+        self.step_size = step_size
+
+    def validate(self) -> None:
+        """There is a leapfrog step."""
+        super().validate()
+        if not is_count(self.n_leapfrog):
+            raise ValueError(f"n_leapfrog must be a positive whole number; got {self.n_leapfrog!r}.")
+
+    def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
+        """One trajectory for every chain."""
+        return trajectory(key, state, step_size, target, self.n_leapfrog, corrected=True)
+
+
+def trajectory(
+    key: Array, state: State, step_size: Array, target: Target, n_leapfrog: int, *, corrected: bool
+) -> tuple[State, Info]:
+    """A trajectory of leapfrog steps; uncorrected, every finite proposal is taken."""
+    for_momentum, for_choice = split(key)
+    start = normal(for_momentum, state.position.shape, state.position.dtype)
+    proposal, momentum = leapfrog(state, start, step_size, target, n_leapfrog)
+    finite = is_finite(proposal)
+    before, after = state.energy + kinetic(start), proposal.energy + kinetic(momentum)
+    acceptance = probability(before - after, finite)
+    accept = finite
+    if corrected:
+        accept = uniform(for_choice, len(state.energy), state.energy.dtype) < acceptance
+    return settle(state, proposal, accept), Info(acceptance, ~finite)
+
+
+def leapfrog(state: State, momentum: Array, step_size: Array, target: Target, n_steps: int) -> tuple[State, Array]:
+    """Positions, energies and momenta after some leapfrog steps, which conserve volume and can be reversed."""
+
+    def step(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        position, momentum = carry
+        position = position + step_size * momentum
+        return position, momentum - step_size * target(position)[1]
+
+    momentum = momentum - step_size / 2 * state.gradient
+    position, momentum = jax.lax.fori_loop(0, n_steps - 1, step, (state.position, momentum))
+    position = position + step_size * momentum
+    energy, gradient = target(position)
+    return State(position, energy, gradient), momentum - step_size / 2 * gradient
+
+
+def kinetic(momentum: Array) -> Array:
+    """½‖k‖² of each chain."""
+    return jnp.sum(momentum**2, axis=1) / 2

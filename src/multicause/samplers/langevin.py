@@ -1,0 +1,47 @@
+"""Langevin dynamics: Hamiltonian dynamics with a new momentum after every leapfrog step."""
+
+from __future__ import annotations
+
+from multicause.arrays import Array
+from multicause.samplers.base import Info, MarkovChain, State, Target
+from multicause.samplers.hamiltonian import trajectory
+
+
+class CorrectedLangevin(MarkovChain):
+    """Proposals N(z − ½ε² ∂E/∂z, ε²), accepted or rejected so that the model's distribution stays as it is.
+
+    Parameters
+    ----------
+    acceptance : float, default=0.5
+        Part of proposals to accept, which the step size ε is adapted to.
+    step_size : float, default=0.1
+        First step size ε.
+    """
+
+    def __init__(self, *, acceptance: float = 0.5, step_size: float = 0.1) -> None:
+        self.acceptance = acceptance
+        self.step_size = step_size
+
+    def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
+        """One leapfrog step with rejection for every chain."""
+        return trajectory(key, state, step_size, target, 1, corrected=True)
+
+
+class Langevin(MarkovChain):
+    """As :class:`CorrectedLangevin`, but every proposal of finite energy is taken; exact only as ε → 0.
+
+    Parameters
+    ----------
+    acceptance : float, default=0.95
+        The step size is adapted so that a corrected chain would accept this part of its proposals (EBM01 §4).
+    step_size : float, default=0.1
+        First step size ε.
+    """
+
+    def __init__(self, *, acceptance: float = 0.95, step_size: float = 0.1) -> None:
+        self.acceptance = acceptance
+        self.step_size = step_size
+
+    def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
+        """One leapfrog step without rejection for every chain."""
+        return trajectory(key, state, step_size, target, 1, corrected=False)

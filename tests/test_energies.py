@@ -1,0 +1,229 @@
+"""Energies against closed forms, quadrature and finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+from scipy import integrate, stats
+
+from multicause.arrays import double_precision
+from multicause.energies import Energy, Expert, FunctionExpert, Logistic, Student, check_expert
+from multicause.energies.network import NONLINEARITIES
+
+EXPERTS = [Logistic(), Student(exponent=1.7)]
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+# Probability below which a distribution counts as wrong; a right one fails once in a hundred thousand runs.
+RARE = 1e-5
+
+
+def model(units, dimensions, expert, seed=0, sizes=(), nonlinearity="sigmoid", background=0.7):
+    """An energy with random parameters, in double precision; to be called in that scope."""
+    random = np.random.RandomState(seed)
+    energy = Energy(expert, nonlinearity)
+    filters = jnp.asarray(random.normal(size=(units, dimensions)))
+    return energy, energy.initial(filters, sizes, background, jax.random.key(seed))
+
+
+def differences(function, tree, step=1e-5):
+    """Central differences of a function of a record in each of its numbers, in one compiled program."""
+    flat, rebuild = ravel_pytree(tree)
+    moves = step * jnp.eye(len(flat))
+    ahead, behind = jax.jit(
+        lambda flat: jax.lax.map(lambda move: (function(rebuild(flat + move)), function(rebuild(flat - move))), moves)
+    )(flat)
+    return np.asarray(ahead - behind) / (2 * step)
+
+
+def plane(reach=60, n=1201):
+    """Places in two dimensions, denser near the centre, and the area that each stands for."""
+    t = np.linspace(-1, 1, n)
+    line, density = reach * np.sinh(5 * t) / np.sinh(5), reach * 5 * np.cosh(5 * t) / np.sinh(5) * (t[1] - t[0])
+    Z = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+    return jnp.asarray(Z), jnp.asarray(np.outer(density, density).ravel())
+
+
+@pytest.mark.parametrize("expert", EXPERTS, ids=str)
+def test_experts_are_known_densities(expert):
+    h = np.linspace(-30, 30, 41)
+    with double_precision():
+        shape = expert.initial(1, float)
+        log_density = -expert.energy(jnp.asarray(h)[:, None], shape)[:, 0] - expert.log_partition(shape, 1, float)
+    freedom = 2 * 1.7 - 1
+    reference = stats.logistic if isinstance(expert, Logistic) else stats.t(freedom, scale=1 / np.sqrt(freedom))
+    np.testing.assert_allclose(log_density, reference.logpdf(h), rtol=1e-12)
+    with double_precision():
+        drawn = np.asarray(expert.draw(jax.random.key(0), shape, 4000, 1, float))[:, 0]
+    assert stats.kstest(drawn, reference.cdf).pvalue > RARE
+
+
+def test_the_logistic_energy_neither_overflows_nor_loses_its_slope():
+    with double_precision():
+        for dtype in (jnp.float32, jnp.float64):
+            h = jnp.asarray([-1e30, -800.0, 0.0, 800.0, 1e30], dtype)
+            value = Logistic().energy(h, {})
+            np.testing.assert_allclose(value, [1e30, 800, np.log(4), 800, 1e30], rtol=1e-6)
+            assert value.dtype == dtype
+            slope = jax.grad(lambda h: Logistic().energy(h, {}).sum())(h)
+            np.testing.assert_allclose(slope, [-1, -1, 0, 1, 1], atol=1e-7)
+
+
+def test_a_two_layer_energy_computed_by_hand():
+    with double_precision():
+        energy, parameters = model(2, 2, Student(), sizes=(1,), nonlinearity="log_square")
+        parameters = parameters._replace(
+            filters=jnp.asarray([[1.0, 0.0], [1.0, 1.0]]),
+            layers=(
+                parameters.layers[0]._replace(
+                    weights=jnp.asarray([[1.0, -2.0]]), thresholds=jnp.asarray([0.0, 1.0]), bias=jnp.asarray([0.5])
+                ),
+            ),
+            shapes=({"exponents": jnp.asarray([1.0, 3.0])}, {"exponents": jnp.asarray([2.0])}),
+        )
+        found = energy.value(parameters, jnp.asarray([[2.0, 1.0]]))
+    # h¹ = (2, 3); log(1 + (h − θ)²) = (log 5, log 5); h² = log 5 − 2 log 5 + 1/2.
+    expected = np.log(5) + 3 * np.log(10) + 2 * np.log1p((0.5 - np.log(5)) ** 2)
+    np.testing.assert_allclose(found, [expected], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("expert", "units", "sizes", "nonlinearity"),
+    [
+        (Logistic(), 2, (), "sigmoid"),
+        (Student(exponent=1.7), 5, (), "sigmoid"),
+        *((Student(exponent=1.7), 4, (3, 2), name) for name in NONLINEARITIES),
+    ],
+)
+def test_gradients_against_finite_differences(expert, units, sizes, nonlinearity, seed):
+    """∂E/∂z and ∂E/∂θ, for fewer and more units than the three dimensions, and for three layers."""
+    with double_precision():
+        energy, parameters = model(units, 3, expert, seed, sizes, nonlinearity)
+        Z = jnp.asarray(np.random.RandomState(seed + 1).normal(size=(4, 3)))
+        slopes, by_rule = jax.jit(jax.grad(lambda Z, p: energy.value(p, Z).sum(), argnums=(0, 1)))(Z, parameters)
+        of_rows = jax.jit(energy.value_and_gradient)(parameters, Z)[1]
+        both = differences(lambda both: energy.value(both[1], both[0]).sum(), (Z, parameters))
+        np.testing.assert_allclose(ravel_pytree((slopes, by_rule))[0], both, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(of_rows, slopes, rtol=1e-12)
+
+
+@pytest.mark.parametrize("units", [1, 2])
+@pytest.mark.parametrize("expert", [Logistic(), Student(exponent=2.5)], ids=str)
+def test_the_partition_function_against_quadrature(expert, units, seed):
+    """One and two units in two dimensions; the undercomplete model has a Gaussian background."""
+    with double_precision():
+        energy, parameters = model(units, 2, expert, seed)
+        if units == 2:  # filters that are nearly parallel make a density that is longer than the plane
+            parameters = parameters._replace(filters=jnp.eye(2) + 0.3 * parameters.filters / 3)
+        places, areas = plane()
+        mass = (jnp.exp(-jax.jit(energy.value)(parameters, places)) * areas).sum()
+        np.testing.assert_allclose(energy.log_partition(parameters), jnp.log(mass), atol=2e-4)
+
+
+@pytest.mark.parametrize("units", [2, 3])
+@pytest.mark.parametrize("expert", EXPERTS, ids=str)
+def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(expert, units, seed):
+    from multicause.learning.contrastive_divergence import Method, begin, gradients
+    from multicause.samplers import Exact
+
+    with double_precision():
+        energy, parameters = model(units, 3, expert, seed)
+        Z = jnp.asarray(np.random.RandomState(seed).normal(size=(20, 3)))
+        shares = jnp.asarray(np.random.RandomState(seed).dirichlet(np.ones(20)))
+        method = Method(energy, Exact(), 1, False)
+        found = jax.jit(gradients, static_argnums=0)(
+            method, begin(method, parameters, 1), Z, shares, jax.random.key(0)
+        )[0]
+
+        def negative_log_likelihood(parameters):
+            return (shares * energy.value(parameters, Z)).sum() + energy.log_partition(parameters)
+
+        expected = differences(negative_log_likelihood, parameters)
+        # The last number is the precision of the background, which is not learned.
+        np.testing.assert_allclose(ravel_pytree(found)[0][:-1], expected[:-1], rtol=1e-6, atol=1e-8)
+
+
+def test_the_exact_gradient_of_ica_is_bell_and_sejnowskis(seed):
+    """∂/∂W (⟨E⟩ + log Z) = ⟨tanh(h/2) zᵀ⟩ − W⁻ᵀ (EBM01 eq. 6)."""
+    from multicause.learning.contrastive_divergence import Method, begin, gradients
+    from multicause.samplers import Exact
+
+    with double_precision():
+        energy, parameters = model(4, 4, Logistic(), seed)
+        Z = np.random.RandomState(seed).normal(size=(50, 4))
+        method = Method(energy, Exact(), 1, False)
+        found = gradients(method, begin(method, parameters, 1), jnp.asarray(Z), jnp.full(50, 0.02), jax.random.key(0))
+        W = np.asarray(parameters.filters)
+        expected = np.tanh(Z @ W.T / 2).T @ Z / 50 - np.linalg.inv(W).T
+        np.testing.assert_allclose(found[0].filters, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("units", [2, 3])
+def test_independent_draws_have_the_models_distribution(units, seed):
+    with double_precision():
+        energy, parameters = model(units, 3, Logistic(), seed, background=4.0)
+        Z = np.asarray(energy.draw(jax.random.key(seed), parameters, 4000))
+        activity = Z @ np.asarray(parameters.filters).T
+    for j in range(units):
+        assert stats.kstest(activity[:, j], stats.logistic.cdf).pvalue > RARE
+    if units == 2:
+        unseen = np.linalg.svd(np.asarray(parameters.filters))[2][2]
+        assert stats.kstest(Z @ unseen, stats.norm(scale=0.5).cdf).pvalue > RARE
+        assert abs(np.corrcoef(Z @ unseen, activity[:, 0])[0, 1]) < 4.5 / np.sqrt(4000)
+
+
+def test_an_exponent_stays_where_there_is_a_density():
+    with double_precision():
+        for units, least in ((2, 0.501), (3, 0.0)):
+            energy, parameters = model(units, 2, Student())
+            low = parameters._replace(shapes=({"exponents": jnp.full(units, -1.0)},))
+            np.testing.assert_allclose(energy.constrain(low).shapes[0]["exponents"], least)
+
+
+def test_the_students_partition_function_is_its_integral():
+    for exponent in (0.6, 1.0, 3.3):
+        with double_precision():
+            shape = {"exponents": jnp.asarray([exponent])}
+            found = float(Student().log_partition(shape, 1, float)[0])
+        integral = 2 * integrate.quad(lambda h, g=exponent: (1 + h**2) ** -g, 0, np.inf)[0]
+        assert found == pytest.approx(np.log(integral), abs=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------ a user's experts
+
+
+def soft_size(h):
+    return jnp.sqrt(1 + h**2)
+
+
+class WithRule(Expert):
+    """An expert whose derivative is wrong by a factor."""
+
+    def energy(self, activity, shape):
+        return jax.lax.stop_gradient(activity) * activity
+
+
+def test_a_good_expert_passes():
+    check_expert(FunctionExpert(soft_size))
+    check_expert(FunctionExpert(jnp.abs))  # a kink is no error
+    check_expert(Logistic())
+    check_expert(Student())
+
+
+@pytest.mark.parametrize(
+    ("expert", "text"),
+    [
+        (
+            FunctionExpert(lambda h: (h**2).sum(axis=1)),
+            r"one energy per activity, an array of shape \(12, 2\); got \(12,\)",
+        ),
+        (FunctionExpert(lambda h: 3.0), "one energy per activity.*got float"),
+        (FunctionExpert(lambda h: h > 0), "floating-point energies; got dtype bool"),
+        (FunctionExpert(jnp.log), "must be finite for every activity; at -5.3 it is nan"),
+        (FunctionExpert(lambda h: h**2 / h.max()), "each activity on its own"),
+        (FunctionExpert(np.sqrt), "failed|must be finite"),
+        (WithRule(), "The derivative of The expert 'WithRule' at .*by automatic differentiation and .* by finite"),
+    ],
+)
+def test_a_bad_expert_is_refused(expert, text):
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=text):
+        check_expert(expert)
