@@ -11,6 +11,14 @@ _HOME = {
     "et10_digits": ("multicause.experiments.et10_data", "digits"),
     "et10_patches": ("multicause.experiments.et10_data", "patches"),
     "et10_speech": ("multicause.experiments.et10_data", "speech"),
+    "tn10": ("multicause.experiments.tn10", "tn10"),
+    "tn10_clustering": ("multicause.experiments.tn10_models", "clustering"),
+    "tn10_factors": ("multicause.experiments.tn10_models", "factors"),
+    "tn10_sparseness": ("multicause.experiments.tn10_images", "sparseness"),
+    "tn10_codes": ("multicause.experiments.tn10_images", "codes"),
+    "tn10_sources": ("multicause.experiments.tn10_models", "sources"),
+    "tn10_fields": ("multicause.experiments.tn10_images", "fields"),
+    "tn10_bars": ("multicause.experiments.tn10_models", "bars"),
 }
 NAMES = tuple(_HOME)
 
