@@ -13,10 +13,9 @@ from multicause import (
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-STARTS = {
-    "check_sample_weight_equivalence_on_dense_data": "starts are random rows: other ones, if rows are repeated. See the "
-    "law of weights, which has one start for both."
-}
+# The law of weights compares both from one start.
+REASON = "starts are random rows: other ones, if rows are repeated"
+STARTS = {"check_sample_weight_equivalence_on_dense_data": REASON}
 ESTIMATORS = [
     (MixtureOfGaussians(2, max_iter=3, random_state=0), STARTS),
     (KMeans(2, max_iter=3, random_state=0), STARTS),

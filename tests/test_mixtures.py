@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans as KMeansOfScikitLearn
 from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 
-from multicause import KMeans, MixtureOfGaussians, MixtureOfPoissons
+from multicause import KMeans, MixtureOfGaussians, MixtureOfPoissons, fit_trials
 from multicause.learning.updates import WeightedMean
 from multicause.posteriors import Exact, OneHot
 from multicause.priors import Categorical
@@ -227,3 +227,12 @@ def test_errors(estimator, X, text):
         estimator.fit(X)
     with pytest.raises(NotFittedError):
         estimator.predict(X)
+
+
+def test_trials_in_bulk():
+    sets = [clusters(seed) for seed in range(3)]
+    alone = MixtureOfGaussians(3, random_state=1, max_iter=10, tol=0).fit(sets[1])
+    found = fit_trials(MixtureOfGaussians(3, max_iter=10, tol=0), sets)
+    np.testing.assert_allclose(found[1].components_, alone.components_, atol=1e-6)
+    with pytest.raises(ValueError, match="KMeans does more than the fixed program of fit_trials; use fit instead"):
+        fit_trials(KMeans(3), sets)

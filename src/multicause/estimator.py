@@ -138,6 +138,8 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
     _results: tuple[str, ...] = ()
     #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
     _remembers_all = False
+    #: Whether learning is the EM program alone, which many trials can share.
+    _in_bulk = True
     components_: np.ndarray
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
@@ -203,6 +205,8 @@ class CausalEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Callbac
         blocks: list[Block] = []
         starts: list[Parameters] = []
         keys: list[Any] = []
+        if not first._in_bulk:
+            raise ValueError(f"{type(first).__name__} does more than the fixed program of fit_trials; use fit instead.")
         if first.annealing == "auto" or first.repair or first.n_init > 1:
             raise ValueError(
                 "fit_trials runs one start of a fixed program: give annealing=None or a schedule instead of 'auto', "

@@ -48,6 +48,7 @@ class GaussianFactors(CausalEstimator):
     mean_: np.ndarray
     _results: tuple[str, ...] = ("mean_",)
     _remembers_all = True
+    _in_bulk = False
 
     def __init__(
         self,

@@ -63,6 +63,7 @@ class KMeans(Mixture):
         "g_v = mean of the rows with v(u) = v",
     )
     annealing = None
+    _in_bulk = False
     learn = ("components", "noise")
     activity = None
     inertia_: float

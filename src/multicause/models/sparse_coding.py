@@ -116,6 +116,7 @@ class SparseCoding(CausalEstimator):
         "G ← G + ε(u − G·v)v; |G_a|² ← |G_a|² (var(v_a)/σ_v²)^α",
     )
     annealing = None
+    _in_bulk = False
     repair = False
     activity = None
     n_init = 1
