@@ -24,9 +24,11 @@ from multicause.learning.stochastic import evaluate
 from multicause.learning.updates.natural_gradient import moved
 from multicause.model import Model, Parameters, Statistics
 
-# Steps that are remembered, smallest eigenvalue of the approximate Hessian, and halvings of a step.
+# Steps that are remembered, smallest eigenvalue of the approximate Hessian, largest entry of a relative change (far from
+# the maximum the approximation asks for steps that are much too long), and halvings of a step.
 MEMORY = 7
-SMALLEST_CURVATURE = 0.01
+SMALLEST_CURVATURE = 0.1
+LONGEST = 0.5
 HALVINGS = 10
 # Roundings of F, or of the relative gradient, below which a step is neither a rise nor a fall.
 ROUNDINGS = 16
@@ -126,7 +128,7 @@ def precondition(gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
 
 def _search(at: Callable[[Any], Any], parameters: Parameters, bound: float, step: np.ndarray, epsilon: float) -> Any:
     """The first of ever shorter steps that does not lower F, and what is found there; None if there is none."""
-    length = 1.0
+    length = min(1.0, LONGEST / np.abs(step).max())
     components = jnp.asarray(parameters.components)
     for _ in range(HALVINGS):
         change = jnp.asarray(length * step, dtype=components.dtype)

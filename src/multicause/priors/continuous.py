@@ -153,13 +153,17 @@ class HyperbolicSecant(Continuous):
         size = jnp.abs(value)
         return -(size + jnp.log1p(jnp.exp(-2 * size)) - np.log(2)) - np.log(np.pi)
 
+    # One exponential serves the density and both derivatives, and runs as a vector on a CPU; tanh does not.
+
     def slope(self, value: Array) -> Array:
-        """−tanh v."""
-        return -jnp.tanh(value)
+        """−tanh v = −sign(v) (1 − e) / (1 + e) with e = exp(−2|v|)."""
+        e = jnp.exp(-2 * jnp.abs(value))
+        return -jnp.sign(value) * (1 - e) / (1 + e)
 
     def curvature(self, value: Array) -> Array:
-        """tanh² v − 1."""
-        return jnp.tanh(value) ** 2 - 1
+        """tanh² v − 1 = −4e / (1 + e)²."""
+        e = jnp.exp(-2 * jnp.abs(value))
+        return -4 * e / (1 + e) ** 2
 
     def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
         """By the inverse of the distribution function 2/π arctan(e^v)."""
