@@ -58,7 +58,7 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> import numpy as np
     >>> from multicause.preprocessing import Whitening
     >>> X = np.random.RandomState(0).normal(size=(500, 2)) @ [[2, 1], [0, 1]]
-    >>> np.cov(Whitening().fit_transform(X).T, bias=True).round(6).tolist()
+    >>> np.abs(np.cov(Whitening().fit_transform(X).T, bias=True)).round(6).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
