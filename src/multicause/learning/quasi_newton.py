@@ -24,8 +24,8 @@ from multicause.learning.stochastic import evaluate
 from multicause.learning.updates.natural_gradient import moved
 from multicause.model import Model, Parameters, Statistics
 
-# Steps that are remembered, smallest eigenvalue of the approximate Hessian, largest entry of a relative change (far from
-# the maximum the approximation asks for steps that are much too long), and halvings of a step.
+# Steps that are remembered, smallest eigenvalue of the approximate Hessian, largest entry of a relative change (far
+# from the maximum the approximation asks for steps that are much too long), and halvings of a step.
 MEMORY = 7
 SMALLEST_CURVATURE = 0.1
 LONGEST = 0.5
