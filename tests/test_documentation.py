@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 import multicause.models.energy_components
+import multicause.models.factor_analysis
+import multicause.models.helmholtz_machine
+import multicause.models.independent_components
+import multicause.models.k_means
 import multicause.models.linear_causes
 import multicause.models.maximal_causes
+import multicause.models.mixtures
 import multicause.models.nonnegative_causes
+import multicause.models.principal_components
+import multicause.models.sparse_coding
+import multicause.preprocessing
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -42,6 +50,14 @@ MODELS = [
     multicause.models.linear_causes,
     multicause.models.nonnegative_causes,
     multicause.models.energy_components,
+    multicause.models.mixtures,
+    multicause.models.k_means,
+    multicause.models.factor_analysis,
+    multicause.models.principal_components,
+    multicause.models.sparse_coding,
+    multicause.models.independent_components,
+    multicause.models.helmholtz_machine,
+    multicause.preprocessing,
 ]
 
 
@@ -49,3 +65,9 @@ MODELS = [
 def test_docstrings(module):
     assert doctest.testmod(module).failed == 0
     assert doctest.testmod(module).attempted > 0
+
+
+def test_the_table_of_models_is_made_from_their_classes():
+    from multicause.models.summary import summary_table
+
+    assert summary_table() in (ROOT / "docs/background/classical_family.md").read_text()

@@ -12,33 +12,56 @@ __version__ = "0.1.0"
 
 _HOME = {
     "EnergyComponents": "multicause.models.energy_components",
+    "FactorAnalysis": "multicause.models.factor_analysis",
+    "HelmholtzMachine": "multicause.models.helmholtz_machine",
+    "IndependentComponents": "multicause.models.independent_components",
+    "KMeans": "multicause.models.k_means",
     "LinearCauses": "multicause.models.linear_causes",
     "MaximalCauses": "multicause.models.maximal_causes",
+    "MixtureOfGaussians": "multicause.models.mixtures",
+    "MixtureOfPoissons": "multicause.models.mixtures",
     "NonnegativeCauses": "multicause.models.nonnegative_causes",
+    "PrincipalComponents": "multicause.models.principal_components",
     "RestrictedMaximalCauses": "multicause.models.restricted_maximal_causes",
     "SoftmaxNetwork": "multicause.models.softmax_network",
+    "SparseCoding": "multicause.models.sparse_coding",
     "fit_trials": "multicause.trials",
     "load": "multicause.persistence",
 }
 
 __all__ = [
     "EnergyComponents",
+    "FactorAnalysis",
+    "HelmholtzMachine",
+    "IndependentComponents",
+    "KMeans",
     "LinearCauses",
     "MaximalCauses",
+    "MixtureOfGaussians",
+    "MixtureOfPoissons",
     "NonnegativeCauses",
+    "PrincipalComponents",
     "RestrictedMaximalCauses",
     "SoftmaxNetwork",
+    "SparseCoding",
     "fit_trials",
     "load",
 ]
 
 if TYPE_CHECKING:
     from multicause.models.energy_components import EnergyComponents
+    from multicause.models.factor_analysis import FactorAnalysis
+    from multicause.models.helmholtz_machine import HelmholtzMachine
+    from multicause.models.independent_components import IndependentComponents
+    from multicause.models.k_means import KMeans
     from multicause.models.linear_causes import LinearCauses
     from multicause.models.maximal_causes import MaximalCauses
+    from multicause.models.mixtures import MixtureOfGaussians, MixtureOfPoissons
     from multicause.models.nonnegative_causes import NonnegativeCauses
+    from multicause.models.principal_components import PrincipalComponents
     from multicause.models.restricted_maximal_causes import RestrictedMaximalCauses
     from multicause.models.softmax_network import SoftmaxNetwork
+    from multicause.models.sparse_coding import SparseCoding
     from multicause.persistence import load
     from multicause.trials import fit_trials
 

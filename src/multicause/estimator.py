@@ -32,7 +32,7 @@ from multicause.learning.initialization import choose_annealing, first_moments, 
 from multicause.learning.repair import repair
 from multicause.learning.search import rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
-from multicause.model import Block, Model, Moments, Parameters, interned
+from multicause.model import Block, Model, Moments, Parameters, Statistics, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.parts import resolve
@@ -125,10 +125,17 @@ class CausalEstimator(Shell):
         self.verbose = verbose
         self.engine = engine
 
+    #: Attributes with a fit's results that only this model has; they are saved with it.
+    _results: tuple[str, ...] = ()
+    #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
+    _remembers_all = False
+    #: Whether learning is the EM program alone, which many trials can share.
+    _in_bulk = True
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
     _model: Model
     _parameters: Parameters
+    _preparation: dict[str, np.ndarray] = {}
     _online: online.Online
 
     @abstractmethod
@@ -152,6 +159,8 @@ class CausalEstimator(Shell):
         """
         X = self._validate_rows(X, reset=True)
         weights = validate_weights(sample_weight, X)
+        self._preparation = self._prepare(X, weights)
+        watched, X, weights = X, *self._condensed(self._prepared(X), weights)
         model = self._wire(X)
         model.noise.check_data(X)
         engine = self._engine()
@@ -163,33 +172,16 @@ class CausalEstimator(Shell):
             moments = first_moments(engine, blocks)
             starts = self._starts(model, moments, X, weights, random, self.n_init)
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
-            watcher = FitWatcher(self, X, y, weights, partial(self._so_far, model))
+            watcher = FitWatcher(self, watched, y, weights, partial(self._so_far, model))
             settings: dict[str, Any] = {
                 "max_iter": self.max_iter,
                 "tol": self.tol,
                 "key": key_from(random),
                 "watch": watcher,
             }
-            annealing: schedules.Annealing
-            if self.annealing == "auto":
-                few = self._some_rows(engine, model, X, weights, blocks, random)
-                result, annealing = search(
-                    model,
-                    engine,
-                    blocks,
-                    few,
-                    starts,
-                    annealed=isinstance(self.init, str),
-                    repairing=repairing,
-                    random=random,
-                    **settings,
-                )
-            else:
-                annealing = choose_annealing(self.annealing)
-                result = learn(model, engine, blocks, starts, annealing=annealing, **settings)
-                if repairing:
-                    result = repair(model, engine, blocks, result, random=random, **settings)
-            self._keep(model, result.parameters)
+            few = self._some_rows(engine, model, X, weights, blocks, random) if self.annealing == "auto" else blocks
+            result, annealing = self._learn(model, engine, blocks, few, starts, repairing, random, settings)
+            self._keep(model, self._finished(model, result.parameters, result.statistics))
             self._keep_history(result, annealing)
             self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, result.parameters)
             warn(model.posterior.remark(model, result.parameters))
@@ -203,6 +195,8 @@ class CausalEstimator(Shell):
         blocks: list[Block] = []
         starts: list[Parameters] = []
         keys: list[Any] = []
+        if not first._in_bulk:
+            raise ValueError(f"{type(first).__name__} does more than the fixed program of fit_trials; use fit instead.")
         if first.annealing == "auto" or first.repair or first.n_init > 1:
             raise ValueError(
                 "fit_trials runs one start of a fixed program: give annealing=None or a schedule instead of 'auto', "
@@ -249,6 +243,7 @@ class CausalEstimator(Shell):
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
         weights = validate_weights(sample_weight, X)
+        X, weights = self._next_batch(X, weights, first)
         model = self._wire(X) if first else self._model
         if not first:
             X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
@@ -263,12 +258,13 @@ class CausalEstimator(Shell):
                 model.posterior.try_out(np.asarray(parameters.components), X[:ROWS_TO_TRY])
             else:
                 parameters = self._parameters
-            before = None if first else self._online
+            before = None if first or self._remembers_all else self._online
             after, new, bound = online.step(model, engine, blocks, parameters, before)
             finite = np.isfinite(bound) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new))
             outcome = Outcome.STOPPED if finite else Outcome.NON_FINITE
             if finite:
-                self._online, parameters = after, new
+                n_batches = 1 if first else self._online.n_batches + 1
+                self._online, parameters = after._replace(n_batches=n_batches), self._finished(model, new)
             elif first:
                 self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
@@ -290,7 +286,7 @@ class CausalEstimator(Shell):
 
     def reconstruct(self, X: ArrayLike) -> np.ndarray:
         """Posterior mean of the data, X as its causes explain it: (n_samples, n_features)."""
-        return self._by_rows(recognition.mean_data, X)
+        return self._unprepared(self._by_rows(recognition.mean_data, X))
 
     def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
         """The most probable states of each row, with their probabilities and the log evidence.
@@ -312,6 +308,13 @@ class CausalEstimator(Shell):
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,)."""
         return self._by_rows(recognition.log_evidence, X)
+
+    def free_energy(self, X: ArrayLike) -> np.ndarray:
+        """F = ⟨log p(s, y)⟩ + H(q) of each row, which learning raises (TN10 eq. 10.6): (n_samples,).
+
+        It equals :meth:`score_samples` where recognition is exact. Physics calls −F the free energy.
+        """
+        return self._by_rows(recognition.free_energy, X)
 
     def is_explained(self, X: ArrayLike) -> np.ndarray:
         """Which rows the considered states explain as well as those that the model has learned from: (n_samples,).
@@ -336,7 +339,8 @@ class CausalEstimator(Shell):
                 f"Causes must have shape (n_samples, {len(self.components_)}), one column per cause; got {S.shape}."
             )
         with double_precision():
-            return np.asarray(recognition.combine(self._model, self._parameters, jnp.asarray(S)))
+            means = recognition.combine(self._model, self._parameters, jnp.asarray(S))
+        return self._unprepared(np.asarray(means))
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
@@ -348,7 +352,7 @@ class CausalEstimator(Shell):
         with double_precision():
             key = key_from(check_random_state(random_state))
             rows, causes = recognition.sample(self._model, self._parameters, key, int(n_samples))
-            return np.asarray(rows), np.asarray(causes)
+        return self._unprepared(np.asarray(rows)), np.asarray(causes)
 
     # --------------------------------------------------------------------------------------------- persistence
 
@@ -361,6 +365,8 @@ class CausalEstimator(Shell):
             "components": self._parameters.components,
             "prior": self._parameters.prior,
             "noise": self._parameters.noise,
+            "posterior": self._parameters.posterior,
+            "preparation": self._preparation,
             "online": {"averages": averages, "n_batches": self._online.n_batches},
         }
 
@@ -368,9 +374,62 @@ class CausalEstimator(Shell):
         """Become the fitted model whose :meth:`_state` this is."""
         model = Model(**state["parts"], learn=frozenset(state["learn"]))
         with double_precision():
-            arrays = Parameters(state["components"], state["prior"], state["noise"])
+            self._preparation = state["preparation"]
+            arrays = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
             self._keep(model, arrays)
             self._online = online.restored(model, self._parameters, **state["online"])
+
+    # ------------------------------------------------------------------------- what a named model may change
+
+    def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+        """What :meth:`_prepared` has to know, from the data that are learned from."""
+        return {}
+
+    def _prepared(self, X: np.ndarray) -> np.ndarray:
+        """Rows as the parts see them, for example without their mean."""
+        return X
+
+    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
+        """The way back."""
+        return rows
+
+    def _condensed(self, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and weights that are learned from: these, or fewer from which the same is learned."""
+        return X, weights
+
+    def _learn(
+        self,
+        model: Model,
+        engine: Engine,
+        blocks: Blocks,
+        few: Blocks,
+        starts: Parameters,
+        repairing: bool,
+        random: np.random.RandomState,
+        settings: dict[str, Any],
+    ) -> tuple[Fit, schedules.Annealing]:
+        """EM from all starts; ``few`` blocks are enough to find the causes."""
+        annealing: schedules.Annealing
+        if self.annealing == "auto":
+            annealed = isinstance(self.init, str)
+            return search(
+                model, engine, blocks, few, starts, annealed=annealed, repairing=repairing, random=random, **settings
+            )
+        annealing = choose_annealing(self.annealing)
+        result = learn(model, engine, blocks, starts, annealing=annealing, **settings)
+        if repairing:
+            result = repair(model, engine, blocks, result, random=random, **settings)
+        return result, annealing
+
+    def _next_batch(self, X: np.ndarray, weights: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and weights that ``partial_fit`` learns from, given those of one more batch."""
+        if first:
+            self._preparation = self._prepare(X, weights)
+        return self._prepared(X), weights
+
+    def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
+        """Parameters that are kept after learning; ``statistics`` are those of all data, if ``fit`` has seen them."""
+        return parameters
 
     # ------------------------------------------------------------------------------------------------- inside
 
@@ -389,16 +448,19 @@ class CausalEstimator(Shell):
         else:
             posterior = resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
         posterior.check(self.n_components)
+        self._check_learn()
+        update = choose_update(combination, noise, self.update)
+        model = Model(prior, combination, noise, posterior, update, frozenset(self.learn))
+        posterior = posterior.resolved(model, self.n_components, X.shape[1], len(X))
+        return interned(replace(model, posterior=posterior))
+
+    def _check_learn(self) -> None:
         unknown = [name for name in self.learn if name not in LEARNABLE]
         if isinstance(self.learn, str) or unknown:
             raise ValueError(
                 f"learn must be a tuple with names out of {LEARNABLE}; got {self.learn!r}. "
                 "A tuple of one name is written ('components',)."
             )
-        update = choose_update(combination, noise, self.update)
-        model = Model(prior, combination, noise, posterior, update, frozenset(self.learn))
-        posterior = posterior.resolved(model, self.n_components, X.shape[1], len(X))
-        return interned(replace(model, posterior=posterior))
 
     def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
         n_components = len(self.components_) if hasattr(self, "components_") else self.n_components
@@ -429,13 +491,27 @@ class CausalEstimator(Shell):
         n_starts: int,
         init: Any = None,
     ) -> Parameters:
+        return self._starting_parameters(
+            self.init if init is None else init, model, moments, X, weights, random, n_starts
+        )
+
+    def _starting_parameters(
+        self,
+        init: str | ArrayLike,
+        model: Model,
+        moments: Moments,
+        X: np.ndarray,
+        weights: np.ndarray,
+        random: Any,
+        n_starts: int,
+    ) -> Parameters:
         return starting_parameters(
             model,
             self.n_components,
             moments,
             X,
             weights,
-            init=self.init if init is None else init,
+            init=init,
             activity=self.activity,
             noise_scale=self.noise_scale,
             random=random,
@@ -495,7 +571,7 @@ class CausalEstimator(Shell):
         """Apply a compiled function of recognition to X, block by block, with this or another model."""
         check_is_fitted(self)
         model = self._recognizer if model is None else model
-        X = self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False)
+        X = self._prepared(self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False))
         model.noise.check_data(X)
         engine = self._engine()
         with double_precision():

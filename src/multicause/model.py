@@ -62,11 +62,12 @@ def interned(model: Model) -> Model:
 
 
 class Parameters(NamedTuple):
-    """What a model has learned: arrays only. ``prior`` and ``noise`` belong to the parts of that name."""
+    """What a model has learned: arrays only. ``prior``, ``noise``, ``posterior`` belong to the parts of that name."""
 
     components: Array  # (H, D)
     prior: dict[str, Array]
     noise: dict[str, Array]
+    posterior: dict[str, Array] = {}  # of a recognition model with weights of its own; empty for all others
 
 
 class Block(NamedTuple):

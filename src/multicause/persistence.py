@@ -53,11 +53,12 @@ HISTORY = (
 def save(model: Shell, path: str | PathLike[str]) -> None:
     """Write a fitted model. The file appears whole or not at all; one of that name is replaced."""
     arrays: dict[str, np.ndarray] = {}
+    history = [name for name in (*HISTORY, *model._results) if hasattr(model, name)]
     header = {
         "version": __version__,
         "estimator": f"{type(model).__module__}:{type(model).__qualname__}",
         "settings": {k: _encode(v, arrays, f"settings/{k}") for k, v in _settings(model).items()},
-        "history": {k: _encode(getattr(model, k), arrays, f"history/{k}") for k in HISTORY if hasattr(model, k)},
+        "history": {k: _encode(getattr(model, k), arrays, f"history/{k}") for k in history},
         "state": _encode(model._state(), arrays, "state"),
     }
     payload = io.BytesIO()

@@ -20,6 +20,14 @@ _HOME = {
     "ebm01_fig7": ("multicause.experiments.ebm01_filters", "figure_7"),
     "ebm01_overcomplete": ("multicause.experiments.ebm01_beyond", "overcomplete"),
     "ebm01_layers": ("multicause.experiments.ebm01_beyond", "layers"),
+    "tn10": ("multicause.experiments.tn10", "tn10"),
+    "tn10_clustering": ("multicause.experiments.tn10_models", "clustering"),
+    "tn10_factors": ("multicause.experiments.tn10_models", "factors"),
+    "tn10_sparseness": ("multicause.experiments.tn10_images", "sparseness"),
+    "tn10_codes": ("multicause.experiments.tn10_images", "codes"),
+    "tn10_sources": ("multicause.experiments.tn10_models", "sources"),
+    "tn10_fields": ("multicause.experiments.tn10_images", "fields"),
+    "tn10_bars": ("multicause.experiments.tn10_models", "bars"),
 }
 NAMES = tuple(_HOME)
 

@@ -72,15 +72,15 @@ def maximize_one(
 
     ``max_active`` says that rows with more active causes were left out.
     """
-    components, prior, noise = parameters
+    components, prior, noise, posterior = parameters
+    if "components" in model.learn:
+        components = model.update.maximize(model, parameters, statistics.components)
     if "noise" in model.learn:
-        noise = model.noise.maximize(noise, statistics.noise, statistics.weight, components.shape[-1])
+        noise = model.noise.maximize_around(noise, statistics.noise, statistics.weight, components)
     if "activity" in model.learn:
         prior = model.prior.maximize(prior, statistics.prior, statistics.weight, max_active)
         prior = model.posterior.maximize(model, prior, statistics.prior, statistics.weight)
-    if "components" in model.learn:
-        components = model.update.maximize(model, parameters, statistics.components)
-    return Parameters(components, prior, noise)
+    return Parameters(components, prior, noise, posterior)
 
 
 @partial(jax.jit, static_argnums=(0, 4))

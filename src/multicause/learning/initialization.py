@@ -73,7 +73,7 @@ def starting_parameters(
     return Parameters(
         components=jnp.asarray(np.stack(components), dtype=X.dtype),
         prior=repeated(model.prior.initialize(n_components, activity) | model.posterior.initialize()),
-        noise=repeated(model.noise.initialize(moments, noise_scale)),
+        noise=repeated(model.noise.initialize_for(n_components, moments, noise_scale)),
     )
 
 

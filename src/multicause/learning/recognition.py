@@ -40,6 +40,12 @@ def log_evidence(model: Model, block: Block, parameters: Parameters) -> Array:
     return _infer(model, block, parameters).log_evidence
 
 
+@jit_by_parts
+def free_energy(model: Model, block: Block, parameters: Parameters) -> Array:
+    """F = ⟨log p(s, y)⟩ + H(q), which is log p(y) where q is the exact posterior: (n,)."""
+    return _infer(model, block, parameters).free_energy
+
+
 @partial(jax.jit, static_argnums=(0, 3))
 def best_states(model: Model, block: Block, parameters: Parameters, top: int) -> Recognized:
     """The most probable states."""
@@ -49,6 +55,8 @@ def best_states(model: Model, block: Block, parameters: Parameters, top: int) ->
 @jit_by_parts
 def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
     """log p(s_h, y) of the states with one active cause: (n, H)."""
+    if model.prior.one_cause:
+        return _infer(model, block, parameters).log_joint.T  # type: ignore[attr-defined]
     tree = state_tree.single_causes(parameters.components.shape[0])
     return SharedStates(model, parameters, tree, block, jnp.ones(())).log_joint[1:].T
 
@@ -65,4 +73,4 @@ def sample(model: Model, parameters: Parameters, key: Array, n_samples: int) -> 
     key_causes, key_noise = jax.random.split(key)
     causes = model.prior.sample(key_causes, parameters.prior, n_samples)
     means = model.combination.mean(parameters.components, causes)
-    return model.noise.sample(key_noise, means, parameters.noise), causes
+    return model.noise.sample_given(key_noise, means, causes, parameters.noise), causes

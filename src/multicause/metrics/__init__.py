@@ -1,18 +1,28 @@
 """Metrics: how good what was learned is, and what it looks like."""
 
 from multicause.metrics.amari import amari_distance
+from multicause.metrics.codes import Decomposition, coding_cost, conditional_histogram, decompose, kurtosis
+from multicause.metrics.fields import found_causes, receptive_fields_by_dots, receptive_fields_by_gratings
 from multicause.metrics.gabors import Gabors, fit_gabors
 from multicause.metrics.quality import approximation_quality
 from multicause.metrics.recovery import Recovery, recovered_causes
 from multicause.metrics.time_frequency import TimeFrequencyPower, time_frequency_power
 
 __all__ = [
+    "Decomposition",
     "Gabors",
     "Recovery",
     "TimeFrequencyPower",
     "amari_distance",
     "approximation_quality",
+    "coding_cost",
+    "conditional_histogram",
+    "decompose",
     "fit_gabors",
+    "found_causes",
+    "kurtosis",
+    "receptive_fields_by_dots",
+    "receptive_fields_by_gratings",
     "recovered_causes",
     "time_frequency_power",
 ]

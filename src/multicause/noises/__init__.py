@@ -1,9 +1,13 @@
 """Noises: how a mean becomes an observation."""
 
 from multicause.noises.base import Noise
+from multicause.noises.bernoulli import Bernoulli
+from multicause.noises.clusters import ClusterGaussian
+from multicause.noises.diagonal import DiagonalGaussian
 from multicause.noises.gaussian import Gaussian
+from multicause.noises.noiseless import Noiseless
 from multicause.noises.poisson import Poisson
 
 NAMES: dict[str, type] = {"gaussian": Gaussian, "poisson": Poisson}
 
-__all__ = ["NAMES", "Gaussian", "Noise", "Poisson"]
+__all__ = ["NAMES", "Bernoulli", "ClusterGaussian", "DiagonalGaussian", "Gaussian", "Noise", "Noiseless", "Poisson"]

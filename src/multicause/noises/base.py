@@ -5,8 +5,8 @@ from abc import abstractmethod
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
-from multicause.model import Moments
+from multicause.arrays import Array, matmul
+from multicause.model import Block, Moments
 from multicause.parts import Part
 from multicause.posteriors.base import Inference
 
@@ -42,6 +42,11 @@ class Noise(Part):
         peak = self.natural(values, parameters) * values - self.log_normalizer(values, parameters)
         return jnp.where(mean > values, reached - peak, 0)
 
+    def score_singles(self, components: Array, parameters: dict[str, Array], rows: Array) -> Array:
+        """Σ_d η(W_hd)·y_d − A(W_hd) of every cause alone: (H, n). Noise that differs between causes has its own."""
+        normalizers = jnp.sum(self.log_normalizer(components, parameters), axis=-1)
+        return matmul(self.natural(components, parameters), rows.T) - normalizers[:, None]
+
     @abstractmethod
     def summarize(self, rows: Array) -> Array:
         """The one number that :meth:`log_base` needs of each row (n, D), computed once for all iterations: (n,)."""
@@ -50,6 +55,14 @@ class Noise(Part):
     def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
         """Σ_d b(y_d) from the summary: (n,)."""
 
+    def log_base_of(self, block: Block, parameters: dict[str, Array]) -> Array:
+        """The same of a block; noise that differs between dimensions looks at the rows themselves: (n,)."""
+        return self.log_base(block.summary, block.rows.shape[1], parameters)
+
+    def magnitude(self, block: Block, parameters: dict[str, Array]) -> Array:
+        """Size of the terms that cancel in the log-likelihood of each row, by which its rounding is judged: (n,)."""
+        return jnp.abs(self.log_base_of(block, parameters))
+
     @abstractmethod
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """Variance of y given its mean, elementwise."""
@@ -57,6 +70,10 @@ class Noise(Part):
     @abstractmethod
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
         """Observations with these means."""
+
+    def sample_given(self, key: Array, mean: Array, causes: Array, parameters: dict[str, Array]) -> Array:
+        """The same, where noise may differ between causes (n, H)."""
+        return self.sample(key, mean, parameters)
 
     def check_data(self, X: np.ndarray) -> None:
         """Raise ValueError if this noise cannot have made X. All finite numbers are allowed by default."""
@@ -70,6 +87,10 @@ class Noise(Part):
             )
         return {}
 
+    def initialize_for(self, n_components: int, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
+        """The same, where noise may differ between causes."""
+        return self.initialize(moments, noise_scale)
+
     def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Sums over rows that :meth:`maximize` needs, with ``inference.row_weights``."""
         return {}
@@ -79,3 +100,9 @@ class Noise(Part):
     ) -> dict[str, Array]:
         """Parameters that maximise the expected log-likelihood, given the sums."""
         return parameters
+
+    def maximize_around(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, components: Array
+    ) -> dict[str, Array]:
+        """The same, given the new components; by default residuals are those around the old ones."""
+        return self.maximize(parameters, statistics, weight, components.shape[-1])

@@ -2,7 +2,12 @@
 
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.exact import Exact
+from multicause.posteriors.inverse import Inverse
+from multicause.posteriors.linear_gaussian import LinearGaussian
+from multicause.posteriors.one_hot import OneHot
+from multicause.posteriors.point_estimate import MostProbable
 from multicause.posteriors.preselected import Preselected
+from multicause.posteriors.recognition_network import RecognitionNetwork
 from multicause.posteriors.selection import ByFunction, ScalarProduct, Selection, UpperBound
 from multicause.posteriors.truncated import Truncated
 
@@ -21,8 +26,13 @@ __all__ = [
     "ByFunction",
     "Exact",
     "Inference",
+    "Inverse",
+    "LinearGaussian",
+    "MostProbable",
+    "OneHot",
     "Posterior",
     "Preselected",
+    "RecognitionNetwork",
     "Recognized",
     "ScalarProduct",
     "Selection",

@@ -89,7 +89,9 @@ class SharedStates(Inference):
     @property
     def total_bound(self) -> Array:  # type: ignore[override]
         """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β: a bound at any temperature, tight at one."""
-        expected = self.total_score + sum_in_double(self._state_weights * self._log_prior)
+        # A state that the prior forbids has log p = −∞ and weight zero, and must not turn the sum into NaN.
+        log_prior = jnp.where(self._state_weights > 0, self._log_prior, 0)
+        expected = self.total_score + sum_in_double(self._state_weights * log_prior)
         return (1 - self._beta) * expected + sum_in_double(self.row_weights * self.log_evidence)
 
     @property

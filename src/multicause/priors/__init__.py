@@ -2,7 +2,22 @@
 
 from multicause.priors.base import Prior
 from multicause.priors.bernoulli import Bernoulli
+from multicause.priors.categorical import Categorical
+from multicause.priors.continuous import Cauchy, Continuous, Gaussian, HyperbolicSecant, Laplace, SubGaussian
+from multicause.priors.layered import Layered
 
 NAMES: dict[str, type] = {"bernoulli": Bernoulli}
 
-__all__ = ["NAMES", "Bernoulli", "Prior"]
+__all__ = [
+    "NAMES",
+    "Bernoulli",
+    "Categorical",
+    "Cauchy",
+    "Continuous",
+    "Gaussian",
+    "HyperbolicSecant",
+    "Laplace",
+    "Layered",
+    "Prior",
+    "SubGaussian",
+]

@@ -17,6 +17,8 @@ class Prior(Part):
 
     #: Whether the prior offers :meth:`log_probability_among` and :meth:`log_mass`, which preselection needs.
     selectable = False
+    #: Whether exactly one cause is active in every state.
+    one_cause = False
 
     @abstractmethod
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:

@@ -1,0 +1,95 @@
+"""Patches of photographs, whitened as Olshausen & Field did: TN10 §10.3, figure 10.6."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_sample_image
+from sklearn.utils import check_random_state
+
+# Photographs of scikit-image that come with its package, and how many pixels their borders lose to the filter.
+BUNDLED = ("camera", "grass", "gravel", "brick")
+BORDER = 8
+# Frequency, in cycles per pixel, above which the filter lets less and less pass: the corners of the spectrum hold
+# mostly noise of sampling (Olshausen & Field 1997 have 200 cycles per picture of 512 pixels).
+CUTOFF = 0.4
+
+
+def load_photographs(path: str | Path | None = None) -> list[np.ndarray]:
+    """Grey photographs, as float arrays.
+
+    They are read from a ``.npz`` file of grey images at ``path``, or from ``natural_free/natural_free.npz`` in the
+    folder that the environment variable MULTICAUSE_DATA names; without either, they are those that come with
+    scikit-image, or, where it is not installed, with scikit-learn.
+    """
+    root = os.environ.get("MULTICAUSE_DATA")
+    if path is None and root is not None:
+        found = Path(root) / "natural_free" / "natural_free.npz"
+        path = found if found.exists() else None
+    if path is not None:
+        with np.load(path) as stored:
+            return [stored[name].astype(float) for name in stored.files if stored[name].ndim == 2]
+    try:
+        from skimage import data
+    except ImportError:
+        return [load_sample_image(name).mean(axis=2) for name in ("china.jpg", "flower.jpg")]
+    return [np.asarray(getattr(data, name)(), dtype=float) for name in BUNDLED]
+
+
+def whiten_image(image: np.ndarray, cutoff: float = CUTOFF) -> np.ndarray:
+    """Filter an image by |f| exp(−(|f|/cutoff)⁴), and scale it to unit variance.
+
+    The amplitude of natural images falls like 1/|f|, so that |f| makes it flat; the second factor keeps the corners of
+    the spectrum out.
+    """
+    image = np.asarray(image, dtype=float)
+    if image.ndim != 2 or min(image.shape) < 2 * BORDER + 2:
+        raise ValueError(f"An image must have two dimensions of at least {2 * BORDER + 2} pixels; got {image.shape}.")
+    rows, columns = np.fft.fftfreq(image.shape[0]), np.fft.rfftfreq(image.shape[1])
+    frequency = np.hypot(rows[:, None], columns)
+    spectrum = np.fft.rfft2(image - image.mean()) * frequency * np.exp(-((frequency / cutoff) ** 4))
+    white = np.fft.irfft2(spectrum, s=image.shape)[BORDER:-BORDER, BORDER:-BORDER]
+    deviation = white.std()
+    if not deviation > 0:
+        raise ValueError("An image without any contrast cannot be whitened.")
+    return white / deviation
+
+
+def make_white_patches(
+    n_samples: int = 20_000,
+    *,
+    size: int = 12,
+    images: Sequence[np.ndarray] | None = None,
+    whiten: bool = True,
+    random_state: int | np.random.RandomState | None = None,
+) -> np.ndarray:
+    """Square patches at random places: (n_samples, size · size).
+
+    Parameters
+    ----------
+    n_samples : int, default=20000
+        Number of patches, the same from each image.
+    size : int, default=12
+        Height and width.
+    images : sequence of arrays, optional
+        Grey images; by default :func:`load_photographs`.
+    whiten : bool, default=True
+        Whether images are filtered by :func:`whiten_image` first; otherwise each has unit variance and zero mean.
+    random_state : int, RandomState or None
+        Seed of the places.
+    """
+    random = check_random_state(random_state)
+    sources = load_photographs() if images is None else [np.asarray(image, dtype=float) for image in images]
+    ready = [whiten_image(image) if whiten else (image - image.mean()) / image.std() for image in sources]
+    shares = np.diff(np.linspace(0, n_samples, len(ready) + 1).astype(int))
+    patches = []
+    for image, count in zip(ready, shares, strict=True):
+        if min(image.shape) < size:
+            raise ValueError(f"Patches of {size}×{size} pixels do not fit into an image of {image.shape}.")
+        windows = np.lib.stride_tricks.sliding_window_view(image, (size, size))
+        rows, columns = (random.randint(0, n, count) for n in windows.shape[:2])
+        patches.append(windows[rows, columns].reshape(count, -1))
+    return random.permutation(np.concatenate(patches))

@@ -1,0 +1,15 @@
+"""TN10: figures 10.1–10.4, 10.6 and 10.9–10.11, and a Helmholtz machine on bars; pictures in ``out/reproduce``."""
+
+from __future__ import annotations
+
+from multicause.experiments.table import Line
+from multicause.experiments.tn10_images import codes, fields, sparseness
+from multicause.experiments.tn10_models import bars, clustering, factors, sources
+
+
+def tn10(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> list[Line]:
+    """All figures; ``trials`` is the number of runs of the Helmholtz machine."""
+    if setting != "default":
+        raise ValueError(f"Unknown setting {setting!r}. Known: 'default'.")
+    parts = (clustering, factors, sparseness, codes, sources, fields, bars)
+    return [line for part in parts for line in part(trials)]

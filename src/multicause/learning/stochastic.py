@@ -1,0 +1,110 @@
+"""Learning from small batches: an E-step and a short M-step for each, over and over the data.
+
+One iteration is one pass over all rows, in random order within the engine's blocks. It serves updates that take short
+steps (delta rules), whose statistics need no whole data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.engines.base import Blocks, Engine
+from multicause.learning.convergence import Outcome
+from multicause.learning.expectation import expect_one
+from multicause.learning.expectation_maximization import Fit, Progress, maximize_one
+from multicause.model import Block, Model, Parameters, Statistics
+
+# Passes over the data whose mean bounds are compared: one pass alone is too noisy to judge by.
+WINDOW = 5
+
+
+@partial(jax.jit, static_argnums=(0, 4))
+def one_pass(
+    model: Model, block: Block, parameters: Parameters, key: Array, n_batches: int
+) -> tuple[Parameters, Array, Array]:
+    """Learn from all batches of one block; returns the parameters, Σ w F before each step, and Σ w."""
+    n_rows = len(block.rows)
+    size = n_rows // n_batches
+    order = jax.random.permutation(key, n_rows) if n_batches > 1 else jnp.arange(n_rows)
+    batches = order[: n_batches * size].reshape(n_batches, size)
+
+    def step(parameters: Parameters, chosen: Array) -> tuple[Parameters, tuple[Array, Array]]:
+        batch = jax.tree.map(lambda leaf: leaf[chosen], block)
+        sums = expect_one(model, batch, parameters, jnp.ones(()))
+        # A batch may hold nothing but rows that fill up the block.
+        new = maximize_one(model, sums, parameters)
+        kept = jax.tree.map(lambda a, b: jnp.where(sums.weight > 0, a, b), new, parameters)
+        return kept, (sums.bound, sums.weight)
+
+    parameters, (bounds, weights) = jax.lax.scan(step, parameters, batches)
+    return parameters, jnp.sum(bounds), jnp.sum(weights)
+
+
+@partial(jax.jit, static_argnums=0)
+def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
+    """E-step of one block."""
+    return expect_one(model, block, parameters, jnp.ones(()))
+
+
+def learn_in_batches(
+    model: Model,
+    engine: Engine,
+    blocks: Blocks,
+    start: Parameters,
+    *,
+    batch_size: int,
+    max_iter: int,
+    tol: float,
+    key: Array,
+    watch: Callable[[Progress], bool] | None = None,
+) -> Fit:
+    """Passes over the data until the mean bound has stopped rising, or ``max_iter``."""
+    parameters, bounds, outcome = start, [], Outcome.MAX_ITER
+    n_batches = max(1, -(-len(next(iter(blocks)).rows) // batch_size))
+    for iteration in range(max_iter):
+        total = seen = 0.0
+        before = parameters
+        for number, block in enumerate(blocks):
+            own = jax.random.fold_in(jax.random.fold_in(key, iteration), number)
+            parameters, bound, weight = one_pass(model, block, parameters, own, n_batches)
+            total, seen = total + float(bound), seen + float(weight)
+        bounds.append(total / seen)
+        if not _finite(parameters) or not np.isfinite(bounds[-1]):
+            parameters, outcome = before, Outcome.NON_FINITE
+            break
+        stop = watch is not None and watch(
+            Progress(iteration, np.ones(1), np.array(bounds[-1:]), jax.tree.map(lambda leaf: leaf[None], parameters))
+        )
+        if stop:
+            outcome = Outcome.STOPPED
+            break
+        recent = np.mean(bounds[-WINDOW:]) - np.mean(bounds[-2 * WINDOW : -WINDOW] or [-np.inf])
+        if tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW:
+            outcome = Outcome.CONVERGED
+            break
+    statistics: Any = engine.sum(partial(evaluate, model), blocks, parameters)
+    statistics, parameters = jax.device_get((statistics, parameters))
+    final = float(statistics.bound / statistics.seen)
+    n_iter = len(bounds)
+    return Fit(
+        parameters=parameters,
+        bound=final,
+        bounds=np.array([*bounds, final]),
+        temperatures=np.ones(n_iter + 1),
+        n_iter=n_iter,
+        n_rounds=n_iter,
+        converged=outcome == Outcome.CONVERGED,
+        outcome=outcome,
+        statistics=statistics,
+    )
+
+
+def _finite(record: Any) -> bool:
+    return all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(record))

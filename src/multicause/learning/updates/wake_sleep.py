@@ -1,0 +1,56 @@
+"""Wake and sleep as a part: which delta rules a Helmholtz machine learns by."""
+
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.combinations.base import Combination
+from multicause.learning.updates.base import Update
+from multicause.learning.wake_sleep import Recipe
+from multicause.model import Model, Parameters
+from multicause.noises.base import Noise
+from multicause.posteriors.base import Inference
+
+
+class WakeSleep(Update):
+    """Delta rules of both networks, batch by batch (:mod:`multicause.learning.wake_sleep`).
+
+    Parameters
+    ----------
+    rate : float, default=0.2
+        ε, the length of a step.
+    n_particles : int, default=10
+        Recognised states of each row. One is plain wake–sleep, as in TN10; with more, states are weighted by how well
+        they explain the row, and recognition learns from data too.
+    nonnegative : bool, default=False
+        Whether causes may only switch data on, never off: parts then cannot be explained by differences of other parts.
+    """
+
+    def __init__(self, *, rate: float = 0.2, n_particles: int = 10, nonnegative: bool = False) -> None:
+        self.rate = rate
+        self.n_particles = n_particles
+        self.nonnegative = nonnegative
+
+    def validate(self) -> None:
+        """A step forward, and at least one state."""
+        if not (np.isfinite(self.rate) and self.rate > 0) or self.n_particles < 1:
+            raise ValueError(
+                f"WakeSleep needs a positive rate and at least one particle; got rate={self.rate!r} and "
+                f"n_particles={self.n_particles!r}."
+            )
+
+    @property
+    def recipe(self) -> Recipe:
+        """What compiled programs depend on."""
+        return Recipe(int(self.n_particles), bool(self.nonnegative))
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Serves Helmholtz machines alone."""
+        return ["a recognition network (HelmholtzMachine)"]
+
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+        """None: batches are learned from at once."""
+        return {}
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """Nothing is left to do after a pass over the data."""
+        return parameters.components

@@ -1,0 +1,33 @@
+"""The update of mixtures: TN10 eq. 10.3."""
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+from multicause.combinations.base import Combination
+from multicause.learning.updates.base import Update
+from multicause.model import Model, Parameters
+from multicause.noises.base import Noise
+from multicause.posteriors.base import Inference
+
+
+class WeightedMean(Update):
+    """g_v = ⟨P[v|u] u⟩ / ⟨P[v|u]⟩, the mean of the rows for which a cause is responsible.
+
+    The exact maximum for every noise with its mean as parameter, where one cause makes a row.
+    """
+
+    monotone = True
+
+    def missing(self, combination: Combination, noise: Noise) -> list[str]:
+        """Serves whatever the posterior ``OneHot`` serves."""
+        return []
+
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+        """Data and weight of each cause."""
+        return {"cause_data": inference.cause_data, "active": inference.total_causes}
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """Causes without rows stay where they are."""
+        active = statistics["active"][:, None]
+        tiny = jnp.finfo(active.dtype).tiny
+        return jnp.where(active > tiny, statistics["cause_data"] / jnp.maximum(active, tiny), parameters.components)

@@ -1,0 +1,154 @@
+"""Learning of a Helmholtz machine by wake and sleep: TN10 eq. 10.39–10.44 and the table of its appendix.
+
+A machine is a tuple of layers from the data upwards. Generative layer k has weights (H_{k+1}, H_k) and biases (H_k,)
+that predict layer k from the one above, the last has biases alone; recognition layer k has weights (H_k, H_{k+1}) and
+biases (H_{k+1},) that predict the layer above.
+
+Plain wake–sleep learns the generative weights from one recognised state of each row, and the recognition weights from
+fantasies alone. Fantasies of an untrained model are unlike data, so recognition may never learn what data need: on
+bars, several causes then share one cause's work. With more *particles* each row has several recognised states, weighted
+by p(v, u)/q(v | u), from which both sets of weights learn (reweighted wake–sleep, J. Bornschein and Y. Bengio 2015).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, over_starts
+
+Layers = tuple[dict[str, Array], ...]
+
+
+class Machine(NamedTuple):
+    """Weights and biases of both networks."""
+
+    generative: Layers
+    recognition: Layers
+
+
+def log_bernoulli(values: Array, logits: Array) -> Array:
+    """Σ log P of binary values (..., H) given logits: (...)."""
+    return jnp.sum(values * logits - jax.nn.softplus(logits), axis=-1)
+
+
+def predicted(layer: dict[str, Array], above: Array | None, like: Array) -> Array:
+    """Logits of a layer from the one above it, or from the biases of the top."""
+    if above is None:
+        return jnp.broadcast_to(layer["bias"], like.shape)
+    return matmul(above, layer["weights"]) + layer["bias"]
+
+
+def log_joint(generative: Layers, states: tuple[Array, ...]) -> Array:
+    """log P(u, v; G) of the layers' states, data first: (...)."""
+    above = (*states[1:], None)
+    return sum(
+        (log_bernoulli(s, predicted(layer, a, s)) for layer, s, a in zip(generative, states, above, strict=True)),
+        jnp.zeros(()),
+    )
+
+
+def log_recognition(recognition: Layers, states: tuple[Array, ...]) -> Array:
+    """log Q(v; u, W) of the layers' states, data first: (...)."""
+    pairs = zip(recognition, states[:-1], states[1:], strict=True)
+    return sum((log_bernoulli(above, predicted(layer, below, above)) for layer, below, above in pairs), jnp.zeros(()))
+
+
+def recognized(recognition: Layers, data: Array, uniforms: Array) -> tuple[Array, ...]:
+    """States drawn from Q, data first, by uniform numbers (..., ΣH) for the causes of all layers."""
+    states, used = [data], 0
+    for layer in recognition:
+        chance = jax.nn.sigmoid(matmul(states[-1], layer["weights"]) + layer["bias"])
+        size = chance.shape[-1]
+        states.append((uniforms[..., used : used + size] < chance).astype(chance.dtype))
+        used += size
+    return tuple(states)
+
+
+def n_causes(recognition: Layers) -> int:
+    """Number of causes in all layers."""
+    return sum(layer["bias"].shape[-1] for layer in recognition)
+
+
+def fantasies(generative: Layers, key: Array, n_samples: int) -> tuple[Array, ...]:
+    """States drawn from P from the top down, data first."""
+    sizes, dtype = [layer["bias"].shape[-1] for layer in generative], generative[0]["bias"].dtype
+    # One call draws all numbers: each call of the generator takes a second to compile.
+    uniforms = jax.random.uniform(key, (n_samples, sum(sizes)), dtype)
+    states: list[Array] = []
+    above: Array | None = None
+    used = 0
+    for layer, size in zip(reversed(generative), reversed(sizes), strict=True):
+        chance = jax.nn.sigmoid(predicted(layer, above, jnp.zeros((n_samples, size), dtype)))
+        above = (uniforms[:, used : used + size] < chance).astype(dtype)
+        states.append(above)
+        used += size
+    return tuple(reversed(states))
+
+
+def importance(machine: Machine, data: Array, uniforms: Array) -> tuple[tuple[Array, ...], Array]:
+    """Several recognised states of each row (K, n, ·), and log p(v, u) − log q(v | u) of each (K, n)."""
+    repeated = jnp.broadcast_to(data, (uniforms.shape[0], *data.shape))
+    states = recognized(machine.recognition, repeated, uniforms)
+    return states, log_joint(machine.generative, states) - log_recognition(machine.recognition, states)
+
+
+class Recipe(NamedTuple):
+    """How a machine learns; hashable."""
+
+    n_particles: int  # recognised states of each row
+    nonnegative: bool  # whether causes may only switch data on
+
+
+def step(
+    recipe: Recipe, machine: Machine, data: Array, weights: Array, key: Array, rate: Array
+) -> tuple[Machine, Array]:
+    """One wake and one sleep phase on a batch; returns the machine and Σ_n w_n F_n before.
+
+    Gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
+    """
+    key_wake, key_sleep = jax.random.split(key)
+    shape = (recipe.n_particles, len(data), n_causes(machine.recognition))
+    states, log_ratio = importance(machine, data, jax.random.uniform(key_wake, shape, data.dtype))
+    total = jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
+    credit = jax.nn.softmax(log_ratio, axis=0) * (weights / total)
+    wake = jax.grad(lambda layers: jnp.sum(credit * log_joint(layers, states)))(machine.generative)
+    dreamt = fantasies(machine.generative, key_sleep, len(data))
+    asleep = jax.grad(lambda layers: jnp.mean(log_recognition(layers, dreamt)))(machine.recognition)
+    if recipe.n_particles > 1:
+        awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states)))(machine.recognition)
+        asleep = jax.tree.map(lambda a, b: 0.5 * (a + b), asleep, awake)
+
+    def moved(layers: Any, gradient: Any) -> Any:
+        return jax.tree.map(lambda old, slope: old + rate.astype(old.dtype) * slope, layers, gradient)
+
+    generative = moved(machine.generative, wake)
+    if recipe.nonnegative:
+        lowest = {**generative[0], "weights": jnp.maximum(generative[0]["weights"], 0)}
+        generative = (lowest, *generative[1:])
+    new = Machine(generative, moved(machine.recognition, asleep))
+    return new, jnp.sum(weights * jnp.mean(log_ratio, axis=0))
+
+
+@partial(jax.jit, static_argnums=0)
+def one_pass(
+    recipe: Recipe, machines: Machine, rows: Array, weights: Array, batches: Array, keys: Array, rate: Array
+) -> tuple[Machine, Array]:
+    """Learn from batches (n_batches, size) of rows, for each of some machines with its key.
+
+    Returns the machines and Σ_n w_n F_n before each step, summed: (starts,).
+    """
+
+    def one(machine: Machine, key: Array) -> tuple[Machine, Array]:
+        def learn(machine: Machine, batch: tuple[Array, Array]) -> tuple[Machine, Array]:
+            number, chosen = batch
+            own = jax.random.fold_in(key, number)
+            return step(recipe, machine, rows[chosen], weights[chosen], own, rate)
+
+        machine, bounds = jax.lax.scan(learn, machine, (jnp.arange(len(batches)), batches))
+        return machine, jnp.sum(bounds, dtype=jnp.float64)
+
+    return over_starts(one)(machines, keys)

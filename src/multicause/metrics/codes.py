@@ -1,0 +1,78 @@
+"""How sparse, how cheap and how independent a representation is: TN10 eq. 10.27 and §10.4, figures 10.9–10.11."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+def kurtosis(values: ArrayLike, axis: int | None = None) -> np.ndarray:
+    """Fourth moment over the squared second, less 3: zero for a Gaussian, positive for sparse values (eq. 10.27)."""
+    v = np.asarray(values, dtype=float)
+    if not np.isfinite(v).all():
+        raise ValueError("kurtosis needs finite values; got NaN or infinity.")
+    centred = v - v.mean(axis=axis, keepdims=True)
+    variance = (centred**2).mean(axis=axis)
+    if (np.asarray(variance) == 0).any():
+        raise ValueError("kurtosis needs values that vary; some do not.")
+    return (centred**4).mean(axis=axis) / variance**2 - 3
+
+
+def coding_cost(values: ArrayLike, *, step: float) -> float:
+    """Entropy of values rounded to multiples of ``step``, in bits for each value (TN10 §10.4).
+
+    It is what the best code of one unit costs, if values are reported with this precision and taken as independent.
+    """
+    if not (np.isfinite(step) and step > 0):
+        raise ValueError(f"step must be a positive number, the precision of the code; got {step!r}.")
+    v = np.asarray(values, dtype=float).ravel()
+    if v.size == 0 or not np.isfinite(v).all():
+        raise ValueError("coding_cost needs at least one value, and finite ones.")
+    _, counts = np.unique(np.round(v / step), return_counts=True)
+    chances = counts / counts.sum()
+    return float(-(chances * np.log2(chances)).sum())
+
+
+class Decomposition(NamedTuple):
+    """A multi-resolution decomposition of an image; lists run from the coarsest scale to the finest."""
+
+    low: np.ndarray
+    horizontal: list[np.ndarray]  # details that vary from top to bottom, such as horizontal edges
+    vertical: list[np.ndarray]  # details that vary from left to right
+    diagonal: list[np.ndarray]
+
+
+def decompose(image: ArrayLike, *, levels: int = 3, wavelet: str = "db4") -> Decomposition:
+    """Multi-resolution decomposition of an image (height, width) by wavelets, TN10 figures 10.9 and 10.10.
+
+    It is orthogonal and complete, with as many outputs as pixels. Needs PyWavelets, which the extra ``images`` brings.
+    """
+    try:
+        import pywt
+    except ImportError as error:
+        raise ImportError("decompose needs PyWavelets. Install it with: pip install 'multicause[images]'") from error
+    pixels = np.asarray(image, dtype=float)
+    if pixels.ndim != 2:
+        raise ValueError(f"An image must have two dimensions; got shape {pixels.shape}.")
+    low, *details = pywt.wavedec2(pixels, wavelet, mode="periodization", level=levels)
+    return Decomposition(low, *(list(part) for part in zip(*details, strict=True)))
+
+
+def conditional_histogram(
+    child: ArrayLike, parent: ArrayLike, *, bins: int = 41, limit: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """p[v_c | v_p], each column scaled to a peak of one: (bins, bins), and the bins' edges (figure 10.11).
+
+    Where outputs are independent all columns are alike; a bow tie shows that the child varies more where the parent is
+    large. Columns without any value are NaN.
+    """
+    c, p = (np.asarray(values, dtype=float).ravel() for values in (child, parent))
+    if c.shape != p.shape or c.size == 0:
+        raise ValueError(f"child and parent must have the same number of values; got {c.size} and {p.size}.")
+    limit = 3 * max(c.std(), p.std()) if limit is None else limit
+    edges = np.linspace(-limit, limit, bins + 1)
+    counts = np.histogram2d(c, p, bins=(edges, edges))[0]
+    peaks = counts.max(axis=0)
+    return np.where(peaks > 0, counts / np.where(peaks > 0, peaks, 1), np.nan), edges

@@ -1,0 +1,247 @@
+"""Factor analysis: Gaussian causes that add up, under noise that differs between dimensions.
+
+TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from multicause.arrays import double_precision
+from multicause.combinations import Combination, Sum
+from multicause.engines import Engine
+from multicause.estimator import CausalEstimator
+from multicause.learning.condensing import condensed, covariance_of
+from multicause.learning.updates import LeastSquares
+from multicause.model import Model, interned
+from multicause.models.summary import Brief
+from multicause.noises import DiagonalGaussian, Noise
+from multicause.posteriors import LinearGaussian
+from multicause.priors import Gaussian
+
+
+class GaussianFactors(CausalEstimator):
+    """What factor analysis and principal components share: Gaussian causes, their sum, and centred data."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        name: CausalEstimator._parameter_constraints[name]
+        for name in [
+            "n_components",
+            "learn",
+            "noise_scale",
+            "max_iter",
+            "tol",
+            "n_init",
+            "init",
+            "random_state",
+            "verbose",
+            "engine",
+        ]
+    }
+    annealing = None
+    repair = False
+    activity = None
+    noise_scale: float | None = None
+    learn: tuple[str, ...] = ("components", "noise")
+    mean_: np.ndarray
+    _results: tuple[str, ...] = ("mean_",)
+    _remembers_all = True
+    _in_bulk = False
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        max_iter: int = 2000,
+        tol: float = 1e-7,
+        n_init: int = 1,
+        init: str | ArrayLike = "random",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
+
+    @property
+    def projective_fields_(self) -> np.ndarray:
+        """G, what each cause does to the data: (n_components, n_features)."""
+        return self.components_
+
+    @property
+    def receptive_fields_(self) -> np.ndarray:
+        """W with v = W·(u − mean), how each cause is recognised: (n_components, n_features)."""
+        check_is_fitted(self)
+        return self._recognition()[0]
+
+    def _recognition(self) -> tuple[np.ndarray, np.ndarray]:
+        """W and Ψ of TN10's appendix, in NumPy."""
+        G, scale = np.asarray(self.components_, dtype=float), np.asarray(self.activity_, dtype=float)
+        natural = G / np.asarray(self.noise_variance_, dtype=float)
+        prior = 0 if self._model.posterior.limit else np.diag(scale**-2)
+        covariance = np.linalg.inv(prior + natural @ G.T)
+        return (covariance @ natural).astype(self.components_.dtype), covariance
+
+    def _noise(self) -> Noise:
+        raise NotImplementedError
+
+    def _accepts_negative(self) -> bool:
+        return True
+
+    def _posterior(self) -> LinearGaussian:
+        return LinearGaussian()
+
+    def _combination(self, noise: Noise) -> Combination:
+        return Sum()
+
+    def _wire(self, X: np.ndarray) -> Model:
+        if self.n_components > X.shape[1]:
+            raise ValueError(
+                f"{type(self).__name__} describes data by fewer causes than features: n_components="
+                f"{self.n_components}, but X has {X.shape[1]} features. Lower n_components to at most {X.shape[1]}."
+            )
+        self._check_learn()
+        noise = self._noise()
+        parts = (Gaussian(), self._combination(noise), noise, self._posterior(), LeastSquares())
+        return interned(Model(*parts, learn=frozenset(self.learn)))
+
+    def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+        """Weight, mean and covariance of the data, in double precision: all that there is to learn from."""
+        engine = self._engine()
+        with double_precision():
+            blocks = engine.load(X, weights, lambda rows: rows[:, 0], 4 * X.itemsize * X.shape[1])
+            weight, mean, covariance = covariance_of(engine, blocks)
+        self.mean_ = mean.astype(X.dtype)
+        return {"weight": np.asarray(weight), "mean": mean, "covariance": covariance}
+
+    def _prepared(self, X: np.ndarray) -> np.ndarray:
+        return X - self._preparation["mean"].astype(X.dtype)
+
+    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
+        return rows + self._preparation["mean"].astype(rows.dtype)
+
+    def _condensed(self, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows with the same moments, of which there are never more than twice the number of features."""
+        covariance = self._preparation["covariance"]
+        if len(X) <= 2 * X.shape[1] or not np.isfinite(covariance).all() or not covariance.any():
+            return X, weights
+        return condensed(float(self._preparation["weight"]), covariance, X.dtype)
+
+    def _next_batch(self, X: np.ndarray, weights: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Rows with the moments of all batches so far: nothing of the stream is forgotten."""
+        before = None if first else self._preparation
+        self._preparation = self._prepare(X, weights)
+        if before is None:
+            return self._condensed(self._prepared(X), weights)
+        self._preparation = merged(before, self._preparation)
+        self.mean_ = self._preparation["mean"].astype(X.dtype)
+        return condensed(float(self._preparation["weight"]), self._preparation["covariance"], X.dtype)
+
+
+def merged(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Weight, mean and covariance of two sets of rows together."""
+    weight = one["weight"] + other["weight"]
+    share, apart = other["weight"] / weight, other["mean"] - one["mean"]
+    between = share * (1 - share) * np.outer(apart, apart)
+    within = (1 - share) * one["covariance"] + share * other["covariance"]
+    return {"weight": np.asarray(weight), "mean": one["mean"] + share * apart, "covariance": within + between}
+
+
+class FactorAnalysis(GaussianFactors):
+    """Factor analysis: a few independent causes that explain how dimensions vary together.
+
+    TN10 eq. 10.18–10.21 and its appendix, with the data's mean subtracted::
+
+        p[v] = N(v; 0, 1)
+        p[u | v] = N(u; G·v, Σ),  Σ = diag(Σ_1 … Σ_D)
+        p[v | u] = N(v; W·u, Ψ),  Ψ = (1 + Gᵀ Σ⁻¹ G)⁻¹,  W = Ψ Gᵀ Σ⁻¹
+
+    Each dimension has noise of its own, so that a noisy sensor does not count as structure (figure 10.3). EM never
+    lowers the log-likelihood. It needs the data's covariance alone, which is computed once. Components are determined
+    up to a rotation among causes.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number H of causes, at most the number of features.
+    learn : tuple of str, default=("components", "noise")
+        Which of the two are learned; the other keeps its starting value.
+    noise_scale : float, optional
+        Starting (or fixed) standard deviation of the noise; by default half the data's.
+    max_iter : int, default=2000
+        Most iterations of EM.
+    tol : float, default=1e-7
+        Learning has converged when the mean log-likelihood per row rises by less per iteration.
+    n_init, init, random_state, verbose, engine
+        As for :class:`multicause.LinearCauses`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        G, transposed: what each cause does to the data (its projective field).
+    receptive_fields_ : ndarray of shape (n_components, n_features)
+        W.
+    noise_variance_ : ndarray of shape (n_features,)
+        Σ.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the data.
+    activity_ : ndarray of shape (n_components,)
+        Standard deviation of each cause under the prior, one.
+    lower_bound_, lower_bounds_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`; the bound is the log-likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multicause import FactorAnalysis
+    >>> random = np.random.RandomState(0)
+    >>> cause = random.normal(size=500)
+    >>> X = cause[:, None] + random.normal(size=(500, 3)) * [0.5, 0.5, 3]
+    >>> found = FactorAnalysis(1, random_state=0).fit_transform(X)[:, 0]
+    >>> bool(abs(np.corrcoef(found, cause)[0, 1]) > 0.9)
+    True
+    """
+
+    in_brief = Brief(
+        "p[v] = N(v; 0, 1); p[u|v] = N(u; G·v, diag Σ)",
+        "p[v|u] = N(v; W·u, Ψ); Ψ = (1 + GᵀΣ⁻¹G)⁻¹; W = ΨGᵀΣ⁻¹",
+        "G = C·Wᵀ(W·C·Wᵀ + Ψ)⁻¹; Σ = diag(GΨGᵀ + (1 − GW)·C·(1 − GW)ᵀ); C = ⟨uu⟩",
+    )
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        learn: tuple[str, ...] = ("components", "noise"),
+        noise_scale: float | None = None,
+        max_iter: int = 2000,
+        tol: float = 1e-7,
+        n_init: int = 1,
+        init: str | ArrayLike = "random",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        super().__init__(
+            n_components,
+            max_iter=max_iter,
+            tol=tol,
+            n_init=n_init,
+            init=init,
+            random_state=random_state,
+            verbose=verbose,
+            engine=engine,
+        )
+        self.learn = learn
+        self.noise_scale = noise_scale
+
+    def _noise(self) -> Noise:
+        return DiagonalGaussian()

@@ -1,0 +1,364 @@
+"""The Helmholtz machine: binary causes in layers, with a network that recognises them.
+
+TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10, after P. Dayan, G. E. Hinton,
+R. M. Neal and R. S. Zemel, The Helmholtz machine, Neural Computation 7 (1995) 889–904.
+"""
+
+import itertools
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from multicause.arrays import double_precision, key_from
+from multicause.combinations import Combination, Sum
+from multicause.engines import Blocks, Engine
+from multicause.estimator import CausalEstimator
+from multicause.learning import annealing as schedules
+from multicause.learning.convergence import Outcome
+from multicause.learning.expectation_maximization import Fit, Progress
+from multicause.learning.initialization import first_moments
+from multicause.learning.stochastic import WINDOW, evaluate
+from multicause.learning.updates.base import Update
+from multicause.learning.updates.wake_sleep import WakeSleep
+from multicause.learning.wake_sleep import Machine, one_pass
+from multicause.model import Model, Moments, Parameters, interned
+from multicause.models.summary import Brief
+from multicause.noises import Bernoulli, Noise
+from multicause.noises.bernoulli import MARGIN
+from multicause.parts import resolve
+from multicause.posteriors import Posterior, RecognitionNetwork
+from multicause.posteriors.recognition_network import machine_of
+from multicause.priors import Layered
+from multicause.priors.layered import SMALL
+from multicause.shell import validate_weights
+
+
+class HelmholtzMachine(CausalEstimator):
+    """A Helmholtz machine: a generative network from causes down to binary data, and a recognition network upwards.
+
+    TN10 eq. 10.39–10.44 and its appendix, with f the logistic function::
+
+        P[v] = Π_a f(g_a)^{v_a} (1 − f(g_a))^{1 − v_a}
+        P[u | v] = Π_b f(h_b + [G·v]_b)^{u_b} (1 − …)^{1 − u_b}
+        Q[v; u, W] = Π_a f(w_a + [W·u]_a)^{v_a} (1 − …)^{1 − v_a}
+
+    Awake, the generative weights learn from data and their recognised causes; asleep, the recognition weights learn
+    from the model's own fantasies. :meth:`sample` draws fantasies, :meth:`transform` gives the recognition
+    probabilities, :meth:`free_energy` an estimate of F by sampled causes.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number H of causes next to the data.
+    higher : tuple of int, default=()
+        Numbers of causes in layers above them.
+    update : WakeSleep, optional
+        Rate, particles and sign of the weights. ``WakeSleep(n_particles=1)`` is the plain rule of the chapter; by
+        default 10 weighted particles (reweighted wake–sleep).
+    posterior : RecognitionNetwork, optional
+        How many states are drawn to estimate F.
+    activity : float or array-like of shape (n_components,), optional
+        Starting probability of each cause; by default two active causes.
+    batch_size : int, default=20
+        Rows for each step.
+    max_iter : int, default=100
+        Most passes over the data.
+    tol : float, default=1e-3
+        Learning has converged when F per row rises by less per pass, over some passes.
+    n_init : int, default=1
+        Number of random starts; the one with the highest F is kept.
+    init : "random" or array-like of shape (n_components, n_features), default="random"
+        Starting generative weights G.
+    random_state, verbose, engine
+        As for :class:`multicause.MaximalCauses`.
+
+    Attributes
+    ----------
+    components_, projective_fields_ : ndarray of shape (n_components, n_features)
+        G, transposed: what each cause adds to the logit of each dimension.
+    receptive_fields_ : ndarray of shape (n_components, n_features)
+        W: what each dimension adds to the logit of a cause.
+    bias_ : ndarray of shape (n_features,)
+        h.
+    activity_ : ndarray of shape (n_components,)
+        How often each cause is active.
+    lower_bounds_ : ndarray of shape (n_iter_ + 1,)
+        Mean F per row in each pass, while learning, and at the end.
+    lower_bound_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`; an iteration is a pass over the data.
+
+    Examples
+    --------
+    >>> from multicause import HelmholtzMachine
+    >>> from multicause.datasets import make_bars
+    >>> X = make_bars(200, value=1.0, noise=None, random_state=0).data
+    >>> HelmholtzMachine(10, max_iter=2, tol=0, random_state=0).fit(X).sample(3, random_state=0)[0].shape
+    (3, 25)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{
+            name: CausalEstimator._parameter_constraints[name]
+            for name in [
+                "n_components",
+                "update",
+                "posterior",
+                "activity",
+                "max_iter",
+                "tol",
+                "n_init",
+                "init",
+                "random_state",
+                "verbose",
+                "engine",
+            ]
+        },
+        "higher": [tuple, list],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+    }
+    in_brief = Brief(
+        "P[v] = Π f(g); P[u|v] = Π f(h + G·v)",
+        "Q[v; u, W] = Π f(w + W·u)",
+        "wake: G ← G + ε(u − f(h + G·v))v, g, h alike; sleep: W ← W + ε(v − f(w + W·u))u, w alike",
+    )
+    annealing = None
+    _in_bulk = False
+    repair = False
+    noise_scale = None
+    learn: tuple[str, ...] = ("components", "activity", "noise")
+    bias_: np.ndarray
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        higher: tuple[int, ...] = (),
+        update: Update | None = None,
+        posterior: Posterior | None = None,
+        activity: float | ArrayLike | None = None,
+        batch_size: int = 20,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        n_init: int = 1,
+        init: str | ArrayLike = "random",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.higher = higher
+        self.update = update
+        self.posterior = posterior
+        self.activity = activity
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from one more batch of a stream: wake and sleep once over its rows."""
+        first = not hasattr(self, "components_")
+        X = self._validate_rows(X, reset=first)
+        weights = validate_weights(sample_weight, X)
+        if not first:
+            X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
+        self._preparation = {}
+        model = self._wire(X) if first else self._model
+        model.noise.check_data(X)
+        engine, random = self._engine(), check_random_state(self.random_state)
+        n_batches = 0 if first else self.n_iter_
+        with double_precision():
+            blocks = self._load(engine, model, X, weights, 1)
+            if first:
+                starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
+            else:
+                starts = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], self._parameters)
+            # The same seed must not draw the same samples for every batch.
+            key = jax.random.fold_in(key_from(random), n_batches)
+            result = learn_by_wake_and_sleep(
+                model, engine, blocks, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key, random=random
+            )
+            history = np.empty(0) if first else self.lower_bounds_
+            self._keep(model, result.parameters)
+            outcome = Outcome.STOPPED if np.isfinite(result.bound) else Outcome.NON_FINITE
+            bounds = np.array([*history, result.bounds[0]])
+            result = result._replace(bounds=bounds, temperatures=np.ones(len(bounds)), outcome=outcome)
+            self._keep_history(result._replace(n_iter=n_batches + 1, converged=False), schedules.NoAnnealing())
+        self.evidence_threshold_ = -np.inf
+        return self
+
+    def inverse_transform(self, S: ArrayLike) -> np.ndarray:
+        """Probability of each dimension to be on, for given causes (n_samples, n_components)."""
+        logits = super().inverse_transform(S)
+        return expit(logits + self.bias_).astype(logits.dtype)
+
+    @property
+    def projective_fields_(self) -> np.ndarray:
+        """G: (n_components, n_features)."""
+        return self.components_
+
+    @property
+    def receptive_fields_(self) -> np.ndarray:
+        """W: (n_components, n_features)."""
+        return np.asarray(self._parameters.posterior["weights_0"]).T
+
+    def _combination(self, noise: Noise) -> Combination:
+        return Sum()
+
+    def _accepts_negative(self) -> bool:
+        return False
+
+    def _wire(self, X: np.ndarray) -> Model:
+        prior = Layered(higher=tuple(int(size) for size in self.higher))
+        prior.validate()
+        update = resolve(WakeSleep() if self.update is None else self.update, {}, "update", WakeSleep)
+        network = RecognitionNetwork() if self.posterior is None else self.posterior
+        posterior = resolve(network, {}, "posterior", RecognitionNetwork)
+        return interned(Model(prior, Sum(), Bernoulli(), posterior, update, learn=frozenset(self.learn)))
+
+    def _starts(
+        self,
+        model: Model,
+        moments: Moments,
+        X: np.ndarray,
+        weights: np.ndarray,
+        random: Any,
+        n_starts: int,
+        init: Any = None,
+    ) -> Parameters:
+        """Small random weights; biases that give causes and data their frequencies."""
+        starts = super()._starts(model, moments, X, weights, random, n_starts, init)
+        sizes = (X.shape[1], self.n_components, *model.prior.higher)
+
+        def small(*shape: int) -> jax.Array:
+            return jnp.asarray(SMALL * random.normal(size=(n_starts, *shape)), dtype=X.dtype)
+
+        components, noise = starts.components, dict(starts.noise)
+        nonnegative = model.update.nonnegative
+        if isinstance(self.init, str):
+            components = jnp.abs(small(*components.shape[1:])) if nonnegative else small(*components.shape[1:])
+        if nonnegative:
+            # Causes only switch data on, so that without any the data must be off.
+            noise["bias"] = jnp.full_like(noise["bias"], np.log(MARGIN) - np.log1p(-MARGIN))
+        prior = {
+            name: small(*value.shape[1:]) if name.startswith("weights") else value
+            for name, value in starts.prior.items()
+        }
+        recognition: dict[str, Any] = {}
+        for k, (below, above) in enumerate(itertools.pairwise(sizes)):
+            recognition[f"weights_{k}"] = small(below, above)
+            recognition[f"bias_{k}"] = prior[f"bias_{k + 1}"]
+        return Parameters(components, prior, noise, recognition)
+
+    def _learn(
+        self,
+        model: Model,
+        engine: Engine,
+        blocks: Blocks,
+        few: Blocks,
+        starts: Parameters,
+        repairing: bool,
+        random: np.random.RandomState,
+        settings: dict[str, Any],
+    ) -> tuple[Fit, schedules.Annealing]:
+        result = learn_by_wake_and_sleep(
+            model, engine, blocks, starts, batch_size=self.batch_size, random=random, **settings
+        )
+        return result, schedules.NoAnnealing()
+
+    @staticmethod
+    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
+        return {**CausalEstimator._learned(model, parameters), "bias_": np.array(parameters.noise["bias"])}
+
+
+def learn_by_wake_and_sleep(
+    model: Model,
+    engine: Engine,
+    blocks: Blocks,
+    starts: Parameters,
+    *,
+    batch_size: int,
+    max_iter: int,
+    tol: float,
+    key: jax.Array,
+    random: np.random.RandomState,
+    watch: Callable[[Progress], bool] | None = None,
+) -> Fit:
+    """Passes over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
+    n_starts = len(starts.components)
+    machines = machine_of(model, starts)
+    recipe, rate = model.update.recipe, jnp.asarray(model.update.rate)
+    history: list[np.ndarray] = []
+    outcome = Outcome.MAX_ITER
+    seen = sum(float(jnp.sum(block.weights, dtype=jnp.float64)) for block in blocks)
+    for iteration in range(max_iter):
+        before, total = machines, np.zeros(n_starts)
+        for number, block in enumerate(blocks):
+            n_rows = len(block.rows)
+            n_batches = max(1, n_rows // batch_size)
+            order = random.permutation(n_rows) if n_batches > 1 else np.arange(n_rows)
+            batches = order[: n_batches * (n_rows // n_batches)].reshape(n_batches, -1)
+            own = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, iteration), number), n_starts)
+            machines, bounds = one_pass(recipe, machines, block.rows, block.weights, jnp.asarray(batches), own, rate)
+            total = total + np.asarray(bounds)
+        history.append(total / seen)
+        if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
+            machines, outcome = before, Outcome.NON_FINITE
+            break
+        if watch is not None:
+            now = _parameters_of(machines, starts)
+            if watch(Progress(iteration, np.ones(n_starts), history[-1], now)):
+                outcome = Outcome.STOPPED
+                break
+        recent = np.mean(history[-WINDOW:], axis=0).max()
+        earlier = np.mean(history[-2 * WINDOW : -WINDOW], axis=0).max() if len(history) >= 2 * WINDOW else -np.inf
+        if tol > 0 and recent - earlier < tol * WINDOW:
+            outcome = Outcome.CONVERGED
+            break
+    every = _parameters_of(machines, starts)
+    found = []
+    for start in range(n_starts):
+        parameters = jax.tree.map(lambda leaf, number=start: leaf[number], every)
+        sums = jax.device_get(engine.sum(partial(evaluate, model), blocks, parameters))
+        found.append((float(sums.bound / sums.seen), parameters, sums))
+    best = int(np.argmax([bound for bound, _, _ in found]))
+    final, parameters, statistics = found[best]
+    activity = (statistics.prior["active"] / statistics.weight).astype(parameters.components.dtype)
+    parameters = parameters._replace(prior={**parameters.prior, "activity": activity})
+    bounds_of_best = [float(values[best]) for values in history]
+    return Fit(
+        parameters=jax.device_get(parameters),
+        bound=final,
+        bounds=np.array([*bounds_of_best, final]),
+        temperatures=np.ones(len(history) + 1),
+        n_iter=len(history),
+        n_rounds=len(history),
+        converged=outcome == Outcome.CONVERGED,
+        outcome=outcome,
+        statistics=statistics,
+    )
+
+
+def _parameters_of(machine: Machine, like: Parameters) -> Parameters:
+    """The records of the parts from both networks, the reverse of ``machine_of``."""
+    lowest, *upper = machine.generative
+    prior = dict(like.prior)
+    for k, layer in enumerate(upper, start=1):
+        prior |= {f"{name}_{k}": value for name, value in layer.items()}
+    posterior = {f"{name}_{k}": value for k, layer in enumerate(machine.recognition) for name, value in layer.items()}
+    return Parameters(lowest["weights"], prior, {"bias": lowest["bias"]}, posterior)

@@ -1,0 +1,239 @@
+"""Independent components: as many causes as dimensions, without noise.
+
+TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10.
+"""
+
+from numbers import Integral
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import special_ortho_group
+from sklearn.utils._param_validation import Interval, Options
+
+from multicause.arrays import double_precision
+from multicause.combinations import Combination, Sum
+from multicause.engines import Blocks, Engine
+from multicause.estimator import CausalEstimator
+from multicause.learning import annealing as schedules
+from multicause.learning.condensing import covariance_of
+from multicause.learning.expectation_maximization import Fit
+from multicause.learning.quasi_newton import learn_second_order
+from multicause.learning.updates import NaturalGradient
+from multicause.model import Model, Moments, Parameters, interned
+from multicause.models.summary import Brief
+from multicause.noises import Noise, Noiseless
+from multicause.parts import resolve
+from multicause.posteriors import Inverse
+from multicause.preprocessing import whitening_matrices
+from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
+
+PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}
+SOLVERS = ("quasi_newton", "natural_gradient")
+
+
+class IndependentComponents(CausalEstimator):
+    """Independent components analysis (ICA): the linear map that makes causes as independent as the prior says.
+
+    TN10 eq. 10.33–10.38, the limit of sparse coding without noise and with as many causes as dimensions::
+
+        u = G·v,  p[v] ∝ Π_a exp(g(v_a))
+        v = W·u,  W = G⁻¹
+        L(W) = ⟨Σ_a g([W·u]_a)⟩ + log |det W|
+        W ← W + ε (W + g′(v) [v·W])
+
+    With p[v] ∝ 1/cosh(v), g′(v) = −tanh(v). F is the log-likelihood. Data are centred and whitened first; with
+    ``n_components`` below the number of features, the model describes the projection on as many principal axes.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of causes; by default as many as features.
+    prior : {"hyperbolic_secant", "cauchy", "sub_gaussian"} or Continuous, default="hyperbolic_secant"
+        Shape of the causes' density. It has to be on the right side of a Gaussian: "sub_gaussian" is for causes flatter
+        than one.
+    solver : {"quasi_newton", "natural_gradient"}, default="quasi_newton"
+        How the likelihood is raised: a second-order method that needs some tens of iterations, or the rule above.
+    update : NaturalGradient, optional
+        Rate of the rule above, for the solver "natural_gradient" and for ``partial_fit``.
+    max_iter : int, default=500
+        Most iterations.
+    tol : float, default=1e-6
+        "quasi_newton" has converged when no entry of 1 + ⟨g′(v) vᵀ⟩ exceeds it, "natural_gradient" when the mean
+        log-likelihood rises by less per iteration.
+    init : {"random", "identity"} or array-like of shape (n_components, n_components), default="random"
+        Starting components of the whitened data: a random rotation, the principal axes, or the user's.
+    random_state, verbose, engine
+        As for :class:`multicause.MaximalCauses`.
+
+    Attributes
+    ----------
+    components_, projective_fields_ : ndarray of shape (n_components, n_features)
+        G, transposed: what each cause does to the data.
+    receptive_fields_ : ndarray of shape (n_components, n_features)
+        W: how each cause is read off the data.
+    mean_ : ndarray of shape (n_features,)
+        Mean of the data.
+    activity_ : ndarray of shape (n_components,)
+        Scale of the prior.
+    lower_bound_, lower_bounds_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`; the bound is the log-likelihood.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multicause import IndependentComponents
+    >>> sources = np.random.RandomState(0).laplace(size=(1000, 2))
+    >>> found = IndependentComponents(random_state=0).fit_transform(sources @ [[1, 1], [0, 2]])
+    >>> np.abs(np.corrcoef(found.T, sources.T)[:2, 2:]).max(axis=0).round(1).tolist()
+    [1.0, 1.0]
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{
+            name: CausalEstimator._parameter_constraints[name]
+            for name in ["prior", "update", "max_iter", "tol", "init", "random_state", "verbose", "engine"]
+        },
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "solver": [Options(str, set(SOLVERS))],
+    }
+    in_brief = Brief(
+        "p[v] ∝ Π_a exp(g(v_a)); u = G·v",
+        "v = W·u; W = G⁻¹",
+        "W ← W + ε(W + g′(v)[v·W]), or a second-order method of the same gradient",
+    )
+    annealing = None
+    repair = False
+    activity = None
+    noise_scale = None
+    n_init = 1
+    learn: tuple[str, ...] = ("components",)
+    mean_: np.ndarray
+    _results = ("mean_",)
+    # Each batch of a stream is a step of its own (eq. 10.37), nothing is averaged.
+    _remembers_all = True
+    _in_bulk = False
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        prior: str | Prior = "hyperbolic_secant",
+        solver: str = "quasi_newton",
+        update: NaturalGradient | None = None,
+        max_iter: int = 500,
+        tol: float = 1e-6,
+        init: str | ArrayLike = "random",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components  # type: ignore[assignment]
+        self.prior = prior
+        self.solver = solver
+        self.update = update
+        self.max_iter = max_iter
+        self.tol = tol
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
+
+    @property
+    def projective_fields_(self) -> np.ndarray:
+        """G, what each cause does to the data: (n_components, n_features)."""
+        return self.components_
+
+    @property
+    def receptive_fields_(self) -> np.ndarray:
+        """W with v = W·(u − mean), how each cause is read off the data: (n_components, n_features)."""
+        W = np.linalg.inv(self._parameters.components.astype(float)).T @ self._preparation["forward"]
+        return W.astype(self.components_.dtype)
+
+    def _combination(self, noise: Noise) -> Combination:
+        return Sum()
+
+    def _accepts_negative(self) -> bool:
+        return True
+
+    def _wire(self, X: np.ndarray) -> Model:
+        prior = resolve(self.prior, PRIORS, "prior", Continuous)
+        update = resolve(NaturalGradient() if self.update is None else self.update, {}, "update", NaturalGradient)
+        return interned(Model(prior, Sum(), Noiseless(), Inverse(), update, learn=frozenset(self.learn)))
+
+    def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+        """Mean and whitening."""
+        if self.n_components is not None and self.n_components > X.shape[1]:
+            raise ValueError(
+                f"There cannot be more independent components than features: n_components={self.n_components}, but X "
+                f"has {X.shape[1]} features. Lower n_components, or use SparseCoding."
+            )
+        engine = self._engine()
+        with double_precision():
+            blocks = engine.load(X, weights, lambda rows: rows[:, 0], 4 * X.itemsize * X.shape[1])
+            _, mean, covariance = covariance_of(engine, blocks)
+        forward, backward = whitening_matrices(covariance, self.n_components)
+        self.mean_ = mean.astype(X.dtype)
+        return {"mean": mean, "forward": forward, "backward": backward}
+
+    def _prepared(self, X: np.ndarray) -> np.ndarray:
+        record = self._preparation
+        return (X - record["mean"].astype(X.dtype)) @ record["forward"].T.astype(X.dtype)
+
+    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
+        record = self._preparation
+        return rows @ record["backward"].T.astype(rows.dtype) + record["mean"].astype(rows.dtype)
+
+    def _starts(
+        self,
+        model: Model,
+        moments: Moments,
+        X: np.ndarray,
+        weights: np.ndarray,
+        random: Any,
+        n_starts: int,
+        init: Any = None,
+    ) -> Parameters:
+        H = X.shape[1]
+        if isinstance(self.init, str):
+            if self.init not in ("random", "identity"):
+                raise ValueError(f"Unknown init {self.init!r}. Known: 'random', 'identity', or an array.")
+            turn = H > 1 and self.init == "random"
+            components = special_ortho_group.rvs(H, random_state=random) if turn else np.eye(H)
+        else:
+            components = np.asarray(self.init, dtype=float)
+            if components.shape != (H, H) or not np.isfinite(components).all():
+                raise ValueError(
+                    f"init must be finite and have shape (n_components, n_components) = ({H}, {H}), as components of "
+                    f"the whitened data; got shape {components.shape}."
+                )
+            if np.linalg.matrix_rank(components) < H:
+                raise ValueError("init must be invertible; its rows are linearly dependent. Use other components.")
+        volume = 0.5 * np.linalg.slogdet(self._preparation["forward"] @ self._preparation["forward"].T)[1]
+        records = (components, model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
+        return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=X.dtype)[None], records))
+
+    def _learn(
+        self,
+        model: Model,
+        engine: Engine,
+        blocks: Blocks,
+        few: Blocks,
+        starts: Parameters,
+        repairing: bool,
+        random: np.random.RandomState,
+        settings: dict[str, Any],
+    ) -> tuple[Fit, schedules.Annealing]:
+        if self.solver == "natural_gradient":
+            return super()._learn(model, engine, blocks, few, starts, repairing, random, settings)
+        start = jax.tree.map(lambda leaf: leaf[0], starts)
+        settings = {name: settings[name] for name in ("max_iter", "tol", "watch")}
+        return learn_second_order(model, engine, blocks, start, **settings), schedules.NoAnnealing()
+
+    def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]
+        learned = super()._learned(model, parameters)
+        backward = self._preparation["backward"].T
+        whitened = learned["components_"]
+        return {**learned, "components_": (whitened.astype(float) @ backward).astype(whitened.dtype)}

@@ -1,0 +1,105 @@
+"""K-means, the limit of a mixture whose noise vanishes.
+
+TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.engines import Engine
+from multicause.model import Model, Parameters, Statistics
+from multicause.models.mixtures import Mixture
+from multicause.models.summary import Brief
+from multicause.noises import Gaussian, Noise
+from multicause.posteriors import OneHot
+from multicause.priors import Categorical
+
+
+class KMeans(Mixture):
+    """K-means: every row belongs to the nearest centre, every centre is the mean of its rows.
+
+    TN10 §10.3: a mixture of Gaussians with equal proportions γ_v = 1/K and one common variance Σ → 0, in which
+    P[v | u] becomes 0 or 1. Rows are assigned in the same way whatever Σ is, so the model keeps the Σ of greatest
+    likelihood and F = ⟨log p[v(u), u]⟩ (eq. 10.14) stays finite: at the end it is a function of the inertia alone.
+
+    Parameters
+    ----------
+    n_components : int, default=8
+        Number K of centres.
+    max_iter, n_init, init, random_state, verbose, engine
+        As for :class:`multicause.MixtureOfGaussians`.
+    tol : float, default=1e-10
+        Learning has converged when F per row rises by less per iteration; nearly always at rest.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Centres.
+    inertia_ : float
+        Σ_n w_n ‖u_n − g_v(u_n)‖² of the data that ``fit`` has seen.
+    noise_variance_ : float
+        Mean squared distance to the centre, per dimension.
+    lower_bound_, lower_bounds_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`; the bound is F.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multicause import KMeans
+    >>> X = np.array([[0.0, 0], [0, 1], [9, 9], [9, 8]])
+    >>> KMeans(2, random_state=0).fit(X).inertia_
+    1.0
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        name: Mixture._parameter_constraints[name]
+        for name in ("n_components", "max_iter", "tol", "n_init", "init", "random_state", "verbose", "engine")
+    }
+    in_brief = Brief(
+        "P[v] = 1/K; p[u|v] = N(u; g_v, Σ), Σ → 0",
+        "v(u) = argmin_v |u − g_v|²",
+        "g_v = mean of the rows with v(u) = v",
+    )
+    annealing = None
+    _in_bulk = False
+    learn = ("components", "noise")
+    activity = None
+    inertia_: float
+    _results = ("inertia_",)
+
+    def __init__(
+        self,
+        n_components: int = 8,
+        *,
+        max_iter: int = 300,
+        tol: float = 1e-10,
+        n_init: int = 1,
+        init: str | ArrayLike = "kmeans++",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
+
+    def _noise(self) -> Noise:
+        return Gaussian()
+
+    def _prior(self) -> Categorical:
+        return Categorical(uniform=True)
+
+    def _posterior(self) -> OneHot:
+        return OneHot(hard=True)
+
+    def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
+        if statistics is not None:
+            self.inertia_ = float(statistics.noise["residual"])
+        return parameters

@@ -1,0 +1,53 @@
+"""The family at a glance: a table of models, made from their classes, after the appendix of TN10."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+NAMES = (
+    "MixtureOfGaussians",
+    "MixtureOfPoissons",
+    "KMeans",
+    "FactorAnalysis",
+    "PrincipalComponents",
+    "SparseCoding",
+    "IndependentComponents",
+    "HelmholtzMachine",
+)
+HEADINGS = ("model", "causes and data", "recognition", "learning", "prior × combination × noise", "posterior, update")
+
+
+class Brief(NamedTuple):
+    """What a model says of itself in one line."""
+
+    generative: str
+    recognition: str
+    learning: str
+
+
+def summary_table() -> str:
+    """One line for each model of the chapter, as a table in Markdown.
+
+    Equations are those that a class gives as ``in_brief``; parts are read from the model that it wires.
+    """
+    import multicause
+
+    lines = ["| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
+    for name in NAMES:
+        estimator = getattr(multicause, name)
+        model = estimator()._wire(np.zeros((100, 10)))
+        brief = estimator.in_brief
+        joint = " × ".join(_describe(part) for part in (model.prior, model.combination, model.noise))
+        how = ", ".join(_describe(part) for part in (model.posterior, model.update))
+        cells = (f"`{name}`", brief.generative, brief.recognition, brief.learning, joint, how)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _describe(part: Any) -> str:
+    """The class of a part, with hyper-parameters that are not the defaults."""
+    default = type(part)().get_params()
+    changed = [f"{name}={value!r}" for name, value in part.get_params().items() if value != default[name]]
+    return f"`{type(part).__name__}({', '.join(changed)})`" if changed else f"`{type(part).__name__}`"

@@ -1,0 +1,191 @@
+"""Gaussian noise of its own for each cause, where one cause makes a row: TN10 eq. 10.15–10.16 and 10.19."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.model import Block, Moments
+from multicause.noises.base import Noise
+from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
+from multicause.posteriors.base import Inference
+
+COVARIANCES = ("spherical", "diagonal", "full")
+
+
+class ClusterGaussian(Noise):
+    """p(y | h) = N(y; W_h, Σ_h), for priors with one active cause.
+
+    Learned covariances are those of greatest likelihood among all whose variances, in every direction, are at least
+    ``min_variance``: without it, a cluster of one row, or of rows in a plane, would make the likelihood infinite.
+
+    Parameters
+    ----------
+    covariance : {"spherical", "diagonal", "full"}, default="spherical"
+        Σ_h is one variance, one for each dimension, or any covariance matrix.
+    min_variance : float, optional
+        Regularisation: the smallest variance in any direction; by default a millionth of the data's variance.
+    """
+
+    signed = True
+
+    def __init__(self, *, covariance: str = "spherical", min_variance: float | None = None) -> None:
+        self.covariance = covariance
+        self.min_variance = min_variance
+
+    def validate(self) -> None:
+        """A known form."""
+        if self.covariance not in COVARIANCES:
+            raise ValueError(f"Unknown covariance {self.covariance!r}. Known: {', '.join(map(repr, COVARIANCES))}.")
+        if self.min_variance is not None and not (np.isfinite(self.min_variance) and self.min_variance >= 0):
+            raise ValueError(f"min_variance must be a number of at least 0, or None; got {self.min_variance!r}.")
+
+    def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
+        """Needs to know how many causes there are."""
+        raise NotImplementedError("ClusterGaussian starts with initialize_for.")
+
+    def initialize_for(self, n_components: int, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
+        """The data's variance, unless the user gives ``noise_scale``, a standard deviation.
+
+        ``origin``, the mean of the data, is subtracted before squares are expanded: an offset would cancel digits.
+        """
+        n_features = len(moments.mean)
+        floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon) * moments.variance
+        floor = floor if self.min_variance is None else self.min_variance
+        variance = moments.variance if noise_scale is None else float(noise_scale) ** 2
+        shapes = {
+            "spherical": np.full(n_components, variance),
+            "diagonal": np.full((n_components, n_features), variance),
+            "full": np.broadcast_to(variance * np.eye(n_features), (n_components, n_features, n_features)),
+        }
+        return {"variance": shapes[self.covariance], "floor": np.asarray(floor), "origin": np.asarray(moments.mean)}
+
+    # What an exponential family with one scale offers does not exist here: scores depend on the cause.
+
+    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Not a function of the mean alone."""
+        raise NotImplementedError("ClusterGaussian differs between causes; use the posterior OneHot.")
+
+    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Not a function of the mean alone."""
+        raise NotImplementedError("ClusterGaussian differs between causes; use the posterior OneHot.")
+
+    def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Not a function of the mean alone."""
+        raise NotImplementedError("ClusterGaussian differs between causes; use the posterior OneHot.")
+
+    def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Needs the causes."""
+        raise NotImplementedError("ClusterGaussian differs between causes; use sample_given.")
+
+    def score_singles(self, components: Array, parameters: dict[str, Array], rows: Array) -> Array:
+        """−½ (y − W_h)ᵀ Σ_h⁻¹ (y − W_h) − ½ log |Σ_h|: (H, n)."""
+        centred, means = rows - parameters["origin"], components - parameters["origin"]
+        variance = parameters["variance"]
+        if self.covariance == "spherical":
+            squares = jnp.sum(centred**2, axis=1) - 2 * matmul(means, centred.T) + jnp.sum(means**2, axis=1)[:, None]
+            log_det = rows.shape[1] * jnp.log(variance)
+            return -0.5 * (jnp.maximum(squares, 0) / variance[:, None] + log_det[:, None])
+        if self.covariance == "diagonal":
+            precision = 1 / variance
+            squares = matmul(precision, (centred**2).T) - 2 * matmul(means * precision, centred.T)
+            squares = squares + jnp.sum(means**2 * precision, axis=1)[:, None]
+            return -0.5 * (jnp.maximum(squares, 0) + jnp.sum(jnp.log(variance), axis=1)[:, None])
+
+        def one(cause: tuple[Array, Array]) -> Array:
+            mean, whitening = cause
+            return jnp.sum((matmul(centred, whitening) - matmul(mean, whitening)) ** 2, axis=1)
+
+        whitening, log_det = _whitening(variance)
+        return -0.5 * (jax.lax.map(one, (means, whitening)) + log_det[:, None])
+
+    def summarize(self, rows: Array) -> Array:
+        """Nothing that would stay the same from iteration to iteration."""
+        return jnp.zeros(rows.shape[0], rows.dtype)
+
+    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+        """−½ D log 2π."""
+        return summary - 0.5 * n_features * jnp.log(2 * jnp.pi).astype(summary.dtype)
+
+    def magnitude(self, block: Block, parameters: dict[str, Array]) -> Array:
+        """‖y − origin‖² over the variance, which cancels against the means' part."""
+        squares = jnp.sum((block.rows - parameters["origin"]) ** 2, axis=1)
+        smallest = jnp.min(_diagonal(parameters["variance"], self.covariance))
+        return squares / smallest + block.rows.shape[1]
+
+    def sample_given(self, key: Array, mean: Array, causes: Array, parameters: dict[str, Array]) -> Array:
+        """Mean plus noise of the cause that is active."""
+        draws = jax.random.normal(key, mean.shape, mean.dtype)
+        chosen = jnp.argmax(causes, axis=1)
+        variance = parameters["variance"]
+        if self.covariance == "full":
+            # One factor for each sample would take D² numbers each; causes are worked through one by one instead.
+            def add(total: Array, cause: tuple[Array, Array]) -> tuple[Array, None]:
+                number, factor = cause
+                mine = (chosen == number)[:, None]
+                return jnp.where(mine, mean + matmul(draws, factor.T), total), None
+
+            factors = jnp.linalg.cholesky(variance)
+            return jax.lax.scan(add, mean, (jnp.arange(len(factors)), factors))[0]
+        scale = jnp.sqrt(variance)[chosen]
+        return mean + draws * (scale[:, None] if self.covariance == "spherical" else scale)
+
+    def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
+        """Σ_n w_n q_n(h) of 1, y − origin, and its squares or products."""
+        weighted, rows = inference.weighted, inference.rows  # type: ignore[attr-defined]
+        centred = rows - parameters["origin"]
+        total = inference.total_causes
+        sums = {"weight": total, "data": inference.cause_data - total[:, None] * parameters["origin"]}
+        if self.covariance == "spherical":
+            sums["squares"] = sum_in_double(weighted * jnp.sum(centred**2, axis=1), axis=1)
+        elif self.covariance == "diagonal":
+            sums["squares"] = matmul(weighted, centred**2)
+        else:
+            sums["squares"] = jax.lax.map(lambda mine: matmul((centred * mine[:, None]).T, centred), weighted)
+        return sums
+
+    def maximize_around(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, components: Array
+    ) -> dict[str, Array]:
+        """TN10 eq. 10.3 and its appendix: ⟨P[v|u] |u − g_v|²⟩ / (N_u γ_v); a cluster without rows keeps its own."""
+        means, data, old = components - parameters["origin"], statistics["data"], parameters["variance"]
+        count = statistics["weight"]
+        used = count > jnp.finfo(count.dtype).tiny
+        safe = jnp.where(used, count, 1)
+        if self.covariance == "full":
+            cross = data[:, :, None] * means[:, None, :]
+            products = statistics["squares"] - cross - jnp.swapaxes(cross, 1, 2)
+            products = products / safe[:, None, None] + means[:, :, None] * means[:, None, :]
+            new = _at_least(products, parameters["floor"])
+            return {**parameters, "variance": jnp.where(used[:, None, None], new, old).astype(old.dtype)}
+        squares = -2 * data * means + count[:, None] * means**2
+        if self.covariance == "spherical":
+            variance = (statistics["squares"] + jnp.sum(squares, axis=1)) / (safe * means.shape[1])
+        else:
+            variance = (statistics["squares"] + squares) / safe[:, None]
+            used = used[:, None]
+        new = jnp.maximum(variance, parameters["floor"])
+        return {**parameters, "variance": jnp.where(used, new, old).astype(old.dtype)}
+
+
+def _whitening(covariance: Array) -> tuple[Array, Array]:
+    """Matrices P with P Pᵀ = Σ⁻¹ (H, D, D), and log |Σ| (H,)."""
+    factor = jnp.linalg.cholesky(covariance)
+    identity = jnp.broadcast_to(jnp.eye(covariance.shape[-1], dtype=covariance.dtype), covariance.shape)
+    inverse = jax.scipy.linalg.solve_triangular(factor, identity, lower=True)
+    log_det = 2 * jnp.sum(jnp.log(jnp.diagonal(factor, axis1=1, axis2=2)), axis=1)
+    return jnp.swapaxes(inverse, 1, 2), log_det
+
+
+def _at_least(covariance: Array, floor: Array) -> Array:
+    """The covariance of greatest likelihood whose eigenvalues are all at least the floor: theirs are raised to it."""
+    symmetric = 0.5 * (covariance + jnp.swapaxes(covariance, 1, 2))
+    values, vectors = jnp.linalg.eigh(symmetric)
+    raised = jnp.maximum(values, floor)
+    repaired = matmul(vectors * raised[:, None, :], jnp.swapaxes(vectors, 1, 2))
+    # What needs no repair keeps all its digits.
+    return jnp.where((values[:, 0] < floor)[:, None, None], repaired, symmetric)
+
+
+def _diagonal(variance: Array, covariance: str) -> Array:
+    return jnp.diagonal(variance, axis1=1, axis2=2) if covariance == "full" else variance

@@ -1,0 +1,75 @@
+"""Gaussian noise with a variance of its own in each dimension: TN10 eq. 10.18, the noise of factor analysis."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, matmul
+from multicause.model import Block, Moments
+from multicause.noises.base import Noise
+from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
+from multicause.posteriors.base import Inference
+
+
+class DiagonalGaussian(Noise):
+    """p(y | w) = Π_d N(y_d; w_d, Σ_d).
+
+    A learned variance stays above a millionth of the data's in its dimension (or above 1000 roundings of it): a cause
+    that explains one dimension completely would otherwise make the likelihood infinite (a Heywood case).
+    """
+
+    linear = True
+    signed = True
+
+    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """η(w) = w/Σ."""
+        return mean / parameters["variance"]
+
+    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """A(w) = w²/2Σ."""
+        return mean**2 / (2 * parameters["variance"])
+
+    def summarize(self, rows: Array) -> Array:
+        """Nothing that would stay the same from iteration to iteration."""
+        return jnp.zeros(rows.shape[0], rows.dtype)
+
+    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+        """Needs the rows."""
+        raise NotImplementedError("DiagonalGaussian needs whole rows; use log_base_of.")
+
+    def log_base_of(self, block: Block, parameters: dict[str, Array]) -> Array:
+        """b(y) = −½ Σ_d (y_d²/Σ_d + log 2πΣ_d)."""
+        variance = parameters["variance"]
+        return -0.5 * (matmul(block.rows**2, 1 / variance) + jnp.sum(jnp.log(2 * jnp.pi * variance)))
+
+    def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Σ, whatever the mean."""
+        return jnp.broadcast_to(parameters["variance"], mean.shape)
+
+    def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Mean plus noise."""
+        return mean + jnp.sqrt(parameters["variance"]) * jax.random.normal(key, mean.shape, mean.dtype)
+
+    def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
+        """Half the data's standard deviation in all dimensions, unless the user gives ``noise_scale``."""
+        variance = moments.variance / 4 if noise_scale is None else float(noise_scale) ** 2
+        floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon)
+        return {"variance": np.full(len(moments.mean), variance), "relative_floor": np.asarray(floor)}
+
+    def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
+        """Σ_n w_n of y², ⟨s⟩ y and ⟨s sᵀ⟩."""
+        rows = inference.rows  # type: ignore[attr-defined]
+        squares = matmul(inference.row_weights, rows**2)
+        return {"squares": squares, "cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
+
+    def maximize_around(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, components: Array
+    ) -> dict[str, Array]:
+        """Σ_d = mean squared residual in dimension d around the new components (the table of TN10's appendix)."""
+        explained = matmul(statistics["cause_pairs"], components) - 2 * statistics["cause_data"]
+        residual = statistics["squares"] + jnp.sum(components * explained, axis=0)
+        relative, squares = parameters["relative_floor"], statistics["squares"] / weight
+        # A dimension that never varies has the floor of a dimension a thousand times smaller than the others.
+        floor = relative * jnp.maximum(squares, relative * jnp.mean(squares))
+        variance = jnp.maximum(residual / weight, floor)
+        return {**parameters, "variance": variance.astype(parameters["variance"].dtype)}

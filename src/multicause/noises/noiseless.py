@@ -1,0 +1,47 @@
+"""No noise at all: the limit in which causes determine the data, TN10 eq. 10.33."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.model import Moments
+from multicause.noises.base import Noise
+
+
+class Noiseless(Noise):
+    """p(y | w) = δ(y − w). Densities of the data follow from those of the causes by the change of volume.
+
+    ``parameters["log_volume"]`` is log |det| of a linear map that was applied to the data before, so that densities are
+    those of the data as they came.
+    """
+
+    signed = True
+
+    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Not finite."""
+        raise NotImplementedError("Data without noise have no scores of states; use the posterior Inverse.")
+
+    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Not finite."""
+        raise NotImplementedError("Data without noise have no scores of states; use the posterior Inverse.")
+
+    def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Zero."""
+        return jnp.zeros_like(mean)
+
+    def summarize(self, rows: Array) -> Array:
+        """Nothing."""
+        return jnp.zeros(rows.shape[0], rows.dtype)
+
+    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+        """The change of volume: (n,)."""
+        return summary + parameters["log_volume"]
+
+    def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
+        """The mean."""
+        return mean
+
+    def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
+        """No change of volume."""
+        super().initialize(moments, noise_scale)
+        return {"log_volume": np.zeros(())}

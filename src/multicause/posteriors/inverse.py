@@ -1,0 +1,131 @@
+"""Recognition where as many causes as dimensions make the data without noise: TN10 eq. 10.33–10.35."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+from multicause.priors.continuous import Continuous
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+# Arrays of (n, H) that are alive at once.
+ARRAYS = 8
+
+
+class Inverse(Posterior):
+    """v = W·u with W = G⁻¹, exactly and without doubt."""
+
+    monotone = True
+
+    def n_states(self, n_components: int) -> int:
+        """One."""
+        return 1
+
+    def check(self, n_components: int) -> None:
+        """Any number of causes will do."""
+        return
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """A few numbers for each cause, of which there are as many as features."""
+        return itemsize * ARRAYS * n_features
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Some square matrices."""
+        return itemsize * ARRAYS * n_features**2
+
+    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+        """The one state of each row."""
+        return Inverted(model, parameters, block)
+
+
+class Inverted(Inference):
+    """q_n(v) = δ(v − W·u_n), which is exact: F is the log-likelihood (TN10 eq. 10.35)."""
+
+    def __init__(self, model: "Model", parameters: "Parameters", block: "Block") -> None:
+        self._model, self._parameters, self._block = model, parameters, block
+        self.rows, self.row_weights = block.rows, block.weights
+        prior = model.prior
+        assert isinstance(prior, Continuous)
+        self._prior: Continuous = prior
+        self._log_det = jnp.linalg.slogdet(parameters.components)[1]
+        #: W·u: (n, H).
+        self.mean_causes = matmul(block.rows, jnp.linalg.inv(parameters.components))
+        self._standard = self.mean_causes / parameters.prior["scale"]
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """Σ_a g(v_a) + log |det W|: (n,)."""
+        base = self._model.noise.log_base_of(self._block, self._parameters.noise)
+        return self._prior.log_probability(self.mean_causes, self._parameters.prior) - self._log_det + base
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """The same at every temperature."""
+        return self.log_evidence
+
+    @cached_property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return sum_in_double(self.row_weights * self.log_evidence)
+
+    @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return self.total_bound
+
+    @property
+    def total_score(self) -> Array:  # type: ignore[override]
+        """There is no noise that would score."""
+        return jnp.zeros((), jnp.float64)
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """Nothing cancels but the rounding of F itself."""
+        return jnp.abs(self.total_bound)
+
+    @property
+    def _weighted_slope(self) -> Array:
+        return self._prior.slope(self._standard) * (self.row_weights[:, None] / self._parameters.prior["scale"])
+
+    @property
+    def slope_causes(self) -> Array:
+        """Σ_n w_n g′(v_a) v_b: (H, H)."""
+        return matmul(self._weighted_slope.T, self.mean_causes)
+
+    @property
+    def curvature_squares(self) -> Array:
+        """Σ_n w_n g″(v_a) v_b²: (H, H)."""
+        scale = self._parameters.prior["scale"]
+        weighted = self._prior.curvature(self._standard) * (self.row_weights[:, None] / scale**2)
+        return matmul(weighted.T, self.mean_causes**2)
+
+    @property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n v: (H,)."""
+        return matmul(self.row_weights, self.mean_causes)
+
+    @property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n v y_nᵀ: (H, D)."""
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, self.rows)
+
+    @property
+    def cause_pairs(self) -> Array:  # type: ignore[override]
+        """Only the diagonal is asked for: Σ_n w_n v²."""
+        return jnp.diag(matmul(self.row_weights, self.mean_causes**2))
+
+    def pull(self, *terms: Term) -> Array:
+        """Only gradients of the likelihood serve."""
+        raise NotImplementedError("Causes without noise have no list of states to pull from.")
+
+    def mean_data(self) -> Array:
+        """G·W·u, the data themselves: (n, D)."""
+        return matmul(self.mean_causes, self._parameters.components)
+
+    def recognize(self, top: int) -> Recognized:
+        """The one state."""
+        return Recognized(self.mean_causes[:, None], jnp.ones((len(self.rows), 1), self.rows.dtype), self.log_evidence)

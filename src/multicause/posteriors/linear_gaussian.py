@@ -1,0 +1,162 @@
+"""The exact posterior of Gaussian causes that add up under Gaussian noise: TN10 eq. 10.20 and its appendix."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+# Arrays of (n, H) and of (n, D) that are alive at once.
+ARRAYS_PER_CAUSE = 4
+ARRAYS_PER_FEATURE = 3
+# Damping of each cause in roundings of its own precision, which is singular in the limit when causes are parallel.
+DAMPING = 64
+
+
+class LinearGaussian(Posterior):
+    """p(v | u) = N(v; W·u, Ψ) with Ψ = (1/scale² + Gᵀ Σ⁻¹ G)⁻¹ and W = Ψ Gᵀ Σ⁻¹.
+
+    Parameters
+    ----------
+    limit : bool, default=False
+        Whether noise is taken to vanish: recognition is then deterministic, v = (GᵀG)⁻¹ Gᵀ u where all dimensions are
+        equally noisy, and the prior has no weight beside the data (TN10 eq. 10.22–10.23). It makes principal
+        components of factor analysis.
+    """
+
+    monotone = True
+
+    def __init__(self, *, limit: bool = False) -> None:
+        self.limit = limit
+
+    def n_states(self, n_components: int) -> int:
+        """One: the mean stands for all."""
+        return 1
+
+    def check(self, n_components: int) -> None:
+        """Any number of causes will do."""
+        return
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """A few numbers for each cause and feature."""
+        return itemsize * (ARRAYS_PER_CAUSE * n_components + ARRAYS_PER_FEATURE * n_features)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Components, and covariances of the causes."""
+        return itemsize * ARRAYS_PER_CAUSE * n_components * (n_components + n_features)
+
+    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+        """The same covariance for all rows, and a mean for each."""
+        return GaussianCauses(model, parameters, block, temperature, limit=self.limit)
+
+
+class GaussianCauses(Inference):
+    """q_n(v) = N(m_n, TΨ) at temperature T, which spreads the posterior and leaves its mean."""
+
+    def __init__(
+        self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array, *, limit: bool
+    ) -> None:
+        self._model, self._parameters, self._block, self._limit = model, parameters, block, limit
+        self.rows, self.row_weights = block.rows, block.weights
+        self._temperature = temperature.astype(block.rows.dtype)
+        components = parameters.components
+        self._natural = model.noise.natural(components, parameters.noise)
+        self._gram = matmul(self._natural, components.T)  # Gᵀ Σ⁻¹ G
+        self._scale = model.prior.activity(parameters.prior)
+        precision = self._gram if limit else self._gram + jnp.diag(self._scale**-2)
+        damping = DAMPING * jnp.finfo(precision.dtype).eps * jnp.diagonal(precision)
+        factor = jnp.linalg.cholesky(precision + jnp.diag(damping))
+        self._log_det = -2 * jnp.sum(jnp.log(jnp.diagonal(factor)))  # of Ψ
+        identity = jnp.eye(len(components), dtype=precision.dtype)
+        self.covariance = jax.scipy.linalg.cho_solve((factor, True), identity)  # Ψ
+        projected = matmul(block.rows, self._natural.T)
+        #: W·u: (n, H).
+        self.mean_causes = matmul(projected, self.covariance)
+        self._projected = projected
+        self._base = model.noise.log_base_of(block, parameters.noise)
+
+    @property
+    def _log_joint_at_mean(self) -> Array:
+        """log p(m, y); in the limit, without the prior: (n,)."""
+        joint = self._base + 0.5 * jnp.sum(self.mean_causes * self._projected, axis=1)
+        if self._limit:
+            return joint
+        return joint - jnp.sum(jnp.log(self._scale)) - 0.5 * len(self._scale) * jnp.log(2 * jnp.pi)
+
+    def _energy(self, weight_of_entropy: Array) -> Array:
+        """⟨log p⟩ + weight · H(q): (n,)."""
+        if self._limit:
+            return self._log_joint_at_mean
+        H = len(self._scale)
+        entropy = 0.5 * (H * (1 + jnp.log(2 * jnp.pi * self._temperature)) + self._log_det)
+        return self._log_joint_at_mean - 0.5 * H * self._temperature + weight_of_entropy * entropy
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """log N(y; 0, G Gᵀ + Σ) (TN10 eq. 10.21); in the limit, F: (n,)."""
+        return self._energy(jnp.ones((), self.rows.dtype))
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """⟨log p⟩ + T H(q): (n,)."""
+        return self._energy(self._temperature)
+
+    @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return sum_in_double(self.row_weights * self.free_energy)
+
+    @property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """⟨log p⟩ + H(q) of all rows."""
+        return sum_in_double(self.row_weights * self.log_evidence)
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """As the noise says."""
+        return sum_in_double(self.row_weights * self._model.noise.magnitude(self._block, self._parameters.noise))
+
+    @cached_property
+    def total_score(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨vᵀ GᵀΣ⁻¹ y − ½ vᵀ GᵀΣ⁻¹G v⟩."""
+        return sum_in_double(self.cause_data * self._natural) - 0.5 * sum_in_double(self.cause_pairs * self._gram)
+
+    @cached_property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n m_n: (H,)."""
+        return matmul(self.row_weights, self.mean_causes)
+
+    @cached_property
+    def _weighted_means(self) -> Array:
+        return self.mean_causes * self.row_weights[:, None]
+
+    @cached_property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n m_n y_nᵀ: (H, D)."""
+        return matmul(self._weighted_means.T, self.rows)
+
+    @cached_property
+    def cause_pairs(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n (m_n m_nᵀ + TΨ): (H, H)."""
+        pairs = matmul(self._weighted_means.T, self.mean_causes)
+        if self._limit:
+            return pairs
+        return pairs + jnp.sum(self.row_weights) * self._temperature * self.covariance
+
+    def pull(self, *terms: Term) -> Array:
+        """Only least squares serve continuous causes."""
+        raise NotImplementedError("Gaussian causes have no list of states to pull from; use update='least_squares'.")
+
+    def mean_data(self) -> Array:
+        """G·W·u: (n, D)."""
+        return matmul(self.mean_causes, self._parameters.components)
+
+    def recognize(self, top: int) -> Recognized:
+        """The mean, which is also the most probable state."""
+        return Recognized(self.mean_causes[:, None], jnp.ones((len(self.rows), 1), self.rows.dtype), self.log_evidence)

@@ -1,0 +1,183 @@
+"""The exact posterior where one cause makes each row: TN10 eq. 10.2 and 10.17."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+# Arrays of (H, n) that are alive at once, and of (D, n).
+ARRAYS_PER_CAUSE = 4
+ARRAYS_PER_FEATURE = 6
+
+
+class OneHot(Posterior):
+    """The H states with one active cause, for priors that allow no other (``Categorical``).
+
+    Parameters
+    ----------
+    hard : bool, default=False
+        Whether the most probable cause takes the whole row. It is the limit of vanishing noise, in which the
+        posterior is 0 or 1, and makes K-means of a mixture (TN10 §10.3, eq. 10.14).
+    """
+
+    monotone = True
+
+    def __init__(self, *, hard: bool = False) -> None:
+        self.hard = hard
+
+    def n_states(self, n_components: int) -> int:
+        """H."""
+        return int(n_components)
+
+    def check(self, n_components: int) -> None:
+        """Any number of causes will do."""
+        return
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """A few numbers for each cause and feature."""
+        return itemsize * (ARRAYS_PER_CAUSE * n_components + ARRAYS_PER_FEATURE * n_features)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """The components and their natural parameters."""
+        return itemsize * ARRAYS_PER_CAUSE * n_components * n_features
+
+    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+        """q_n(h) ∝ (γ_h p(y_n | h))^{1/temperature}, or all of it for the largest."""
+        return Responsibilities(model, parameters, block, temperature, hard=self.hard)
+
+
+class Responsibilities(Inference):
+    """q_n(h), how far cause h is responsible for row n; arrays over causes and rows are (H, n)."""
+
+    def __init__(
+        self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array, *, hard: bool
+    ) -> None:
+        self._model, self._parameters, self._block = model, parameters, block
+        self.rows, self.row_weights = block.rows, block.weights
+        self._temperature, self._beta = temperature, (1 / temperature).astype(block.rows.dtype)
+        self._log_prior = model.prior.log_probability_of_singles(parameters.prior)[1:]
+        self._scores = model.noise.score_singles(parameters.components, parameters.noise, block.rows)
+        self._base = model.noise.log_base_of(block, parameters.noise)
+        #: log p(h, y) up to b(y): (H, n).
+        self.log_joint = self._scores + self._log_prior[:, None]
+        self._hard = hard
+        if hard:
+            # The first of the largest, by two plain reductions: on a CPU, argmax over the slow axis is no vector code.
+            largest = jnp.max(self.log_joint, axis=0)
+            n_causes = len(self.log_joint)
+            places = jnp.arange(n_causes, dtype=jnp.int32)[:, None]
+            self._best = jnp.min(jnp.where(self.log_joint == largest, places, n_causes), axis=0)
+            self._u = (places == self._best).astype(block.rows.dtype)
+            self._z = jnp.ones_like(largest)
+            self._log_z = largest * self._beta
+        else:
+            scaled = self._beta * self.log_joint
+            largest = jnp.max(scaled, axis=0)
+            self._u = jnp.exp(scaled - largest)
+            self._z = jnp.sum(self._u, axis=0)
+            self._log_z = jnp.log(self._z) + largest
+
+    @cached_property
+    def weighted(self) -> Array:
+        """w_n q_n(h): (H, n)."""
+        return self._u * (self.row_weights / self._z)
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """log Σ_h p(h, y), or log p(h, y) of the one hard choice: (n,)."""
+        return self._log_z + self._base
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """T log Σ_h p(h, y)^{1/T}, b(y) apart: (n,)."""
+        return self._temperature.astype(self._log_z.dtype) * self._log_z + self._base
+
+    @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return sum_in_double(self.row_weights * self.free_energy)
+
+    @cached_property
+    def total_score(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n Σ_h q_n(h) (η·y − A)."""
+        if self._hard:
+            # The score of the one cause is its log-joint without the prior: no second pass over all causes.
+            chosen = sum_in_double(self.row_weights * self._log_z / self._beta)
+            return chosen - sum_in_double(self.total_causes * self._log_prior)
+        return sum_in_double(self.weighted * self._scores)
+
+    @property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β."""
+        tempered = sum_in_double(self.row_weights * self.log_evidence)
+        if self._hard:
+            return sum_in_double(self.row_weights * (self._log_z / self._beta + self._base))
+
+        weighted, beta, log_joint = self.weighted, self._beta, self.log_joint
+
+        def correction() -> Array:
+            return (1 - beta) * sum_in_double(weighted * log_joint)
+
+        # At temperature one it is zero, and the pass over all causes and rows is not needed.
+        return tempered + jax.lax.cond(self._beta == 1, lambda: jnp.zeros((), tempered.dtype), correction)
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """As the noise says."""
+        return sum_in_double(self.row_weights * self._model.noise.magnitude(self._block, self._parameters.noise))
+
+    @property
+    def mean_causes(self) -> Array:  # type: ignore[override]
+        """q: (n, H)."""
+        return (self._u / self._z).T
+
+    @cached_property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n q_n: (H,)."""
+        if self._hard:
+            return jax.ops.segment_sum(self.row_weights, self._best, len(self._u))
+        return jnp.sum(self.weighted, axis=1)
+
+    @cached_property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n q_n y_nᵀ: (H, D)."""
+        if self._hard:
+            # D additions a row instead of H · D products (all rows of 100000 × 50 × 50: 19 instead of 29 ms).
+            return jax.ops.segment_sum(self.rows * self.row_weights[:, None], self._best, len(self._u))
+        return matmul(self.weighted, self.rows)
+
+    @property
+    def cause_pairs(self) -> Array:  # type: ignore[override]
+        """Diagonal: no two causes are ever active together."""
+        return jnp.diag(self.total_causes)
+
+    def pull(self, *terms: Term) -> Array:
+        """Each cause has all the credit for its own rows."""
+        means = self._parameters.components
+        overlap = jnp.ones((len(means), 1), means.dtype)
+        pulled = []
+        for of_data, of_mean in terms:
+            value = jnp.zeros_like(means)
+            if of_data is not None:
+                value += of_data(means, overlap) * self.cause_data
+            if of_mean is not None:
+                value += of_mean(means, overlap) * self.total_causes[:, None]
+            pulled.append(value)
+        return jnp.stack(pulled)
+
+    def mean_data(self) -> Array:
+        """Σ_h q_n(h) W_h: (n, D)."""
+        return matmul(self.mean_causes, self._parameters.components)
+
+    def recognize(self, top: int) -> Recognized:
+        """The most responsible causes."""
+        probabilities, best = jax.lax.top_k(self.mean_causes, top)
+        states = jax.nn.one_hot(best, len(self._u), dtype=jnp.int8)
+        return Recognized(states, probabilities, self.log_evidence)

@@ -1,0 +1,210 @@
+"""Deterministic recognition: the most probable causes alone, TN10 eq. 10.14 and 10.30–10.32."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+from multicause.priors.continuous import Continuous, Laplace
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+SOLVERS = ("accelerated", "dynamics")
+# Arrays of (n, H) and of (n, D) that are alive at once.
+ARRAYS_PER_CAUSE = 8
+ARRAYS_PER_FEATURE = 2
+
+
+class MostProbable(Posterior):
+    """v(u) = argmax_v log p(v, u), found by following the gradient from v = 0.
+
+    Parameters
+    ----------
+    solver : {"accelerated", "dynamics"}, default="accelerated"
+        "dynamics" follows the network of eq. 10.32, τ dv/dt = Gᵀ(u − G·v)/Σ + g′(v), by Euler steps. Where the prior
+        has a kink (``Laplace``), its slope is taken at the end of a step instead of its beginning: otherwise v would
+        jump across zero forever. "accelerated" takes the same steps with momentum (Nesterov's, for a kink FISTA), begun
+        anew in each row whose F would fall, and comes to rest at the same place many times sooner.
+    max_steps : int, default=2000
+        Most steps.
+    tol : float, default=1e-5
+        A row is at rest when no cause changes by more than this part of its prior's scale in one step.
+    """
+
+    def __init__(self, *, solver: str = "accelerated", max_steps: int = 2000, tol: float = 1e-5) -> None:
+        self.solver = solver
+        self.max_steps = max_steps
+        self.tol = tol
+
+    def validate(self) -> None:
+        """Known words and positive numbers."""
+        if self.solver not in SOLVERS:
+            raise ValueError(f"Unknown solver {self.solver!r}. Known: {', '.join(map(repr, SOLVERS))}.")
+        if self.max_steps < 1 or not (np.isfinite(self.tol) and self.tol > 0):
+            raise ValueError(
+                f"max_steps must be at least 1 and tol a positive number; got {self.max_steps!r} and {self.tol!r}."
+            )
+
+    def n_states(self, n_components: int) -> int:
+        """One."""
+        return 1
+
+    def check(self, n_components: int) -> None:
+        """Any number of causes will do, also more than features."""
+        return
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """A few numbers for each cause and feature."""
+        return itemsize * (ARRAYS_PER_CAUSE * n_components + ARRAYS_PER_FEATURE * n_features)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Components and their products."""
+        return itemsize * ARRAYS_PER_FEATURE * n_components * (n_components + n_features)
+
+    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+        """One state for each row; a temperature scales log p as a whole and changes nothing."""
+        return PointEstimate(model, parameters, block, self)
+
+
+class PointEstimate(Inference):
+    """q_n(v) = δ(v − v(u_n)). F leaves out the entropy of the point, as TN10 eq. 10.30 does."""
+
+    def __init__(self, model: "Model", parameters: "Parameters", block: "Block", solver: MostProbable) -> None:
+        self._model, self._parameters, self._block = model, parameters, block
+        self.rows, self.row_weights = block.rows, block.weights
+        natural = model.noise.natural(parameters.components, parameters.noise)
+        self._natural, self._gram = natural, matmul(natural, parameters.components.T)
+        self._drive = matmul(block.rows, natural.T)
+        prior = model.prior
+        assert isinstance(prior, Continuous)
+        self._prior: Continuous = prior
+        #: v(u): (n, H).
+        self.mean_causes = self._solve(solver)
+        self._base = model.noise.log_base_of(block, parameters.noise)
+
+    def _solve(self, solver: MostProbable) -> Array:
+        """Follow the gradient of F (eq. 10.31) in all rows at once until all are at rest."""
+        scale, gram, drive, prior = self._parameters.prior["scale"], self._gram, self._drive, self._prior
+        kink = isinstance(prior, Laplace)
+        curvature = jnp.max(jnp.linalg.eigvalsh(gram))
+        steepest = 0.0 if kink else prior.steepest / jnp.min(scale) ** 2
+        step = 1 / (curvature + steepest)
+
+        def forward(v: Array) -> Array:
+            """One Euler step."""
+            slope = drive - matmul(v, gram)
+            if kink:
+                moved = v + step * slope
+                return jnp.sign(moved) * jnp.maximum(jnp.abs(moved) - step / scale, 0)
+            return v + step * (slope + prior.slope(v / scale) / scale)
+
+        def moving(state: tuple[Array, ...]) -> Array:
+            return (state[0] < solver.max_steps) & (state[-1] > solver.tol)
+
+        start = jnp.zeros_like(drive)
+        first = (jnp.zeros((), jnp.int32), start)
+        big = jnp.full((), jnp.inf, drive.dtype)
+        if solver.solver == "dynamics":
+            # Euler steps are shorter the flatter F is: the change of one step is compared with the tolerance as it is.
+            def euler(state: tuple[Array, ...]) -> tuple[Array, ...]:
+                count, v, _ = state
+                new = forward(v)
+                return count + 1, new, jnp.max(jnp.abs(new - v) / scale)
+
+            state: tuple[Array, ...] = (*first, big)
+            return jax.lax.while_loop(moving, euler, state)[1]
+        return _accelerated(forward, moving, (*first, start, jnp.ones((len(drive), 1), drive.dtype), big), scale)
+
+    @cached_property
+    def _log_prior(self) -> Array:
+        return self._model.prior.log_probability(self.mean_causes, self._parameters.prior)
+
+    @cached_property
+    def _scores(self) -> Array:
+        """η·y − A at v: (n,)."""
+        explained = jnp.sum(matmul(self.mean_causes, self._gram) * self.mean_causes, axis=1)
+        return jnp.sum(self.mean_causes * self._drive, axis=1) - 0.5 * explained
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """log p(v(u), u), TN10 eq. 10.30 with its constants: (n,)."""
+        return self._base + self._scores + self._log_prior
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """The same."""
+        return self.free_energy
+
+    @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return sum_in_double(self.row_weights * self.free_energy)
+
+    @property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return self.total_free_energy
+
+    @property
+    def total_score(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n (η·y − A)."""
+        return sum_in_double(self.row_weights * self._scores)
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """As the noise says."""
+        return sum_in_double(self.row_weights * self._model.noise.magnitude(self._block, self._parameters.noise))
+
+    @cached_property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n v: (H,)."""
+        return matmul(self.row_weights, self.mean_causes)
+
+    @cached_property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n v y_nᵀ: (H, D)."""
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, self.rows)
+
+    @cached_property
+    def cause_pairs(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n v vᵀ: (H, H)."""
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, self.mean_causes)
+
+    def pull(self, *terms: Term) -> Array:
+        """Only linear updates serve continuous causes."""
+        raise NotImplementedError("Continuous causes have no list of states to pull from.")
+
+    def mean_data(self) -> Array:
+        """G·v: (n, D)."""
+        return matmul(self.mean_causes, self._parameters.components)
+
+    def recognize(self, top: int) -> Recognized:
+        """The one state."""
+        return Recognized(self.mean_causes[:, None], jnp.ones((len(self.rows), 1), self.rows.dtype), self.free_energy)
+
+
+def _accelerated(
+    forward: Callable[[Array], Array],
+    moving: Callable[[tuple[Array, ...]], Array],
+    start: tuple[Array, ...],
+    scale: Array,
+) -> Array:
+    """Steps from a point ahead; a row whose step turns back begins anew without momentum (O'Donoghue & Candès 2015)."""
+
+    def advance(state: tuple[Array, ...]) -> tuple[Array, ...]:
+        count, v, ahead, momentum, _ = state
+        new = forward(ahead)
+        turned = jnp.sum((ahead - new) * (new - v), axis=1, keepdims=True) > 0
+        momentum = jnp.where(turned, 1, momentum)
+        next_momentum = 0.5 * (1 + jnp.sqrt(1 + 4 * momentum**2))
+        ahead = new + (momentum - 1) / next_momentum * jnp.where(turned, 0, 1) * (new - v)
+        change = jnp.max(jnp.abs(new - v) / scale)
+        return count + 1, new, ahead, next_momentum, change
+
+    return jax.lax.while_loop(moving, advance, start)[1]

@@ -1,0 +1,154 @@
+"""An approximate posterior with weights of its own: TN10 eq. 10.41–10.43."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.learning.wake_sleep import Layers, Machine, importance, n_causes
+from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+# Arrays of (n, H + D) that are alive at once for each sample.
+ARRAYS = 6
+# Seed of the samples by which F is estimated: the same rows always get the same numbers.
+SEED = 10
+
+
+class RecognitionNetwork(Posterior):
+    """Q[v; u, W] = Π_a f(w_a + [W·u]_a)^{v_a} (1 − …)^{1 − v_a}, and so on from layer to layer.
+
+    Parameters
+    ----------
+    n_samples : int, default=20
+        States drawn from Q for each row, by which F and the log evidence are estimated and which are recognised.
+    """
+
+    def __init__(self, *, n_samples: int = 20) -> None:
+        self.n_samples = n_samples
+
+    def validate(self) -> None:
+        """At least one state."""
+        if self.n_samples < 1:
+            raise ValueError(f"n_samples of RecognitionNetwork must be at least 1; got {self.n_samples!r}.")
+
+    def layers(self, parameters: dict[str, Array]) -> Layers:
+        """The recognition layers, from the data on."""
+        depth = len(parameters) // 2
+        return tuple({"weights": parameters[f"weights_{k}"], "bias": parameters[f"bias_{k}"]} for k in range(depth))
+
+    def n_states(self, n_components: int) -> int:
+        """As many as are drawn."""
+        return int(self.n_samples)
+
+    def check(self, n_components: int) -> None:
+        """Any number of causes will do."""
+        return
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """Some numbers for each sampled state."""
+        return itemsize * ARRAYS * self.n_samples * (n_components + n_features)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """The weights."""
+        return itemsize * ARRAYS * n_components * n_features
+
+    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+        """Probabilities of the lowest causes, and samples of all."""
+        return Sampled(model, parameters, block, self)
+
+
+def machine_of(model: "Model", parameters: "Parameters") -> Machine:
+    """Both networks of a Helmholtz machine, from the records of its parts."""
+    lowest = {"weights": parameters.components, "bias": parameters.noise["bias"]}
+    upper = model.prior.layers(parameters.prior)
+    return Machine((lowest, *upper), model.posterior.layers(parameters.posterior))
+
+
+class Sampled(Inference):
+    """q_n(v) of a recognition network; expectations of p(v, u) are means over sampled states."""
+
+    def __init__(self, model: "Model", parameters: "Parameters", block: "Block", posterior: RecognitionNetwork) -> None:
+        self._model, self._parameters, self._posterior = model, parameters, posterior
+        self.rows, self.row_weights, self._position = block.rows, block.weights, block.position
+        self._machine = machine_of(model, parameters)
+        first = self._machine.recognition[0]
+        #: f(w + W·u): (n, H).
+        self.mean_causes = jax.nn.sigmoid(matmul(block.rows, first["weights"]) + first["bias"])
+
+    @cached_property
+    def _samples(self) -> tuple[Array, Array]:
+        """States of the lowest causes (n, K, H), and log p(v, u) − log q(v | u) of each sample (n, K)."""
+        # Numbers belong to rows, not to blocks: a row has the same ones wherever it lies. Turned by multiples of a
+        # random angle, those of any two rows are independent, and no generator runs for each row.
+        shape = (2, self._posterior.n_samples, 1, n_causes(self._machine.recognition))
+        first, angle = jax.random.uniform(jax.random.key(SEED), shape, jnp.float64)
+        turned = first + self._position.astype(jnp.float64)[:, None] * angle
+        uniforms = (turned - jnp.floor(turned)).astype(self.rows.dtype)
+        states, log_ratio = importance(self._machine, self.rows, uniforms)
+        return jnp.swapaxes(states[1], 0, 1), log_ratio.T
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """⟨log p(v, u) − log q(v | u)⟩ (TN10 eq. 10.42), a bound of log p(u) but for chance: (n,)."""
+        return jnp.mean(self._samples[1], axis=1)
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """log mean p(v, u)/q(v | u), which is nearer to log p(u) the more samples there are: (n,)."""
+        return jax.nn.logsumexp(self._samples[1], axis=1) - jnp.log(self._posterior.n_samples).astype(self.rows.dtype)
+
+    @property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return sum_in_double(self.row_weights * self.free_energy)
+
+    @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return self.total_bound
+
+    @property
+    def total_score(self) -> Array:  # type: ignore[override]
+        """Binary noise has no scale that would need it."""
+        return jnp.zeros((), jnp.float64)
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """That of F itself."""
+        return jnp.abs(self.total_bound)
+
+    @property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨v⟩: (H,)."""
+        return matmul(self.row_weights, self.mean_causes)
+
+    @property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨v⟩ u_nᵀ: (H, D)."""
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, self.rows)
+
+    @property
+    def cause_pairs(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨v vᵀ⟩ under Q, in which causes are independent: (H, H)."""
+        pairs = matmul((self.mean_causes * self.row_weights[:, None]).T, self.mean_causes)
+        return pairs + jnp.diag(self.total_causes - jnp.diagonal(pairs))
+
+    def pull(self, *terms: Term) -> Array:
+        """Only wake and sleep serve."""
+        raise NotImplementedError("A recognition network has no list of states to pull from.")
+
+    def mean_data(self) -> Array:
+        """f(h + G·⟨v⟩), the probability of each dimension to be on: (n, D)."""
+        logits = matmul(self.mean_causes, self._parameters.components) + self._parameters.noise["bias"]
+        return jax.nn.sigmoid(logits)
+
+    def recognize(self, top: int) -> Recognized:
+        """Sampled states, those that explain the row best first, with their shares of Σ p/q."""
+        states, log_ratio = self._samples
+        probabilities, best = jax.lax.top_k(jax.nn.softmax(log_ratio, axis=1), top)
+        return Recognized(jnp.take_along_axis(states, best[..., None], axis=1), probabilities, self.log_evidence)

@@ -1,0 +1,194 @@
+"""Independent causes of any real value: TN10 eq. 10.18, 10.28 and 10.29, and figure 10.4."""
+
+from abc import abstractmethod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.arrays import Array
+from multicause.posteriors.base import Inference
+from multicause.priors.base import Prior
+
+
+class Continuous(Prior):
+    """p(v) = Π_a exp(g(v_a / scale_a)) / scale_a, with exp(g) a normalised density; sparse where its tails are heavy.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        Width of the density.
+    """
+
+    #: Largest |g″| at scale one, by which steps along the gradient are limited.
+    steepest = 1.0
+
+    def __init__(self, *, scale: float = 1.0) -> None:
+        self.scale = scale
+
+    def validate(self) -> None:
+        """A density has a width."""
+        if not (np.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"scale of {type(self).__name__} must be a positive number; got {self.scale!r}.")
+
+    @abstractmethod
+    def standard(self, value: Array) -> Array:
+        """g(v) at scale one, normalised, elementwise."""
+
+    @abstractmethod
+    def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Numbers with density exp(g) at scale one."""
+
+    def slope(self, value: Array) -> Array:
+        """g′(v) at scale one, elementwise."""
+        return jax.grad(lambda v: jnp.sum(self.standard(v)))(value)
+
+    def curvature(self, value: Array) -> Array:
+        """g″(v) at scale one, elementwise."""
+        return jax.grad(lambda v: jnp.sum(self.slope(v)))(value)
+
+    def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
+        """One scale for each cause."""
+        if activity is not None:
+            raise ValueError(f"Causes under {type(self).__name__} are always active; leave activity None.")
+        return {"scale": np.full(n_components, float(self.scale))}
+
+    def log_density(self, causes: Array, parameters: dict[str, Array]) -> Array:
+        """log p(v_a), elementwise on (n, H)."""
+        return self.standard(causes / parameters["scale"]) - jnp.log(parameters["scale"])
+
+    def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
+        """Σ_a log p(v_a): (n,)."""
+        return jnp.sum(self.log_density(states, parameters), axis=-1)
+
+    def activity(self, parameters: dict[str, Array]) -> Array:
+        """The scale of each cause: (H,)."""
+        return parameters["scale"]
+
+    def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
+        """Independent draws."""
+        scale = parameters["scale"]
+        return scale * self.draw(key, (n_samples, len(scale)), scale.dtype)
+
+    def statistics(self, inference: Inference) -> dict[str, Array]:
+        """Σ_n w_n ⟨v_a²⟩ (H,), by which a cause is known to be in use."""
+        return {"active": jnp.diagonal(inference.cause_pairs)}
+
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
+    ) -> dict[str, Array]:
+        """The scale is fixed: that of the components is free."""
+        return parameters
+
+    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
+        """Repair is for causes that are on or off."""
+        raise NotImplementedError("Continuous causes cannot be switched off.")
+
+    def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
+        """Repair is for causes that are on or off."""
+        raise NotImplementedError("Continuous causes cannot be switched off.")
+
+
+class Gaussian(Continuous):
+    """g(v) = −v²/2: no sparseness, kurtosis 0. Factor analysis and principal components (TN10 eq. 10.18)."""
+
+    def standard(self, value: Array) -> Array:
+        """−½ v² − ½ log 2π."""
+        return -0.5 * value**2 - 0.5 * np.log(2 * np.pi)
+
+    def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Normal numbers."""
+        return jax.random.normal(key, shape, dtype)
+
+
+class Laplace(Continuous):
+    """g(v) = −|v|, the double exponential: kurtosis 3 (TN10 figure 10.4)."""
+
+    def standard(self, value: Array) -> Array:
+        """−|v| − log 2."""
+        return -jnp.abs(value) - np.log(2)
+
+    def slope(self, value: Array) -> Array:
+        """−sign(v), with 0 at 0."""
+        return -jnp.sign(value)
+
+    def curvature(self, value: Array) -> Array:
+        """Zero, but for the kink."""
+        return jnp.zeros_like(value)
+
+    def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Double exponential numbers."""
+        return jax.random.laplace(key, shape, dtype)
+
+
+class Cauchy(Continuous):
+    """g(v) = −log(1 + v²), scaled by β: eq. 10.29, infinite kurtosis. ``scale`` is β."""
+
+    steepest = 2.0
+
+    def standard(self, value: Array) -> Array:
+        """−log(1 + v²) − log π."""
+        return -jnp.log1p(value**2) - np.log(np.pi)
+
+    def slope(self, value: Array) -> Array:
+        """−2v / (1 + v²)."""
+        return -2 * value / (1 + value**2)
+
+    def curvature(self, value: Array) -> Array:
+        """−2 (1 − v²) / (1 + v²)²."""
+        return -2 * (1 - value**2) / (1 + value**2) ** 2
+
+    def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+        """Cauchy numbers."""
+        return jax.random.cauchy(key, shape, dtype)
+
+
+class HyperbolicSecant(Continuous):
+    """g(v) = −log cosh(v): p ∝ 1/cosh, the chapter's prior of independent components (eq. 10.38), kurtosis 2."""
+
+    def standard(self, value: Array) -> Array:
+        """−log cosh v − log π, without overflow."""
+        size = jnp.abs(value)
+        return -(size + jnp.log1p(jnp.exp(-2 * size)) - np.log(2)) - np.log(np.pi)
+
+    # One exponential serves the density and both derivatives, and runs as a vector on a CPU; tanh does not.
+
+    def slope(self, value: Array) -> Array:
+        """−tanh v = −sign(v) (1 − e) / (1 + e) with e = exp(−2|v|)."""
+        e = jnp.exp(-2 * jnp.abs(value))
+        return -jnp.sign(value) * (1 - e) / (1 + e)
+
+    def curvature(self, value: Array) -> Array:
+        """tanh² v − 1 = −4e / (1 + e)²."""
+        e = jnp.exp(-2 * jnp.abs(value))
+        return -4 * e / (1 + e) ** 2
+
+    def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+        """By the inverse of the distribution function 2/π arctan(e^v)."""
+        tiny = jnp.finfo(dtype).tiny
+        return jnp.log(jnp.tan(jnp.pi / 2 * jax.random.uniform(key, shape, dtype, minval=tiny)))
+
+
+class SubGaussian(Continuous):
+    """p ∝ e^{−v²/2} cosh v: two bumps, kurtosis −1/2; for sources flatter than a Gaussian, such as uniform noise."""
+
+    def standard(self, value: Array) -> Array:
+        """The mean of two Gaussians around ±1: −½ v² + log cosh v − ½ − ½ log 2π."""
+        size = jnp.abs(value)
+        log_cosh = size + jnp.log1p(jnp.exp(-2 * size)) - np.log(2)
+        return -0.5 * value**2 + log_cosh - 0.5 - 0.5 * np.log(2 * np.pi)
+
+    def slope(self, value: Array) -> Array:
+        """−v + tanh v."""
+        return jnp.tanh(value) - value
+
+    def curvature(self, value: Array) -> Array:
+        """−tanh² v."""
+        return -(jnp.tanh(value) ** 2)
+
+    def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+        """A sign plus a normal number."""
+        sign, normal = jax.random.split(key)
+        return jax.random.rademacher(sign, shape, dtype) + jax.random.normal(normal, shape, dtype)

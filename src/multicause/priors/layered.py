@@ -1,0 +1,92 @@
+"""Binary causes that higher causes switch on: the upper part of a Helmholtz machine, TN10 eq. 10.39."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.arrays import Array
+from multicause.learning.wake_sleep import Layers, fantasies, log_bernoulli
+from multicause.posteriors.base import Inference
+from multicause.priors.base import Prior
+
+# Standard deviation of weights between layers before learning.
+SMALL = 0.1
+
+
+class Layered(Prior):
+    """P(v) = Π_a f(g_a)^{v_a} (1 − f(g_a))^{1 − v_a}; with higher layers, g comes from the causes above.
+
+    ``parameters`` has ``bias_1``, ``bias_2`` … of the layers of causes from the lowest on, ``weights_1`` … from each
+    layer to the one below it, and ``activity``, how often each lowest cause was found active.
+
+    Parameters
+    ----------
+    higher : tuple of int, default=()
+        Numbers of causes in the layers above the first.
+    """
+
+    def __init__(self, *, higher: tuple[int, ...] = ()) -> None:
+        self.higher = higher
+
+    def validate(self) -> None:
+        """Layers have units."""
+        if any(size < 1 for size in self.higher):
+            raise ValueError(f"higher must hold positive numbers of causes; got {self.higher!r}.")
+
+    def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
+        """Two active causes of the lowest layer on average, unless the user gives ``activity``; zero weights."""
+        activity = np.asarray(min(2 / n_components, 0.5) if activity is None else activity, dtype=float)
+        if activity.shape not in ((), (n_components,)) or not ((activity > 0) & (activity < 1)).all():
+            raise ValueError(
+                f"activity must be one probability strictly between 0 and 1, or one for each of {n_components} causes; "
+                f"got {activity!r}."
+            )
+        activity = np.full(n_components, activity)
+        sizes = (n_components, *self.higher)
+        record = {"activity": activity, "bias_1": np.log(activity) - np.log1p(-activity)}
+        for k, (below, above) in enumerate(itertools.pairwise(sizes), start=1):
+            record[f"weights_{k}"] = np.zeros((above, below))
+            record[f"bias_{k + 1}"] = np.zeros(above)
+        return record
+
+    def layers(self, parameters: dict[str, Array]) -> Layers:
+        """The generative layers of causes, lowest first."""
+        depth = len(self.higher) + 1
+        layers = [{"weights": parameters[f"weights_{k}"], "bias": parameters[f"bias_{k}"]} for k in range(1, depth)]
+        return (*layers, {"bias": parameters[f"bias_{depth}"]})
+
+    def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
+        """Σ_a log P(v_a) of one layer; with more, the sum over higher causes has no closed form."""
+        if self.higher:
+            raise NotImplementedError("The probability of causes under higher causes has no closed form.")
+        return log_bernoulli(states, jnp.broadcast_to(parameters["bias_1"], states.shape))
+
+    def activity(self, parameters: dict[str, Array]) -> Array:
+        """How often each lowest cause is active: (H,)."""
+        return parameters["activity"] if self.higher else jax.nn.sigmoid(parameters["bias_1"])
+
+    def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
+        """From the top down."""
+        return fantasies(self.layers(parameters), key, n_samples)[0]
+
+    def statistics(self, inference: Inference) -> dict[str, Array]:
+        """Σ_n w_n ⟨v⟩: (H,)."""
+        return {"active": inference.total_causes}
+
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
+    ) -> dict[str, Array]:
+        """Learned by wake and sleep instead."""
+        return parameters
+
+    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
+        """Repair has no place here."""
+        raise NotImplementedError("Causes of a Helmholtz machine are not repaired.")
+
+    def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
+        """Repair has no place here."""
+        raise NotImplementedError("Causes of a Helmholtz machine are not repaired.")

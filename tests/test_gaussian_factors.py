@@ -1,0 +1,192 @@
+"""Factor analysis and principal components against closed forms, scikit-learn and each other."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.linalg import subspace_angles
+from sklearn.decomposition import PCA
+from sklearn.decomposition import FactorAnalysis as FactorAnalysisOfScikitLearn
+
+import multicause
+from multicause import FactorAnalysis, PrincipalComponents
+from multicause.arrays import double_precision
+from multicause.learning.condensing import condensed, covariance_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def factors(seed, n=400, D=8, H=2, offset=5.0):
+    random = np.random.RandomState(seed)
+    return (
+        random.normal(size=(n, H)) @ random.normal(size=(H, D))
+        + random.normal(size=(n, D)) * random.uniform(0.4, 1.5, D)
+        + offset
+    )
+
+
+def test_factor_analysis_reaches_scikit_learns_likelihood(seed):
+    X = factors(seed)
+    ours = FactorAnalysis(2, tol=1e-10, max_iter=20_000, random_state=seed).fit(X)
+    theirs = FactorAnalysisOfScikitLearn(2, tol=1e-10, max_iter=20_000, svd_method="lapack").fit(X)
+    assert ours.score(X) == pytest.approx(theirs.score(X), abs=1e-6)
+    np.testing.assert_allclose(
+        ours.components_.T @ ours.components_, theirs.components_.T @ theirs.components_, atol=0.01
+    )
+    np.testing.assert_allclose(ours.noise_variance_, theirs.noise_variance_, atol=0.01)
+
+
+def test_evidence_and_recognition_in_closed_form(seed):
+    """TN10 eq. 10.20 and 10.21, with matrices as they stand there."""
+    X = factors(seed)
+    model = FactorAnalysis(2, max_iter=20, random_state=seed).fit(X)
+    G, Sigma = model.components_.T, np.diag(model.noise_variance_)
+    evidence = stats.multivariate_normal.logpdf(X, X.mean(axis=0), G @ G.T + Sigma)
+    np.testing.assert_allclose(model.score_samples(X), evidence, rtol=1e-9)
+    np.testing.assert_allclose(model.free_energy(X), evidence, rtol=1e-9)
+    Psi = np.linalg.inv(np.eye(2) + G.T @ np.linalg.inv(Sigma) @ G)
+    W = Psi @ G.T @ np.linalg.inv(Sigma)
+    np.testing.assert_allclose(model.receptive_fields_, W, atol=1e-10)
+    np.testing.assert_allclose(model.transform(X), (X - X.mean(axis=0)) @ W.T, atol=1e-9)
+    np.testing.assert_allclose(model.reconstruct(X), model.transform(X) @ G.T + X.mean(axis=0), atol=1e-9)
+    found = model.recognize(X)
+    np.testing.assert_allclose(found.states[:, 0], model.transform(X))
+    np.testing.assert_allclose(found.log_evidence, evidence, rtol=1e-9)
+
+
+def test_one_step_is_that_of_the_appendix():
+    X = factors(0)
+    init, sigma2 = np.random.RandomState(1).normal(size=(2, 8)), 0.7**2
+    model = FactorAnalysis(2, init=init, noise_scale=0.7, max_iter=1).fit(X)
+    G, C, Sigma = init.T, np.cov(X.T, bias=True), sigma2 * np.eye(8)
+    Psi = np.linalg.inv(np.eye(2) + G.T @ np.linalg.inv(Sigma) @ G)
+    W = Psi @ G.T @ np.linalg.inv(Sigma)
+    G = C @ W.T @ np.linalg.inv(W @ C @ W.T + Psi)
+    rest = np.eye(8) - G @ W
+    np.testing.assert_allclose(model.components_.T, G, rtol=1e-8)
+    np.testing.assert_allclose(model.noise_variance_, np.diag(G @ Psi @ G.T + rest @ C @ rest.T), rtol=1e-8)
+
+
+def test_condensed_rows_teach_the_same_as_all(seed):
+    X, weights = factors(seed, offset=0.0), np.random.RandomState(seed).uniform(0.1, 2, 400)
+    with double_precision():
+        engine = multicause.engines.Local(memory_budget=100_000)
+        blocks = engine.load(X, weights, lambda rows: rows[:, 0], 4 * 8 * 8)
+        weight, mean, covariance = covariance_of(engine, blocks)
+    np.testing.assert_allclose(covariance, np.cov(X.T, aweights=weights, bias=True), atol=1e-12)
+    np.testing.assert_allclose(mean, np.average(X, axis=0, weights=weights), atol=1e-12)
+    rows, few = condensed(weight, covariance, X.dtype)
+    assert rows.shape == (16, 8)
+    np.testing.assert_allclose(few @ rows, 0, atol=1e-9)
+    np.testing.assert_allclose((rows.T * few) @ rows, weight * covariance, atol=1e-9)
+    assert few.sum() == pytest.approx(weight)
+
+    class NotCondensed(FactorAnalysis):
+        def _condensed(self, X, weights):
+            return X, weights
+
+    settings = {"init": np.ones((2, 8)) * [[1], [0.5]] + np.eye(2, 8), "max_iter": 15, "tol": 0.0}
+    short, long = FactorAnalysis(2, **settings).fit(X), NotCondensed(2, **settings).fit(X)
+    np.testing.assert_allclose(short.components_, long.components_, atol=1e-8)
+    np.testing.assert_allclose(short.lower_bounds_, long.lower_bounds_, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "D", "H"), [(400, 8, 2), (60, 40, 3)])
+def test_principal_components_are_scikit_learns(n, D, H, seed):
+    X = factors(seed, n, D)
+    ours, theirs = PrincipalComponents(H, random_state=seed).fit(X), PCA(H, svd_solver="full").fit(X)
+    assert np.max(subspace_angles(ours.components_.T, theirs.components_.T)) < 1e-6
+    np.testing.assert_allclose(np.abs(np.sum(ours.components_ * theirs.components_, axis=1)), 1, atol=1e-8)
+    np.testing.assert_allclose(ours.explained_variance_, theirs.explained_variance_ * (n - 1) / n, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(ours.transform(X)), np.abs(theirs.transform(X)), atol=1e-6)
+    np.testing.assert_allclose(ours.reconstruct(X), theirs.inverse_transform(theirs.transform(X)), atol=1e-6)
+    np.testing.assert_allclose(ours.receptive_fields_, ours.components_, atol=1e-9)
+    if H < D:
+        G, scale = ours.components_.T, ours.activity_
+        covariance = (G * scale**2) @ G.T + ours.noise_variance_ * np.eye(D)
+        evidence = stats.multivariate_normal.logpdf(X, X.mean(axis=0), covariance)
+        np.testing.assert_allclose(ours.score_samples(X), evidence, rtol=1e-8)
+        assert ours.lower_bound_ == pytest.approx(evidence.mean(), rel=1e-9)
+        # No other probabilistic PCA is more probable: neither with more nor with less noise.
+        for factor in (0.9, 1.1):
+            other = covariance + (factor - 1) * ours.noise_variance_ * (np.eye(D) - G @ G.T)
+            assert stats.multivariate_normal.logpdf(X, X.mean(axis=0), other).mean() < evidence.mean()
+
+
+def test_energy_of_principal_components(seed):
+    """TN10 eq. 10.23: the density of the recognised cause and of the data given it."""
+    X = factors(seed)
+    model = PrincipalComponents(2, random_state=seed).fit(X)
+    v, sigma = model.transform(X), np.sqrt(model.noise_variance_)
+    expected = stats.norm.logpdf(v, 0, model.activity_).sum(axis=1)
+    expected = expected + stats.norm.logpdf(X, model.reconstruct(X), sigma).sum(axis=1)
+    np.testing.assert_allclose(model.free_energy(X), expected, rtol=1e-9)
+
+
+def test_energy_of_the_limit_rises():
+    model = PrincipalComponents(3, random_state=0, tol=1e-9).fit(factors(0, D=20, H=6))
+    assert np.diff(model.lower_bounds_[:-1]).min() > -1e-9
+    assert model.lower_bounds_[-1] == model.lower_bound_
+    assert model.outcome_ == "converged"
+
+
+def test_factor_analysis_without_noise_spans_the_principal_subspace(seed):
+    """TN10 §10.3: all Σ equal and vanishing."""
+    X = factors(seed, D=6)
+    axes = PrincipalComponents(2, random_state=seed).fit(X).components_.T
+    limit = FactorAnalysis(2, learn=("components",), noise_scale=1e-2, tol=1e-12, random_state=seed).fit(X)
+    assert np.max(subspace_angles(limit.components_.T, axes)) < 1e-4
+    noisy = FactorAnalysis(2, tol=1e-9, random_state=seed).fit(X * [1, 1, 1, 1, 1, 9])
+    far = PrincipalComponents(2, random_state=seed).fit(X * [1, 1, 1, 1, 1, 9]).components_.T
+    assert np.max(subspace_angles(noisy.components_.T, far)) > 0.05  # with noise of their own, dimensions differ
+
+
+def test_a_noisy_sensor_misleads_principal_components_only(seed):
+    """TN10 figure 10.3, with its 500 samples."""
+    random = np.random.RandomState(seed)
+    cause = random.normal(size=500)
+    for deviation, least, most in ((0.5, 0.9, 1.0), (3.0, 0.0, 0.8)):
+        X = cause[:, None] + random.normal(size=(500, 3)) * [0.5, 0.5, deviation]
+        by_factors = FactorAnalysis(1, random_state=seed).fit_transform(X)[:, 0]
+        by_axes = PrincipalComponents(1, random_state=seed).fit_transform(X)[:, 0]
+        assert abs(np.corrcoef(by_factors, cause)[0, 1]) >= 0.9
+        assert least <= abs(np.corrcoef(by_axes, cause)[0, 1]) <= most
+
+
+@pytest.mark.parametrize("estimator", [FactorAnalysis, PrincipalComponents])
+def test_samples_have_the_models_covariance(estimator, seed):
+    """Within 6 standard errors of 20000 samples in 36 comparisons: false alarm below 1e-6."""
+    model = estimator(2, random_state=seed).fit(factors(seed))
+    X, causes = model.sample(20_000, random_state=seed)
+    G = model.components_.T * model.activity_
+    expected = G @ G.T + np.diag(np.broadcast_to(model.noise_variance_, 8))
+    scale = np.sqrt((np.outer(np.diag(expected), np.diag(expected)) + expected**2) / len(X))
+    assert (np.abs(np.cov(X.T) - expected) < 6 * scale).all()
+    assert (np.abs(X.mean(axis=0) - model.mean_) < 6 * np.sqrt(np.diag(expected) / len(X))).all()
+    assert (np.abs(causes.std(axis=0) - model.activity_) < 6 * model.activity_ / np.sqrt(2 * len(X))).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "X", "text"),
+    [
+        (FactorAnalysis(5), np.eye(4), "n_components=5, but X has 4 features. Lower n_components to at most 4"),
+        (PrincipalComponents(9), np.eye(4), "n_components=9, but X has 4 features"),
+        (FactorAnalysis(1), np.ones((5, 3)), "All values of X are equal"),
+        (FactorAnalysis(1, init="pca"), np.eye(4), "Unknown init 'pca'"),
+        (FactorAnalysis(1, learn=("mean",)), np.eye(4), "learn must be a tuple with names out of"),
+        (PrincipalComponents(1), [[np.inf, 1], [1, 2]], "infinity"),
+    ],
+)
+def test_errors(estimator, X, text):
+    with pytest.raises(ValueError, match=text):
+        estimator.fit(X)
+
+
+def test_singular_covariances_end_with_finite_numbers():
+    """Constant dimensions, copies of one another, and fewer rows than features."""
+    X = factors(0)
+    for data in (np.column_stack([X, np.ones(400), X[:, 0]]), X[:5], np.repeat(X[:, :1], 8, axis=1)):
+        for estimator in (FactorAnalysis, PrincipalComponents):
+            model = estimator(2, random_state=0, max_iter=300).fit(data)
+            assert np.isfinite(model.components_).all()
+            assert np.isfinite(model.score(data))
+            assert model.outcome_ in ("converged", "max_iter", "cause_died", "bound_fell")  # by rounding at the floor

@@ -1,0 +1,162 @@
+"""The Helmholtz machine against enumeration of its causes, hand-written delta rules, and bars."""
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+
+from multicause import HelmholtzMachine
+from multicause.arrays import double_precision
+from multicause.datasets import make_bars
+from multicause.learning.updates.wake_sleep import WakeSleep
+from multicause.learning.wake_sleep import Machine, Recipe, fantasies, importance, recognized, step
+from multicause.metrics import found_causes
+from multicause.posteriors import RecognitionNetwork
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def bernoulli(values, chances):
+    return np.where(values, np.log(chances), np.log(1 - chances)).sum(axis=-1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    X = make_bars(60, size=3, value=1.0, noise=None, random_state=0).data
+    return HelmholtzMachine(3, max_iter=8, tol=0, random_state=0, posterior=RecognitionNetwork(n_samples=400)).fit(X), X
+
+
+def enumerated(model, X):
+    """log p(v, u) (n, S), log q(v | u) (n, S), by loops over all states."""
+    states = np.array(list(product((0, 1), repeat=3)))
+    chances = expit(states @ model.components_ + model.bias_)
+    prior = bernoulli(states, model.activity_)
+    joint = np.stack([bernoulli(X, c) for c in chances], axis=1) + prior
+    q = np.stack([bernoulli(np.broadcast_to(s, (len(X), 3)), model.transform(X)) for s in states], axis=1)
+    return states, joint, q
+
+
+def test_energy_and_evidence_by_enumeration(model):
+    """Means over 400 samples of 60 rows: F within 0.02, the evidence within 0.02, which it hardly exceeds."""
+    model, X = model
+    _, joint, q = enumerated(model, X)
+    energy = (np.exp(q) * (joint - q)).sum(axis=1)
+    evidence = logsumexp(joint, axis=1)
+    assert (energy <= evidence + 1e-12).all()
+    assert model.free_energy(X).mean() == pytest.approx(energy.mean(), abs=0.02)
+    assert model.score(X) == pytest.approx(evidence.mean(), abs=0.02)
+    assert model.score(X) >= model.free_energy(X).mean()
+    np.testing.assert_allclose(model.inverse_transform(np.eye(3)), expit(model.components_ + model.bias_), atol=1e-12)
+    np.testing.assert_allclose(model.transform(X), expit(X @ model.receptive_fields_.T + recognition_bias(model)))
+
+
+def recognition_bias(model):
+    return model._parameters.posterior["bias_0"]
+
+
+def test_samples_of_recognition_have_its_probabilities(model):
+    """400 samples for each of 60 rows: within 6 standard errors in 180 comparisons."""
+    model, X = model
+    found = model.recognize(X, top=None)
+    chances = model.transform(X)
+    assert (np.abs(found.states.mean(axis=1) - chances) < 6 * np.sqrt(chances * (1 - chances) / 400) + 1e-9).all()
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
+
+
+def test_fantasies_have_the_models_means(model):
+    model, _ = model
+    states = np.array(list(product((0, 1), repeat=3)))
+    weights = np.exp(bernoulli(states, model.activity_))
+    expected = weights @ expit(states @ model.components_ + model.bias_)
+    rows, causes = model.sample(20_000, random_state=0)
+    assert set(np.unique(rows)) <= {0, 1}
+    error = 6 * np.sqrt(expected * (1 - expected) / 20_000)
+    assert (np.abs(rows.mean(axis=0) - expected) < error).all()
+    assert (np.abs(causes.mean(axis=0) - model.activity_) < 0.03).all()
+
+
+def test_plain_wake_and_sleep_are_the_rules_of_the_appendix():
+    """One batch, with the same samples, in NumPy."""
+    random = np.random.RandomState(0)
+    G, h, g = random.normal(size=(3, 4)), random.normal(size=4), random.normal(size=3)
+    W, w = random.normal(size=(4, 3)), random.normal(size=3)
+    u = (random.uniform(size=(6, 4)) < 0.5).astype(float)
+    with double_precision():
+        arrays = [jnp.asarray(x) for x in (G, h, g, W, w)]
+        machine = Machine(
+            ({"weights": arrays[0], "bias": arrays[1]}, {"bias": arrays[2]}),
+            ({"weights": arrays[3], "bias": arrays[4]},),
+        )
+        key = jax.random.key(1)
+        new, _ = step(Recipe(1, False), machine, jnp.asarray(u), jnp.ones(6), key, jnp.asarray(0.1))
+        wake, sleep = jax.random.split(key)
+        v = np.asarray(
+            recognized(machine.recognition, jnp.asarray(u), jax.random.uniform(wake, (1, 6, 3), float))[1][0]
+        )
+        dreamt, causes = (np.asarray(x) for x in fantasies(machine.generative, sleep, 6))
+    rest, missed = u - expit(h + v @ G), causes - expit(w + dreamt @ W)
+    np.testing.assert_allclose(new.generative[0]["weights"], G + 0.1 * v.T @ rest / 6)
+    np.testing.assert_allclose(new.generative[0]["bias"], h + 0.1 * rest.mean(axis=0))
+    np.testing.assert_allclose(new.generative[1]["bias"], g + 0.1 * (v - expit(g)).mean(axis=0))
+    np.testing.assert_allclose(new.recognition[0]["weights"], W + 0.1 * dreamt.T @ missed / 6)
+    np.testing.assert_allclose(new.recognition[0]["bias"], w + 0.1 * missed.mean(axis=0))
+
+
+def test_importance_of_layers_by_hand():
+    """log p(v², v¹, u) − log q(v¹, v² | u) of a machine with two layers of causes."""
+    random = np.random.RandomState(1)
+    shapes = {"G": (3, 4), "h": 4, "G2": (2, 3), "g1": 3, "g2": 2, "W": (4, 3), "w": 3, "W2": (3, 2), "w2": 2}
+    p = {name: random.normal(size=shape) for name, shape in shapes.items()}
+    u = (random.uniform(size=(5, 4)) < 0.5).astype(float)
+    with double_precision():
+        layer = lambda weights, bias: {"weights": jnp.asarray(p[weights]), "bias": jnp.asarray(p[bias])}  # noqa: E731
+        machine = Machine(
+            (layer("G", "h"), layer("G2", "g1"), {"bias": jnp.asarray(p["g2"])}), (layer("W", "w"), layer("W2", "w2"))
+        )
+        states, ratio = importance(machine, jnp.asarray(u), jnp.asarray(random.uniform(size=(1, 5, 5))))
+    _, v1, v2 = (np.asarray(s)[0] for s in states)
+    log_p = bernoulli(u, expit(v1 @ p["G"] + p["h"])) + bernoulli(v1, expit(v2 @ p["G2"] + p["g1"]))
+    log_p = log_p + bernoulli(v2, np.broadcast_to(expit(p["g2"]), v2.shape))
+    log_q = bernoulli(v1, expit(u @ p["W"] + p["w"])) + bernoulli(v2, expit(v1 @ p["W2"] + p["w2"]))
+    np.testing.assert_allclose(np.asarray(ratio)[0], log_p - log_q)
+
+
+def test_small_bars_are_found_with_particles(seed):
+    bars = make_bars(500, size=4, value=1.0, noise=None, activity=0.2, random_state=seed)
+    model = HelmholtzMachine(
+        12, update=WakeSleep(nonnegative=True), n_init=4, max_iter=60, tol=0, random_state=seed
+    ).fit(bars.data.astype(np.float32))
+    assert found_causes(model.inverse_transform(np.eye(12)), bars.causes).all()
+    assert model.components_.min() >= 0
+
+
+def test_deeper_machines_learn_stream_and_sample(tmp_path):
+    import multicause
+
+    X = make_bars(60, size=3, value=1.0, noise=None, random_state=0).data
+    model = HelmholtzMachine(4, higher=(2,), max_iter=6, tol=0, random_state=0).fit(X)
+    assert model.lower_bounds_[-1] > model.lower_bounds_[0]
+    for _ in range(3):
+        model.partial_fit(X)
+    assert model.n_iter_ == 9
+    assert model.sample(5, random_state=0)[0].shape == (5, 9)
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(multicause.load(tmp_path / "model").free_energy(X), model.free_energy(X))
+
+
+@pytest.mark.parametrize(
+    ("settings", "X", "text"),
+    [
+        ({}, np.array([[0, 1], [0.5, 1]]), "values 0 and 1 alone; found 0.5 and 0 other values .* X > X.mean"),
+        ({"higher": (0,)}, np.eye(3), "higher must hold positive numbers of causes"),
+        ({"activity": 1.5}, np.eye(3), "activity"),
+        ({"update": WakeSleep(rate=-1.0)}, np.eye(3), "WakeSleep needs a positive rate"),
+        ({"posterior": RecognitionNetwork(n_samples=0)}, np.eye(3), "n_samples of RecognitionNetwork must be"),
+    ],
+)
+def test_errors(settings, X, text):
+    with pytest.raises(ValueError, match=text):
+        HelmholtzMachine(2, **settings).fit(X)

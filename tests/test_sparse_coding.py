@@ -1,0 +1,160 @@
+"""Sparse coding: priors, both solvers, the delta rule, planted dictionaries, patches and Gabor fits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+
+from multicause import SparseCoding
+from multicause.arrays import double_precision
+from multicause.datasets.images import make_white_patches, whiten_image
+from multicause.learning.updates import DeltaRule, LeastSquares
+from multicause.model import Parameters
+from multicause.posteriors import MostProbable
+from multicause.preprocessing import Whitening
+from multicause.priors import Cauchy, Gaussian, HyperbolicSecant, Laplace, SubGaussian
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+STILL = DeltaRule(rate=1e-12, exponent=0.0)  # keeps components as they are
+
+
+def planted(seed, D=20, H=40, n=3000, active=3):
+    random = np.random.RandomState(seed)
+    atoms = random.normal(size=(H, D))
+    atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
+    causes = np.zeros((n, H))
+    for row in causes:
+        row[random.choice(H, active, replace=False)] = random.choice([-1, 1], active) * random.uniform(1, 2, active)
+    X = causes @ atoms + 0.02 * random.normal(size=(n, D))
+    return X / X.std(), atoms
+
+
+@pytest.mark.parametrize("prior", [Gaussian, Laplace, Cauchy, HyperbolicSecant, SubGaussian])
+def test_priors_are_densities_with_these_slopes(prior):
+    part = prior(scale=0.7)
+    parameters = {"scale": np.array([0.7])}
+    values = np.array([-2.0, -0.5, 0.3, 1.7])
+    with double_precision():
+        density = lambda v: float(np.exp(part.log_probability(jnp.asarray([v]), parameters)))  # noqa: E731
+        total = integrate.quad(density, -np.inf, np.inf, points=None)[0]
+        slope, curvature = part.slope(jnp.asarray(values)), part.curvature(jnp.asarray(values))
+        up, down = (np.asarray(part.standard(jnp.asarray(values + s))) for s in (1e-5, -1e-5))
+        higher, lower = (np.asarray(part.slope(jnp.asarray(values + s))) for s in (1e-5, -1e-5))
+        steepest = float(jnp.abs(part.curvature(jnp.linspace(-5, 5, 1001))).max())
+        draws = np.asarray(part.draw(jax.random.key(0), (20_000,), jnp.float64))
+    known = {"Laplace": stats.laplace, "Cauchy": stats.cauchy, "Gaussian": stats.norm}
+    assert total == pytest.approx(1, abs=1e-6)
+    np.testing.assert_allclose(slope, (up - down) / 2e-5, atol=1e-6)
+    np.testing.assert_allclose(curvature, (higher - lower) / 2e-5, atol=1e-6)
+    assert steepest <= part.steepest + 1e-6
+    if prior is HyperbolicSecant:
+        assert stats.kstest(draws, lambda v: 2 / np.pi * np.arctan(np.exp(v))).pvalue > 1e-4
+    elif prior is SubGaussian:
+        assert stats.kstest(draws, lambda v: 0.5 * (stats.norm.cdf(v, 1) + stats.norm.cdf(v, -1))).pvalue > 1e-4
+    else:
+        assert stats.kstest(draws, known[prior.__name__].cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("prior", [Laplace(scale=0.5), Cauchy(scale=0.3)], ids=lambda p: type(p).__name__)
+def test_dynamics_and_accelerated_solver_come_to_rest_at_the_same_place(prior, seed):
+    """TN10 eq. 10.31 and 10.32, twice overcomplete; and no small change of v raises F."""
+    X, atoms = planted(seed, n=20)
+    settings = {"prior": prior, "init": atoms, "update": STILL, "max_iter": 1, "noise_scale": 0.3}
+    fast = SparseCoding(40, posterior=MostProbable(tol=1e-9, max_steps=20_000), **settings).fit(X)
+    slow = SparseCoding(40, posterior=MostProbable(solver="dynamics", tol=1e-9, max_steps=100_000), **settings).fit(X)
+    v, w = fast.transform(X), slow.transform(X)
+    np.testing.assert_allclose(v, w, atol=1e-4)
+    np.testing.assert_allclose(fast.free_energy(X), slow.free_energy(X), atol=1e-4)
+    G, variance = fast.components_.T, fast.noise_variance_
+
+    def energy(v, x):
+        return (
+            stats.norm.logpdf(x, G @ v, np.sqrt(variance)).sum()
+            + {
+                Laplace: stats.laplace,
+                Cauchy: stats.cauchy,
+            }[type(prior)]
+            .logpdf(v, scale=prior.scale)
+            .sum()
+        )
+
+    for n in range(3):
+        assert fast.free_energy(X)[n] == pytest.approx(energy(v[n], X[n]), rel=1e-9)
+        found = optimize.minimize(lambda v, x=X[n]: -energy(v, x), v[n], method="Powell", options={"maxiter": 2})
+        assert -found.fun <= energy(v[n], X[n]) + 1e-6
+    if isinstance(prior, Cauchy):  # eq. 10.31 itself
+        rest = (X - v @ G.T) @ G / variance - 2 * v / (prior.scale**2 + v**2)
+        np.testing.assert_allclose(rest, 0, atol=1e-4)
+    else:
+        drive = (X - v @ G.T) @ G / variance
+        assert (np.abs(drive) <= 1 / prior.scale + 1e-4).all()
+        np.testing.assert_allclose(drive[v != 0], np.sign(v[v != 0]) / prior.scale, atol=1e-4)
+
+
+def test_the_delta_rule_is_that_of_the_appendix():
+    """One step, written out: the gradient of the squared error with each cause's rate, then the lengths."""
+    random = np.random.RandomState(0)
+    v, u, G = random.normal(size=(50, 3)), random.normal(size=(50, 5)), random.normal(size=(3, 5))
+    rule = DeltaRule(rate=0.4, variance=0.8, exponent=0.3)
+    sums = {"cause_data": v.T @ u, "cause_pairs": v.T @ v, "causes": v.sum(axis=0), "weight": np.asarray(50.0)}
+    with double_precision():
+        found = rule.maximize(None, Parameters(jnp.asarray(G), {}, {}), {k: jnp.asarray(x) for k, x in sums.items()})
+    delta = np.mean([np.outer(v[n], u[n] - v[n] @ G) for n in range(50)], axis=0)
+    squares = (v**2).mean(axis=0)
+    largest = max(1, np.linalg.eigvalsh((v.T @ v / 50) / np.sqrt(np.outer(squares, squares))).max())
+    moved = G + 0.4 / largest * delta / squares[:, None]
+    lengths = (moved**2).sum(axis=1) * (v.var(axis=0) / 0.8) ** 0.3
+    np.testing.assert_allclose((np.asarray(found) ** 2).sum(axis=1), lengths)
+    np.testing.assert_allclose(
+        np.asarray(found) / np.sqrt(lengths)[:, None], moved / np.linalg.norm(moved, axis=1)[:, None]
+    )
+
+
+def test_a_planted_overcomplete_dictionary_is_found(seed):
+    X, atoms = planted(seed)
+    model = SparseCoding(40, prior="cauchy", max_iter=30, tol=0, random_state=seed).fit(X.astype(np.float32))
+    found = model.components_ / np.linalg.norm(model.components_, axis=1, keepdims=True)
+    assert (np.abs(atoms @ found.T).max(axis=1) > 0.95).mean() >= 0.95
+    variances = model.transform(X.astype(np.float32)).var(axis=0)
+    assert variances.max() < 2 * variances.min()  # the length control has made them about equal
+
+
+def test_patches_and_whitening():
+    image = np.add.outer(np.cumsum(np.random.RandomState(0).normal(size=64)), np.arange(64.0))
+    patches = make_white_patches(50, size=6, images=[image, image.T], random_state=0)
+    assert patches.shape == (50, 36)
+    assert whiten_image(image).std() == pytest.approx(1)
+    with pytest.raises(ValueError, match=r"Patches of 60×60 pixels do not fit into an image of \(48, 48\)"):
+        make_white_patches(5, size=60, images=[image])
+    with pytest.raises(ValueError, match="two dimensions of at least 18 pixels"):
+        whiten_image(np.ones((5, 5)))
+    with pytest.raises(ValueError, match="without any contrast"):
+        whiten_image(np.ones((50, 50)))
+    X = np.random.RandomState(1).normal(size=(300, 4)) @ np.random.RandomState(2).normal(size=(4, 4)) + 3
+    white = Whitening().fit(X)
+    np.testing.assert_allclose(np.cov(white.transform(X).T, bias=True), np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(white.matrix_, white.matrix_.T, atol=1e-9)
+    np.testing.assert_allclose(white.inverse_transform(white.transform(X)), X)
+    with pytest.raises(
+        ValueError, match="covariance is singular: only 4 of 5 directions vary.*regularise with Whitening"
+    ):
+        Whitening().fit(np.column_stack([X, X[:, 0]]))
+    assert np.isfinite(Whitening(epsilon=0.01).fit_transform(np.column_stack([X, X[:, 0]]))).all()
+
+
+def test_errors(settings, text):
+    with pytest.raises(ValueError, match=text):
+        SparseCoding(3, **settings).fit(np.random.RandomState(0).normal(size=(20, 4)))
+
+
+def test_other_updates_and_ends():
+    X = np.random.RandomState(0).laplace(size=(100, 4))
+    model = SparseCoding(3, update=LeastSquares(), max_iter=5, random_state=0).fit(X)
+    assert np.isfinite(model.components_).all()
+    done = SparseCoding(3, max_iter=200, tol=0.05, random_state=0).fit(X)
+    assert done.outcome_ == "converged"
+    assert done.converged_
+    wild = SparseCoding(3, max_iter=20, update=DeltaRule(rate=1e30), random_state=0).fit(X.astype(np.float32))
+    assert wild.outcome_ == "non_finite"
+    assert np.isfinite(wild.components_).all()
