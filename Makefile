@@ -16,7 +16,7 @@ demo: $(READY)
 	$(BIN)/multicause demo --out out/demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -27,6 +27,15 @@ def _no_global_double_precision():
     assert jax.config.jax_enable_x64 == before
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _forget_compiled_programs():
+    """Programs of one file are of no use to the next, and thousands of them exhaust the memory maps of a process."""
+    import jax
+
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture
 def compiled_quickly():
     """For programs that run for a moment: they compile in half the time, and run more slowly."""

@@ -143,6 +143,17 @@ def test_patches_and_whitening():
     assert np.isfinite(Whitening(epsilon=0.01).fit_transform(np.column_stack([X, X[:, 0]]))).all()
 
 
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"prior": "gauss"}, "Unknown prior 'gauss'. Known: 'cauchy', 'laplace', or an object"),
+        ({"prior": Laplace(scale=-1.0)}, "scale of Laplace must be a positive number; got -1.0"),
+        ({"posterior": MostProbable(solver="newton")}, "Unknown solver 'newton'. Known: 'accelerated', 'dynamics'"),
+        ({"update": DeltaRule(rate=0.0)}, "rate of DeltaRule must be a positive number"),
+        ({"batch_size": 0}, "'batch_size' parameter"),
+        ({"noise_scale": 0.0}, "'noise_scale' parameter"),
+    ],
+)
 def test_errors(settings, text):
     with pytest.raises(ValueError, match=text):
         SparseCoding(3, **settings).fit(np.random.RandomState(0).normal(size=(20, 4)))

@@ -125,8 +125,6 @@ class CausalEstimator(Shell):
         self.verbose = verbose
         self.engine = engine
 
-    #: Attributes with a fit's results that only this model has; they are saved with it.
-    _results: tuple[str, ...] = ()
     #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
     _remembers_all = False
     #: Whether learning is the EM program alone, which many trials can share.

@@ -21,6 +21,8 @@ from multicause.persistence import save
 class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
     """A scikit-learn estimator of this library; it is fitted once it has ``components_``."""
 
+    #: Attributes with a fit's results that only this model has; they are saved with it.
+    _results: tuple[str, ...] = ()
     components_: np.ndarray
     engine: Engine | None
 

@@ -7,6 +7,7 @@ from typing import Any
 _HOME = {
     "mca_ex": ("multicause.experiments.mca_exact", "mca_exact"),
     "mca08": ("multicause.experiments.mca08", "mca08"),
+    "mca08_patches": ("multicause.experiments.mca08", "patches"),
     "et10": ("multicause.experiments.et10", "et10"),
     "et10_digits": ("multicause.experiments.et10_data", "digits"),
     "et10_patches": ("multicause.experiments.et10_data", "patches"),

@@ -209,7 +209,8 @@ class LinearCooling(Annealing):
     def temperature(self, iteration: int | float | Array) -> Any:
         """Temperature of one iteration, counted from zero."""
         first, last = self.hold * self.n_iter, (1 - self.settle) * self.n_iter
-        progress = namespace(iteration).clip((iteration - first) / max(last - first, TINY), 0, 1)
+        xp = namespace(iteration)
+        progress = xp.where(iteration >= last, 1, xp.clip((iteration - first) / max(last - first, TINY), 0, 1))
         return self.start + (self.final - self.start) * progress
 
     def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
