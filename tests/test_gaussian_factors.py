@@ -9,7 +9,6 @@ from sklearn.decomposition import FactorAnalysis as FactorAnalysisOfScikitLearn
 
 import multicause
 from multicause import FactorAnalysis, PrincipalComponents
-from multicause.arrays import double_precision
 from multicause.learning.condensing import condensed, covariance_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -68,10 +67,8 @@ def test_one_step_is_that_of_the_appendix():
 
 def test_condensed_rows_teach_the_same_as_all(seed):
     X, weights = factors(seed, offset=0.0), np.random.RandomState(seed).uniform(0.1, 2, 400)
-    with double_precision():
-        engine = multicause.engines.Local(memory_budget=100_000)
-        blocks = engine.load(X, weights, lambda rows: rows[:, 0], 4 * 8 * 8)
-        weight, mean, covariance = covariance_of(engine, blocks)
+    engine = multicause.engines.Local(memory_budget=100_000)
+    weight, mean, covariance = covariance_of(engine, X, weights)
     np.testing.assert_allclose(covariance, np.cov(X.T, aweights=weights, bias=True), atol=1e-12)
     np.testing.assert_allclose(mean, np.average(X, axis=0, weights=weights), atol=1e-12)
     rows, few = condensed(weight, covariance, X.dtype)

@@ -93,6 +93,14 @@ BULK = {
         H, noise="poisson", combination=SIGMOID, posterior=Truncated(3), annealing=ConditionalCooling(4.0, final=1.5)
     ),
     "rmca2": RestrictedMaximalCauses(H, annealing=ConditionalCooling(5.0, final=1.5)),
+    "hybrid": MaximalCauses(
+        H,
+        noise="poisson",
+        posterior=Truncated(3),
+        annealing=LinearCooling(1.5, final=1.5, n_iter=3),
+        max_iter=5,
+        init=SoftmaxNetwork(H, temperature=3.0, n_init=1, max_iter=2),
+    ),
     "exact, by the clock": LinearCauses(H, annealing=LinearCooling(3.0, n_iter=20, component_noise=0.1), max_iter=20),
 }
 
@@ -107,6 +115,7 @@ def test_trials_in_bulk_end_like_trials_one_by_one(name):
         assert model.n_iter_ == alone.n_iter_
         assert model.lower_bound_ == pytest.approx(alone.lower_bound_, rel=1e-6)
         np.testing.assert_allclose(model.transform(X), alone.transform(X), atol=1e-5)
+        np.testing.assert_array_equal(model.is_explained(X), alone.is_explained(X))
 
 
 def test_papers_settings_find_most_bars():

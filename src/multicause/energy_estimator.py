@@ -120,6 +120,7 @@ class EnergyEstimator(Shell):
         self.engine = engine
 
     lower_bounds_: np.ndarray
+    _results = ("contrasts_", "acceptance_rates_", "drift_")
     contrasts_: np.ndarray
     acceptance_rates_: np.ndarray
     log_partition_: LogPartition | None

@@ -202,13 +202,6 @@ class CausalEstimator(Shell):
                 f"n_init={first.n_init!r}."
             )
         annealing = choose_annealing(first.annealing)
-        inits = [estimator.init for estimator in estimators]
-        if hasattr(first.init, "fit"):
-            seeds = [estimator.random_state for estimator in estimators]
-            others = [clone(first.init).set_params(random_state=seed) for seed in seeds]
-            finder: Any = type(first.init)
-            finder._fit_trials(others, datasets)
-            inits = [other.components_ for other in others]
         with double_precision():
             for estimator, dataset in zip(estimators, datasets, strict=True):
                 estimator._validate_params()
@@ -219,7 +212,7 @@ class CausalEstimator(Shell):
                 position = jnp.arange(len(X), dtype=jnp.uint32)
                 blocks.append(Block(rows, jnp.asarray(weights), recognition.summarize(model, rows), position))
                 moments = first_moments(estimator._engine(), Blocks(blocks[-1:], len(X), len(X)))
-                start = estimator._starts(model, moments, X, weights, random, 1, inits[len(starts)])
+                start = estimator._starts(model, moments, X, weights, random, 1)
                 starts.append(jax.tree.map(lambda leaf: leaf[0], start))
                 keys.append(key_from(random))
             if model.posterior.keep is not None:
@@ -229,7 +222,7 @@ class CausalEstimator(Shell):
             for t, estimator in enumerate(estimators):
                 trial = jax.tree.map(lambda leaf, t=t: leaf[t], found)
                 estimator._keep(model, trial.parameters)
-                estimator._keep_end(trial, annealing)
+                estimator._keep_end(trial, annealing, Blocks(blocks[t : t + 1], len(datasets[t]), len(datasets[t])))
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -487,11 +480,8 @@ class CausalEstimator(Shell):
         weights: np.ndarray,
         random: Any,
         n_starts: int,
-        init: Any = None,
     ) -> Parameters:
-        return self._starting_parameters(
-            self.init if init is None else init, model, moments, X, weights, random, n_starts
-        )
+        return self._starting_parameters(self.init, model, moments, X, weights, random, n_starts)
 
     def _starting_parameters(
         self,
@@ -541,11 +531,12 @@ class CausalEstimator(Shell):
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
         warn_of(result.outcome)
 
-    def _keep_end(self, trial: Trial, annealing: schedules.Annealing) -> None:
+    def _keep_end(self, trial: Trial, annealing: schedules.Annealing, blocks: Blocks) -> None:
         """What there is to say after a fit without history."""
         bound = float(trial.statistics.bound / trial.statistics.seen)
         self._online = online.continued(trial.statistics, int(trial.n_iter))
-        self.annealing_, self.evidence_threshold_ = annealing, -np.inf
+        self.annealing_ = annealing
+        self.evidence_threshold_ = evidence_threshold(self._recognizer, self._engine(), blocks, trial.parameters)
         self.lower_bound_, self.lower_bounds_, self.temperatures_ = bound, np.array([bound]), np.ones(1)
         self.n_iter_, self.converged_ = int(trial.n_iter), bool(trial.converged)
         outcome = Outcome.CONVERGED if self.converged_ else Outcome.MAX_ITER

@@ -39,12 +39,6 @@ HISTORY = (
     "outcome_",
     "annealing_",
     "evidence_threshold_",
-    "temperature_",
-    "n_presentations_",
-    "n_learned_",
-    "contrasts_",
-    "acceptance_rates_",
-    "drift_",
     "n_features_in_",
     "feature_names_in_",
 )

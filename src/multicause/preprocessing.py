@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from multicause.arrays import double_precision
 from multicause.engines import Engine, Local
 from multicause.learning.condensing import covariance_of
 
@@ -76,10 +75,7 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Learn mean and covariance of X."""
         rows: np.ndarray = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True)
-        engine = Local() if self.engine is None else self.engine
-        with double_precision():
-            blocks = engine.load(rows, weights, lambda block: block[:, 0], 4 * rows.itemsize * rows.shape[1])
-            _, mean, covariance = covariance_of(engine, blocks)
+        _, mean, covariance = covariance_of(Local() if self.engine is None else self.engine, rows, weights)
         lifted = covariance + self.epsilon * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
         forward, backward = whitening_matrices(lifted, None)
         values = np.linalg.norm(backward, axis=0)

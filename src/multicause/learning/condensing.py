@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul
-from multicause.engines.base import Blocks, Engine
+from multicause.arrays import Array, double_precision, matmul
+from multicause.engines.base import Engine
 from multicause.model import Block
 
 
@@ -30,10 +30,13 @@ def _moments(block: Block, origin: Array) -> tuple[Array, Array, Array]:
     )
 
 
-def covariance_of(engine: Engine, blocks: Blocks) -> tuple[float, np.ndarray, np.ndarray]:
+def covariance_of(engine: Engine, X: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     """Total weight, weighted mean (D,) and weighted covariance (D, D) of all rows, in double precision."""
-    origin = jnp.asarray(np.asarray(next(iter(blocks)).rows).mean(axis=0))
-    weight, total, products = (np.asarray(part) for part in engine.sum(_moments, blocks, origin))
+    with double_precision():
+        # Nothing needs to be known of a row beforehand; any number of its own may stand for its summary.
+        blocks = engine.load(X, weights, lambda rows: rows[:, 0], 4 * X.itemsize * X.shape[1])
+        origin = jnp.asarray(np.asarray(next(iter(blocks)).rows).mean(axis=0))
+        weight, total, products = (np.asarray(part) for part in engine.sum(_moments, blocks, origin))
     mean = total / weight
     covariance = products / weight - np.outer(mean, mean)
     return float(weight), np.asarray(origin, dtype=float) + mean, covariance

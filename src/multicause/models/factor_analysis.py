@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.arrays import double_precision
 from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator
@@ -115,10 +114,7 @@ class GaussianFactors(CausalEstimator):
 
     def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         """Weight, mean and covariance of the data, in double precision: all that there is to learn from."""
-        engine = self._engine()
-        with double_precision():
-            blocks = engine.load(X, weights, lambda rows: rows[:, 0], 4 * X.itemsize * X.shape[1])
-            weight, mean, covariance = covariance_of(engine, blocks)
+        weight, mean, covariance = covariance_of(self._engine(), X, weights)
         self.mean_ = mean.astype(X.dtype)
         return {"weight": np.asarray(weight), "mean": mean, "covariance": covariance}
 

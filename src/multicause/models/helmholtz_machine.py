@@ -239,10 +239,9 @@ class HelmholtzMachine(CausalEstimator):
         weights: np.ndarray,
         random: Any,
         n_starts: int,
-        init: Any = None,
     ) -> Parameters:
         """Small random weights; biases that give causes and data their frequencies."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts, init)
+        starts = super()._starts(model, moments, X, weights, random, n_starts)
         sizes = (X.shape[1], self.n_components, *model.prior.higher)
 
         def small(*shape: int) -> jax.Array:

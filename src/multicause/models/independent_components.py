@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from scipy.stats import special_ortho_group
 from sklearn.utils._param_validation import Interval, Options
 
-from multicause.arrays import double_precision
 from multicause.combinations import Combination, Sum
 from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator
@@ -170,10 +169,7 @@ class IndependentComponents(CausalEstimator):
                 f"There cannot be more independent components than features: n_components={self.n_components}, but X "
                 f"has {X.shape[1]} features. Lower n_components, or use SparseCoding."
             )
-        engine = self._engine()
-        with double_precision():
-            blocks = engine.load(X, weights, lambda rows: rows[:, 0], 4 * X.itemsize * X.shape[1])
-            _, mean, covariance = covariance_of(engine, blocks)
+        _, mean, covariance = covariance_of(self._engine(), X, weights)
         forward, backward = whitening_matrices(covariance, self.n_components)
         self.mean_ = mean.astype(X.dtype)
         return {"mean": mean, "forward": forward, "backward": backward}
@@ -194,7 +190,6 @@ class IndependentComponents(CausalEstimator):
         weights: np.ndarray,
         random: Any,
         n_starts: int,
-        init: Any = None,
     ) -> Parameters:
         H = X.shape[1]
         if isinstance(self.init, str):

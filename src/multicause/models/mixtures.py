@@ -121,7 +121,6 @@ class Mixture(CausalEstimator):
         weights: np.ndarray,
         random: Any,
         n_starts: int,
-        init: Any = None,
     ) -> Parameters:
         """Starts differ in their means: rows far apart from each other (k-means++), random rows, or the user's."""
         if not (isinstance(self.init, str) and self.init == "kmeans++"):

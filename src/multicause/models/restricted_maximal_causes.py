@@ -54,10 +54,9 @@ class RestrictedCauses(CausalEstimator):
         weights: np.ndarray,
         random: Any,
         n_starts: int,
-        init: Any = None,
     ) -> Parameters:
         """The shared start, scaled to the sum C."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts, init)
+        starts = super()._starts(model, moments, X, weights, random, n_starts)
         sums = starts.components.sum(axis=-1, keepdims=True)
         if not (np.asarray(sums) > 0).all():
             raise ValueError(

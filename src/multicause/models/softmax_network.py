@@ -140,6 +140,7 @@ class SoftmaxNetwork(RestrictedCauses):
     tol = 0.0
     repair = False
     annealing: LinearCooling | None
+    _results = ("temperature_", "n_presentations_", "n_learned_")
 
     def __init__(
         self,
@@ -203,7 +204,7 @@ class SoftmaxNetwork(RestrictedCauses):
                 if run.stopped:
                     break
             assert best is not None
-            self._keep_network(model, best.found, best.network, rule)
+            self._keep_network(model, best.found, best.network, rule, blocks)
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
         self.outcome_ = Outcome.STOPPED.value if best.stopped and not best.found.converged else self.outcome_
         warn_of(Outcome(self.outcome_))
@@ -275,7 +276,7 @@ class SoftmaxNetwork(RestrictedCauses):
             n_iter = np.array(history.shape[1] + 1)
             bound = _bound(statistics)
             self._keep_network(
-                model, Trial(parameters, statistics, n_iter, np.array(False), np.isfinite(bound)), network, rule
+                model, Trial(parameters, statistics, n_iter, np.array(False), np.isfinite(bound)), network, rule, blocks
             )
             last = np.array([[bound], [float(hebbian.temperature_of(rule, self.annealing, n_iter))]])
         self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
@@ -320,7 +321,7 @@ class SoftmaxNetwork(RestrictedCauses):
                 held = hebbian.has_learned(network, len(datasets[t]), estimator.hold, estimator.annealing)
                 n_epochs = np.array(int(network.presented) // len(datasets[t]))
                 found = Trial(parameters, statistics, n_epochs, np.asarray(held), np.isfinite(_bound(statistics)))
-                estimator._keep_network(model, found, network, rule)
+                estimator._keep_network(model, found, network, rule, blocks)
 
     def _begin(self, X: np.ndarray, random: Any) -> tuple[Model, Parameters, Blocks, hebbian.Rule]:
         """Everything before the first presentation; parameters have a leading axis of starts."""
@@ -350,11 +351,13 @@ class SoftmaxNetwork(RestrictedCauses):
         """Sums over the data at temperature one, for the bound and for online EM of the same model."""
         return self._engine().sum(partial(expect, model), blocks, one_start(parameters), jnp.ones(1))
 
-    def _keep_network(self, model: Model, found: Trial, network: hebbian.Network, rule: hebbian.Rule) -> None:
+    def _keep_network(
+        self, model: Model, found: Trial, network: hebbian.Network, rule: hebbian.Rule, blocks: Blocks
+    ) -> None:
         statistics = jax.tree.map(lambda leaf: np.asarray(leaf)[0], jax.device_get(found.statistics))
         self._keep(model, found.parameters)
         self._keep_end(
-            found._replace(statistics=statistics), NoAnnealing() if self.annealing is None else self.annealing
+            found._replace(statistics=statistics), NoAnnealing() if self.annealing is None else self.annealing, blocks
         )
         self.temperature_ = float(rule.temperature)
         self.n_presentations_, self.n_learned_ = int(network.presented), int(network.since)

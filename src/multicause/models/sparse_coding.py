@@ -180,10 +180,9 @@ class SparseCoding(CausalEstimator):
         weights: np.ndarray,
         random: Any,
         n_starts: int,
-        init: Any = None,
     ) -> Parameters:
         """Random directions of length one; rows of the data, or the user's components, as they are."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts, init)
+        starts = super()._starts(model, moments, X, weights, random, n_starts)
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts
         draws = random.normal(size=starts.components.shape).astype(X.dtype)
