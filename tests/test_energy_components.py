@@ -193,10 +193,13 @@ def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypat
     assert estimate.standard_error < 0.1
     assert estimate.value == pytest.approx(exact, abs=4 * estimate.standard_error)
     np.testing.assert_allclose(model.score_samples(X), unnormalised - estimate.value, rtol=1e-6)
-    called = []
-    monkeypatch.setattr(EnergyComponents, "estimate_log_partition", lambda self, **settings: called.append(settings))
-    EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis", estimate_partition=True).fit(X)
-    assert len(called) == 1
+    known = LogPartition(1.5, 0.1, 10, 0)
+    monkeypatch.setattr(
+        EnergyComponents, "estimate_log_partition", lambda self, **_: setattr(self, "log_partition_", known)
+    )
+    asked = EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis", estimate_partition=True).fit(X)
+    assert asked.lower_bound_ == pytest.approx(asked.score(X))
+    assert asked.score(X) == pytest.approx(asked._whitening.log_volume - 1.5 - asked.energy(X).mean())
 
 
 def test_samples_have_the_models_moments():
@@ -426,7 +429,7 @@ def test_data(mixed, change, text, dtype):
     X = change(mixed[0])
     if dtype == np.float32 and np.abs(X).max() > 1e100:
         pytest.skip("these values are infinite in single precision")
-    for whiten in ("pca", "zca"):
+    for whiten in ("pca", "zca", *([None] if "constant" in text else [])):
         with pytest.raises(ValueError, match=text):
             EnergyComponents(whiten=whiten, **FEW).fit(X.astype(dtype))
 
@@ -464,6 +467,9 @@ def test_deficient_data_can_be_learned_as_the_error_says(mixed):
             ValueError,
             r"init must hold finite filters.*\(4, 4\); got an array of shape \(2, 4\)",
         ),
+        ({"init": np.ones((4, 4))}, ValueError, "4 linearly independent filters; these have rank 1"),
+        ({"init": [["a"] * 4] * 4}, ValueError, "init must be a name or an array of numbers"),
+        ({"layers": (True,)}, ValueError, "layers must be a tuple"),
         ({"whiten": "zca", "n_whitened": 2}, ValueError, "needs whiten='pca'"),
         ({"n_whitened": 9}, ValueError, "at most 4"),
         ({"n_components": 0}, ValueError, "n_components"),
@@ -511,6 +517,47 @@ def test_learning_that_explodes_ends_with_a_name_and_finite_filters(mixed):
     stuck = EnergyComponents(8, **(settings | chain)).fit(X)
     assert stuck.drift_ < stuck.tol
     assert stuck.outcome_ == "max_iter"
+
+
+@pytest.mark.parametrize("sampler", ["exact", "metropolis"])
+@pytest.mark.usefixtures("compiled_quickly")
+def test_a_schedule_that_ends_too_early_is_not_called_converged(mixed, sampler):
+    """Rates have fallen to a hundredth, so filters rest at the end; but far from where they belong."""
+    with pytest.warns(ConvergenceWarning, match=r"in the last quarter of learning.*\(1\) Raise max_iter"):
+        model = EnergyComponents(sampler=sampler, **FEW).fit(mixed[0])
+    assert model.outcome_ == "max_iter"
+    assert model.lower_bound_ < -10  # of −6.8 at the maximum
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+def test_data_without_an_energy_are_no_success(mixed):
+    """The expert has no value where one row is; a later, better batch is learned from, and warns of nothing."""
+
+    def walled(h):
+        return jnp.where(jnp.abs(h) > 6, jnp.nan, h**2 / 2)
+
+    X = np.clip(mixed[0][:200], 0, 6)
+    bad = X.copy()
+    bad[0] = 1000
+    settings = FEW | {"expert": walled, "init": "unit", "sampler": "metropolis", "batch_size": None}
+    with pytest.warns(ConvergenceWarning, match="outcome_='non_finite'.*check that the expert is finite"):
+        model = EnergyComponents(**settings).partial_fit(bad)
+    assert model.outcome_ == "non_finite"
+    assert np.isfinite(model.step_size_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.partial_fit(X)
+    assert model.outcome_ == "stopped"
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+def test_persistent_chains_of_a_stream_follow_the_size_of_its_batches(mixed):
+    model = EnergyComponents(sampler="metropolis", persistent=True, batch_size=None, **FEW)
+    for n in (60, 100):
+        chains = model.partial_fit(mixed[0][:n])._course.chains
+        assert chains.shape == (n, 4)
+        assert np.isfinite(chains).all()
+    assert model.n_iter_ == 2
 
 
 def quartic(h):

@@ -19,6 +19,9 @@ PLACES = 24
 # largest one: truncation and rounding are below 1e-8.
 STEP = 1e-5
 TOLERANCE = 1e-4
+# Quadrature of exp(−E): nodes in t = asinh h, and how far the logarithm may be off.
+REACH, NODES = 250.0, 10_001
+INTEGRAL_TOLERANCE = 0.01
 
 
 def check_expert(expert: Expert) -> None:
@@ -124,6 +127,24 @@ def _check_optional(expert: Expert, shape: Shape, dtype: Any, name: str) -> None
                 f"{name} must return finite numbers of shape {expected} from {method}, for two units"
                 f"{' and three samples' if method == 'draw' else ''}; got {np.asarray(values)!r}."
             )
+    if "log_partition" in found:
+        claimed, integral = float(found["log_partition"][0][0]), _log_integral(expert, shape)
+        if not abs(claimed - integral) < INTEGRAL_TOLERANCE:
+            raise ValueError(
+                f"{name} says that log ∫ exp(−E(h)) dh is {claimed:.6g}, but quadrature gives {integral:.6g}. Mend "
+                "log_partition, or leave it out: the density is then not normalised."
+            )
+
+
+def _log_integral(expert: Expert, shape: Shape) -> float:
+    """log ∫ exp(−E) of the first unit by quadrature over t with h = sinh t, where heavy tails fall exponentially."""
+    t = jnp.linspace(-REACH, REACH, NODES)
+    places = jnp.sinh(t)
+    energies = expert.energy(jnp.stack([places, places], axis=1), shape)[:, 0]
+    log_terms = jnp.abs(t) + jnp.log1p(jnp.exp(-2 * jnp.abs(t))) - jnp.log(2.0) - energies
+    # Far outside, energies may be infinite or, as differences of infinities, not numbers: nothing is there.
+    terms = jnp.exp(jnp.where(jnp.isfinite(energies), log_terms, -jnp.inf))
+    return float(jnp.log(terms.sum() * (t[1] - t[0])))
 
 
 def _name(expert: Expert) -> str:
