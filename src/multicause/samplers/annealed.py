@@ -86,9 +86,8 @@ def base_for(energy: Energy, parameters: EnergyParameters, variance: float) -> B
         in_double = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), parameters)
         directions = np.random.RandomState(0).normal(size=(DIRECTIONS, units)) @ np.asarray(in_double.filters)
         outside = FAR * np.sqrt(variance) * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        centre, far, farther = (
-            float(energy.value(in_double, jnp.asarray(places)).mean()) for places in (0 * outside, outside, 2 * outside)
-        )
+        places = jnp.asarray(np.concatenate([0 * outside, outside, 2 * outside]))
+        centre, far, farther = np.asarray(_values(energy, in_double, places)).reshape(3, -1).mean(axis=1)
     if not farther - centre < LINEAR * (far - centre):
         return Base(Logistic(), {}, dimensions, float(np.sqrt(3 * variance) / np.pi))
     # γ log(1 + h²) grows by 2γ for each unit of log h; many experts in few dimensions share one direction.
@@ -195,6 +194,11 @@ def log_partition(chains: Annealed, base: Base) -> LogPartition:
     error = weights.std(ddof=1) / (mean * np.sqrt(len(weights)))
     value = largest + np.log(mean) + base.log_partition
     return LogPartition(float(value), float(error), len(weights), int(np.sum(chains.n_rejected)))
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(energy: Energy, parameters: EnergyParameters, rows: Array) -> Array:
+    return energy.value(parameters, rows)
 
 
 def _base_energy(base: Expert, position: Array, start: Start) -> Array:
