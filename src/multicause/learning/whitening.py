@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
@@ -58,7 +57,7 @@ def find_whitening(
         kind,
         n_directions,
         remedy="keep the {rank} directions that vary with whiten='pca' and n_whitened={rank}, or use whiten=None",
-        precision=float(jnp.finfo(X.dtype).eps),
+        precision=float(np.finfo(X.dtype).eps),
     )
     return WhiteningMap(mean, matrix, inverse, float(np.log(np.linalg.svd(matrix, compute_uv=False)).sum()), 1.0)
 
