@@ -151,11 +151,13 @@ def test_patches_and_whitening():
         ({"posterior": MostProbable(solver="newton")}, "Unknown solver 'newton'. Known: 'accelerated', 'dynamics'"),
         ({"update": DeltaRule(rate=0.0)}, "rate of DeltaRule must be a positive number"),
         ({"batch_size": 0}, "'batch_size' parameter"),
+        ({"posterior": "exact"}, "posterior must be a MostProbable object; got 'exact'"),
+        ({"update": "delta"}, "update must be a Update object; got 'delta'"),
         ({"noise_scale": 0.0}, "'noise_scale' parameter"),
     ],
 )
 def test_errors(settings, text):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises((ValueError, TypeError), match=text):
         SparseCoding(3, **settings).fit(np.random.RandomState(0).normal(size=(20, 4)))
 
 
@@ -166,6 +168,9 @@ def test_other_updates_and_ends():
     done = SparseCoding(3, max_iter=200, tol=0.05, random_state=0).fit(X)
     assert done.outcome_ == "converged"
     assert done.converged_
+    silent = SparseCoding(3, init=np.zeros((3, 4)), max_iter=2).fit(X)
+    np.testing.assert_array_equal(silent.transform(X), 0)
+    assert silent.outcome_ == "cause_died"
     wild = SparseCoding(3, max_iter=20, update=DeltaRule(rate=1e30), random_state=0).fit(X.astype(np.float32))
     assert wild.outcome_ == "non_finite"
     assert np.isfinite(wild.components_).all()

@@ -316,7 +316,16 @@ class CausalEstimator(Shell):
         return self.score_samples(X) >= self.evidence_threshold_
 
     def score_single_causes(self, X: ArrayLike) -> np.ndarray:
-        """log p(s_h, y) of the states with one active cause, up to a constant of each row: (n_samples, H)."""
+        """log p(s_h, y) of the states with one active cause, up to a constant of each row: (n_samples, H).
+
+        Causes that are not switched on and off, or whose probability depends on higher causes, have no such states.
+        """
+        check_is_fitted(self)
+        if not self._model.prior.has_singles:
+            raise TypeError(
+                f"{type(self).__name__} has no states with a single active cause under its prior, "
+                f"{self._model.prior!r}. Use transform for its causes."
+            )
         return self._by_rows(recognition.single_causes, X)
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:

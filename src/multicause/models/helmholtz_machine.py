@@ -25,7 +25,7 @@ from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator
 from multicause.learning import annealing as schedules
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import Fit, Progress
+from multicause.learning.expectation_maximization import Fit, Progress, final_outcome
 from multicause.learning.initialization import first_moments
 from multicause.learning.stochastic import WINDOW, evaluate
 from multicause.learning.updates.base import Update
@@ -348,7 +348,7 @@ def learn_by_wake_and_sleep(
         n_iter=len(history),
         n_rounds=len(history),
         converged=outcome == Outcome.CONVERGED,
-        outcome=outcome,
+        outcome=final_outcome(outcome, parameters, statistics, blocks),
         statistics=statistics,
     )
 

@@ -17,7 +17,7 @@ from multicause.combinations import Combination, Sum
 from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator
 from multicause.learning import annealing as schedules
-from multicause.learning.condensing import covariance_of
+from multicause.learning.condensing import check_variation, covariance_of
 from multicause.learning.expectation_maximization import Fit
 from multicause.learning.quasi_newton import learn_second_order
 from multicause.learning.updates import NaturalGradient
@@ -93,8 +93,9 @@ class IndependentComponents(CausalEstimator):
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: CausalEstimator._parameter_constraints[name]
-            for name in ["prior", "update", "max_iter", "tol", "init", "random_state", "verbose", "engine"]
+            for name in ["prior", "update", "max_iter", "tol", "random_state", "verbose", "engine"]
         },
+        "init": [str, "array-like"],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [Options(str, set(SOLVERS))],
     }
@@ -169,6 +170,7 @@ class IndependentComponents(CausalEstimator):
                 f"There cannot be more independent components than features: n_components={self.n_components}, but X "
                 f"has {X.shape[1]} features. Lower n_components, or use SparseCoding."
             )
+        check_variation(X, weights)
         _, mean, covariance = covariance_of(self._engine(), X, weights)
         forward, backward = whitening_matrices(covariance, self.n_components)
         self.mean_ = mean.astype(X.dtype)
