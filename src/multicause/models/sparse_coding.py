@@ -116,6 +116,9 @@ class SparseCoding(CausalEstimator):
         "G ← G + ε(u − G·v)v; |G_a|² ← |G_a|² (var(v_a)/σ_v²)^α",
     )
     annealing = None
+    # Each batch of a stream is a step of the delta rule: averages over causes that were recognised by older components
+    # would hold learning back.
+    _remembers_all = True
     _in_bulk = False
     repair = False
     activity = None
