@@ -21,7 +21,7 @@ from multicause.estimator import CausalEstimator
 from multicause.learning import annealing as schedules
 from multicause.learning.expectation_maximization import Fit
 from multicause.learning.stochastic import learn_in_batches
-from multicause.learning.updates import DeltaRule, Update
+from multicause.learning.updates import DeltaRule, LeastSquares, Update
 from multicause.model import Model, Moments, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
@@ -30,6 +30,8 @@ from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
 
 PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": partial(Laplace, scale=0.5)}
+# Updates that need moments of the causes alone, which a point estimate has.
+SERVING = (DeltaRule, LeastSquares)
 
 
 class SparseCoding(CausalEstimator):
@@ -58,8 +60,8 @@ class SparseCoding(CausalEstimator):
     posterior : MostProbable, optional
         How the most probable causes are found: ``MostProbable(solver="dynamics")`` is the network of eq. 10.32; by
         default an accelerated solver that comes to rest at the same place.
-    update : DeltaRule, optional
-        How components move, and which variance causes should have.
+    update : DeltaRule or LeastSquares, optional
+        How components move, and which variance causes should have. Least squares have no control of lengths.
     batch_size : int, default=200
         Rows for each step of the delta rule.
     max_iter : int, default=50
@@ -170,9 +172,11 @@ class SparseCoding(CausalEstimator):
         noise = Gaussian()
         posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
         update = resolve(DeltaRule() if self.update is None else self.update, {}, "update", Update)
-        lacking = update.missing(Sum(), noise)
-        if lacking:
-            raise ValueError(f"{type(update).__name__} cannot learn a sparse code: it lacks {', '.join(lacking)}.")
+        if not isinstance(update, SERVING):
+            names = " and ".join(serving.__name__ for serving in SERVING)
+            raise ValueError(
+                f"{type(update).__name__} cannot learn a sparse code, whose causes are real numbers. {names} serve."
+            )
         return interned(Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn)))
 
     def _starts(

@@ -86,7 +86,7 @@ class GaussianCauses(Inference):
     @property
     def _log_joint_at_mean(self) -> Array:
         """log p(m, y); in the limit, without the prior: (n,)."""
-        # At the maximum over m, errors of m count by their squares alone: singular data would cost most digits otherwise.
+        # At the maximum, errors of m count by their squares alone: singular data would cost most digits otherwise.
         slope = self._projected - 0.5 * matmul(self.mean_causes, self._precision)
         joint = self._base + jnp.sum(self.mean_causes * slope, axis=1)
         if self._limit:
