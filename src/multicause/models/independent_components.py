@@ -14,8 +14,8 @@ from scipy.stats import special_ortho_group
 from sklearn.utils._param_validation import Interval, Options
 
 from multicause.combinations import Combination, Sum
-from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator
+from multicause.engines import Engine
+from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.condensing import check_variation, covariance_of
 from multicause.learning.expectation_maximization import Fit
@@ -212,22 +212,12 @@ class IndependentComponents(CausalEstimator):
         records = (components, model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
         return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=X.dtype)[None], records))
 
-    def _learn(
-        self,
-        model: Model,
-        engine: Engine,
-        blocks: Blocks,
-        few: Blocks,
-        starts: Parameters,
-        repairing: bool,
-        random: np.random.RandomState,
-        settings: dict[str, Any],
-    ) -> tuple[Fit, schedules.Annealing]:
+    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
         if self.solver == "natural_gradient":
-            return super()._learn(model, engine, blocks, few, starts, repairing, random, settings)
-        start = jax.tree.map(lambda leaf: leaf[0], starts)
-        settings = {name: settings[name] for name in ("max_iter", "tol", "watch")}
-        return learn_second_order(model, engine, blocks, start, **settings), schedules.NoAnnealing()
+            return super()._learn(task)
+        start = jax.tree.map(lambda leaf: leaf[0], task.starts)
+        settings = {name: task.settings[name] for name in ("max_iter", "tol", "watch")}
+        return learn_second_order(task.model, task.engine, task.blocks, start, **settings), schedules.NoAnnealing()
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]
         learned = super()._learned(model, parameters)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, sum_in_double
-from multicause.engines import Blocks, Engine
+from multicause.engines import Engine
+from multicause.estimator import Task
 from multicause.learning.annealing import Annealing
 from multicause.learning.condensing import check_variation
 from multicause.learning.expectation_maximization import Fit
@@ -137,9 +138,9 @@ class KMeans(Mixture):
         of_the_user = not (isinstance(self.init, str) or hasattr(self.init, "fit"))
         return starts._replace(components=starts.components - self._preparation["origin"]) if of_the_user else starts
 
-    def _learn(self, model: Model, engine: Engine, blocks: Blocks, *others: Any) -> tuple[Fit, Annealing]:
-        result, annealing = super()._learn(model, engine, blocks, *others)
-        self.inertia_ = float(engine.sum(partial(_inertia, model), blocks, result.parameters))
+    def _learn(self, task: Task) -> tuple[Fit, Annealing]:
+        result, annealing = super()._learn(task)
+        self.inertia_ = float(task.engine.sum(partial(_inertia, task.model), task.blocks, result.parameters))
         return result, annealing
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]

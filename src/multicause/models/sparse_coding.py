@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Sum
-from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator
+from multicause.engines import Engine
+from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.expectation_maximization import Fit
 from multicause.learning.stochastic import learn_in_batches
@@ -195,17 +195,7 @@ class SparseCoding(CausalEstimator):
         draws = random.normal(size=starts.components.shape).astype(X.dtype)
         return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
 
-    def _learn(
-        self,
-        model: Model,
-        engine: Engine,
-        blocks: Blocks,
-        few: Blocks,
-        starts: Parameters,
-        repairing: bool,
-        random: np.random.RandomState,
-        settings: dict[str, Any],
-    ) -> tuple[Fit, schedules.Annealing]:
-        start = jax.tree.map(lambda leaf: leaf[0], starts)
-        result = learn_in_batches(model, engine, blocks, start, batch_size=self.batch_size, **settings)
-        return result, schedules.NoAnnealing()
+    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
+        start = jax.tree.map(lambda leaf: leaf[0], task.starts)
+        data = (task.model, task.engine, task.blocks)
+        return learn_in_batches(*data, start, batch_size=self.batch_size, **task.settings), schedules.NoAnnealing()
