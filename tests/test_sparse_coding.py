@@ -143,6 +143,14 @@ def test_patches_and_whitening():
     patches = make_white_patches(50, size=6, images=[image, image.T], random_state=0)
     assert patches.shape == (50, 36)
     assert whiten_image(image).std() == pytest.approx(1)
+    block = np.arange(50.0 * 50).reshape(50, 50) % 7
+    halved = (block[::2, ::2] + block[1::2, ::2] + block[::2, 1::2] + block[1::2, 1::2]) / 4
+    settings = {"size": 4, "cutoff": 0.8, "random_state": 0}
+    np.testing.assert_allclose(
+        make_white_patches(9, images=[block], shrink=2, **settings), make_white_patches(9, images=[halved], **settings)
+    )
+    with pytest.raises(ValueError, match="shrink must be a positive number of pixels; got 0"):
+        make_white_patches(5, images=[image], shrink=0)
     with pytest.raises(ValueError, match=r"Patches of 60×60 pixels do not fit into an image of \(48, 48\)"):
         make_white_patches(5, size=60, images=[image])
     with pytest.raises(ValueError, match="two dimensions of at least 18 pixels"):
