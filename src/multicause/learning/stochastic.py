@@ -18,7 +18,7 @@ from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect_one
-from multicause.learning.expectation_maximization import Fit, Progress, maximize_one
+from multicause.learning.expectation_maximization import Fit, Progress, final_outcome, maximize_one
 from multicause.model import Block, Model, Parameters, Statistics
 
 # Passes over the data whose mean bounds are compared: one pass alone is too noisy to judge by.
@@ -101,7 +101,7 @@ def learn_in_batches(
         n_iter=n_iter,
         n_rounds=n_iter,
         converged=outcome == Outcome.CONVERGED,
-        outcome=outcome,
+        outcome=final_outcome(outcome, parameters, statistics, blocks),
         statistics=statistics,
     )
 
