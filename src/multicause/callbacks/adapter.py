@@ -82,8 +82,8 @@ class Fitting:
         """Begin to tell scikit-learn's callbacks and, if asked, the terminal about every iteration.
 
         ``describe(progress, seen)`` gives the attributes that turn a copy of the estimator into one fitted so far; it
-        is only called for callbacks that want such a copy. ``bound(progress)`` is the bound, ``summarize(progress)`` the
-        text for the terminal. There are ``n_tasks`` iterations at most.
+        is only called for callbacks that want such a copy. ``bound(progress)`` is the bound, ``summarize(progress)``
+        the text for the terminal. There are ``n_tasks`` iterations at most.
         """
         self._describe = describe
         self._bound = _best_bound if bound is None else bound

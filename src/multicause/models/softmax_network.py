@@ -225,7 +225,7 @@ class SoftmaxNetwork(RestrictedCauses):
             model, starts, blocks, rule = self._begin(X, fitting.random)
             keys = [key_from(fitting.random) for _ in range(n_starts)]
             fitting.watch(X, y, None, partial(self._so_far, model), n_tasks=n_starts * self.max_iter)
-            with fitting.journal.loop(_Starts) as loop:
+            with fitting.journal.loop(_Starts, _Starts) as loop:
                 while loop.state.number < n_starts:
                     best, number = loop.state.best, loop.state.number
                     parameters = jax.tree.map(lambda leaf, number=number: leaf[number], starts)
@@ -264,7 +264,7 @@ class SoftmaxNetwork(RestrictedCauses):
             learned = bool(hebbian.has_learned(network, len(rows), self.hold, self.annealing))
             return _Epochs(network, statistics, bounds, (*state.temperatures, temperature), learned)
 
-        with fitting.journal.loop(lambda: _Epochs(hebbian.begin(start.components, probes))) as loop:
+        with fitting.journal.loop(_Epochs, lambda: _Epochs(hebbian.begin(start.components, probes))) as loop:
             while len(loop.state.bounds) < self.max_iter and not (loop.state.learned or loop.state.stopped):
                 loop.state = state = step(loop.state)
                 now = one_start(start._replace(components=state.network.average))
