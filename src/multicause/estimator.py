@@ -325,6 +325,12 @@ class CausalEstimator(Shell):
         The others probably have more active causes than the posterior considers (the classes of ET10 §3.1). With the
         exact posterior, all rows are explained. After ``partial_fit``, the last batch is the measure.
         """
+        check_is_fitted(self)
+        if not hasattr(self, "evidence_threshold_"):
+            raise ValueError(
+                "A model that is still learning, as in a checkpoint, does not know how well it explains its data. "
+                "Finish it with fit(X, resume=...)."
+            )
         return self.score_samples(X) >= self.evidence_threshold_
 
     def score_single_causes(self, X: ArrayLike) -> np.ndarray:

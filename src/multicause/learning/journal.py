@@ -69,6 +69,11 @@ class Journal:
         finally:
             self._running.pop()
 
+    @property
+    def innermost(self) -> Any:
+        """State of the innermost loop that is running."""
+        return self._running[-1].state
+
     def record(self) -> Record:
         """Where learning stands, for a checkpoint."""
         states = tuple(loop.state for loop in self._running)
