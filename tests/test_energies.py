@@ -202,7 +202,47 @@ class WithRule(Expert):
         return jax.lax.stop_gradient(activity) * activity
 
 
+class Scaled(Expert):
+    """A Gaussian expert with a learned precision; the settings break one thing each."""
+
+    def __init__(self, fault=""):
+        self.fault = fault
+
+    def initial(self, n_units, dtype):
+        return {"precision": jnp.full(n_units + (self.fault == "initial"), 2.0, dtype)}
+
+    def energy(self, activity, shape):
+        precision = shape["precision"]
+        frozen = jax.lax.stop_gradient(precision)
+        return precision * (frozen if self.fault == "shape" else precision) * activity**2 / 8
+
+    def log_partition(self, shape, n_units, dtype):
+        right = jnp.log(jnp.sqrt(8 * jnp.pi) / shape["precision"])
+        return right[:1] if self.fault == "log_partition" else right + (self.fault == "integral")
+
+    def draw(self, key, shape, n_samples, n_units, dtype):
+        size = (n_units, n_samples) if self.fault == "draw" else (n_samples, n_units)
+        return jax.random.normal(key, size, dtype)
+
+
+class Odd(Scaled):
+    """Learned numbers that are no arrays."""
+
+    def initial(self, n_units, dtype):
+        return {"precision": 2.0}
+
+
+def test_a_constant_of_double_precision_leaves_the_model_in_single():
+    with double_precision():
+        energy = Energy(FunctionExpert(lambda h: np.float64(0.5) * h**2))
+        parameters = energy.initial(jnp.eye(2, dtype=jnp.float32), (), 1.0, jax.random.key(0))
+        assert energy.value(parameters, jnp.ones((3, 2), jnp.float32)).dtype == jnp.float32
+
+
 def test_a_good_expert_passes():
+    check_expert(Scaled())
+    for exponent in (0.6, 1.0, 4.0):
+        check_expert(Student(exponent=exponent))
     check_expert(FunctionExpert(soft_size))
     check_expert(FunctionExpert(jnp.abs))  # a kink is no error
     check_expert(Logistic())
@@ -221,6 +261,13 @@ def test_a_good_expert_passes():
         (FunctionExpert(jnp.log), "must be finite for every activity; at -5.3 it is nan"),
         (FunctionExpert(lambda h: h**2 / h.max()), "each activity on its own"),
         (FunctionExpert(np.sqrt), "failed|must be finite"),
+        (FunctionExpert(lambda h: h**2 * (1 + h[:, ::-1] ** 2)), "change with the activities of other units"),
+        (Scaled("initial"), r"a dict of arrays with one number per unit; initial\(2, dtype\) returned"),
+        (Odd(), "a dict of arrays with one number per unit"),
+        (Scaled("shape"), "The derivative of The expert 'Scaled' in 'precision' at 2 is"),
+        (Scaled("log_partition"), r"finite numbers of shape \(2,\) from log_partition, for two units; got"),
+        (Scaled("draw"), r"finite numbers of shape \(3, 2\) from draw, for two units and three samples"),
+        (Scaled("integral"), "is 1.9189.* but quadrature gives 0.9189"),
         (WithRule(), "The derivative of The expert 'WithRule' at .*by automatic differentiation and .* by finite"),
     ],
 )

@@ -87,6 +87,15 @@ def test_condensed_rows_teach_the_same_as_all(seed):
     np.testing.assert_allclose(short.lower_bounds_, long.lower_bounds_, rtol=1e-10)
 
 
+def test_the_covariance_of_rows_far_from_the_first_ones_keeps_its_digits():
+    """Single precision, two blocks with means far apart, the second far away: summed in double all the same."""
+    X = np.random.RandomState(0).normal(size=(3000, 3)).astype(np.float32)
+    X[1500:] += 1000
+    _, mean, covariance = covariance_of(multicause.engines.Local(memory_budget=100_000), X, np.ones(3000, np.float32))
+    np.testing.assert_allclose(mean, X.mean(axis=0, dtype=float), rtol=1e-12)
+    np.testing.assert_allclose(covariance, np.cov(X.T.astype(float), bias=True), rtol=1e-11)
+
+
 @pytest.mark.parametrize(("n", "D", "H"), [(400, 8, 2), (60, 40, 3)])
 def test_principal_components_are_scikit_learns(n, D, H, seed):
     X = factors(seed, n, D)

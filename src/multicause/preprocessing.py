@@ -1,4 +1,4 @@
-"""Whitening: a linear map after which data have unit variance in every direction, TN10 §10.3."""
+"""Whitening as a transformer of its own, for pipelines: TN10 §10.3."""
 
 from __future__ import annotations
 
@@ -13,23 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from multicause.engines import Engine, Local
 from multicause.learning.condensing import covariance_of
-
-
-def whitening_matrices(covariance: np.ndarray, n_components: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """K (H, D) with K·C·Kᵀ = 1 along the H largest principal axes of a covariance, and its pseudo-inverse (D, H)."""
-    values, vectors = np.linalg.eigh(covariance)
-    values, vectors = values[::-1], vectors[:, ::-1]
-    largest = max(values[0], 0)
-    rank = int(np.sum(values > largest * len(values) * np.finfo(float).eps * 8)) if largest > 0 else 0
-    wanted = len(values) if n_components is None else n_components
-    if wanted > rank:
-        raise ValueError(
-            f"The data's covariance is singular: only {rank} of {len(values)} directions vary, too few for "
-            f"n_components={n_components}. Lower n_components to at most {rank}, use more rows, or regularise with "
-            "Whitening(epsilon=...)."
-        )
-    scale = np.sqrt(values[:wanted])
-    return (vectors[:, :wanted] / scale).T, vectors[:, :wanted] * scale
+from multicause.learning.whitening import whitening_matrices
 
 
 class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -77,10 +61,10 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         weights = _check_sample_weight(sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True)
         _, mean, covariance = covariance_of(Local() if self.engine is None else self.engine, rows, weights)
         lifted = covariance + self.epsilon * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
-        forward, backward = whitening_matrices(lifted, None)
-        values = np.linalg.norm(backward, axis=0)
-        self.matrix_ = (forward.T @ (forward * values[:, None])).astype(rows.dtype)
-        self.inverse_matrix_ = (backward @ (backward / values).T).astype(rows.dtype)
+        remedy = "regularise with Whitening(epsilon=...), such as 1e-3"
+        precision = float(np.finfo(rows.dtype).eps)
+        matrix, inverse = whitening_matrices(lifted, "zca", None, remedy=remedy, precision=precision)
+        self.matrix_, self.inverse_matrix_ = matrix.astype(rows.dtype), inverse.astype(rows.dtype)
         self.mean_ = mean.astype(rows.dtype)
         return self
 

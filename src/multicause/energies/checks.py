@@ -1,13 +1,16 @@
-"""An expert is tried before it is used: shape, finiteness, independence of its elements, and its derivative."""
+"""An expert is tried before it is used: shapes, finiteness, independence of its elements, and its derivatives."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import double_precision
-from multicause.energies.base import Expert
+from multicause.arrays import Array, double_precision
+from multicause.energies.base import Expert, Shape
 
 # Activities at which an expert is tried. None is zero or a whole number, where a kink is likely and harmless.
 LARGEST = 5.3
@@ -16,6 +19,9 @@ PLACES = 24
 # largest one: truncation and rounding are below 1e-8.
 STEP = 1e-5
 TOLERANCE = 1e-4
+# Quadrature of exp(−E): nodes in t = asinh h, and how far the logarithm may be off.
+REACH, NODES = 250.0, 10_001
+INTEGRAL_TOLERANCE = 0.01
 
 
 def check_expert(expert: Expert) -> None:
@@ -23,7 +29,7 @@ def check_expert(expert: Expert) -> None:
     name = _name(expert)
     with double_precision():
         activity = jnp.asarray(np.linspace(-LARGEST, LARGEST, PLACES).reshape(-1, 2))
-        shape = expert.initial(2, activity.dtype)
+        shape = _shape(expert, name, activity.dtype)
 
         def energy(values: jax.Array) -> jax.Array:
             return expert.energy(values, shape)
@@ -47,26 +53,98 @@ def check_expert(expert: Expert) -> None:
             bad = ~np.isfinite(value)
             place, there = float(activity[bad][0]), float(value[bad][0])
             raise ValueError(f"{name} must be finite for every activity; at {place:.3g} it is {there}.")
-        alone = np.array([[float(energy(activity[i : i + 1])[0, j]) for j in range(2)] for i in range(3)])
-        if not np.allclose(alone, value[:3], rtol=1e-6, atol=1e-9):
-            raise ValueError(
-                f"{name} must treat each activity on its own; its energies change when other rows are left out. "
-                "Do not normalise or sum over rows."
-            )
+        _check_independence(energy, activity, value, name)
         slopes = np.asarray(jax.grad(lambda values: energy(values).sum())(activity))
         # In double precision whatever the function does inside: a function that rounds to single cannot be checked
         # with a step this small, and gets a larger one.
         step = STEP if value.dtype == jnp.float64 else 1e-2
-        differences = np.asarray((energy(activity + step) - energy(activity - step)) / (2 * step))
-        scale = max(1.0, float(np.abs(differences).max()))
-        wrong = ~(np.abs(slopes - differences) <= scale * max(TOLERANCE, step))
-        if wrong.any():
-            i = tuple(np.argwhere(wrong)[0])
+        _compare(slopes, (energy(activity + step) - energy(activity - step)) / (2 * step), step, activity, name)
+        _check_learned_shape(expert, shape, activity, step, name)
+        _check_optional(expert, shape, activity.dtype, name)
+
+
+def _shape(expert: Expert, name: str, dtype: Any) -> Shape:
+    """The starting shape of two units, which must be a record of arrays with one number for each."""
+    shape = expert.initial(2, dtype)
+    if not isinstance(shape, dict) or any(getattr(array, "shape", None) != (2,) for array in shape.values()):
+        raise ValueError(
+            f"{name} must give a shape that is a dict of arrays with one number per unit; initial(2, dtype) returned "
+            f"{shape!r}."
+        )
+    return shape
+
+
+def _check_independence(energy: Callable[[Array], Array], activity: Array, value: Array, name: str) -> None:
+    """No energy changes when other rows are left out or other units have other activities."""
+    rows = np.concatenate([energy(activity[i : i + 1]) for i in range(3)])
+    units = np.concatenate([energy(activity.at[:, 1 - j].add(0.7))[:, j : j + 1] for j in range(2)], axis=1)
+    for found, expected, others in ((rows, value[:3], "rows"), (units, value, "units")):
+        if not np.allclose(found, expected, rtol=1e-6, atol=1e-9):
             raise ValueError(
-                f"The derivative of {name} at {float(activity[i]):.3g} is {slopes[i]:.6g} by automatic differentiation "
-                f"and {differences[i]:.6g} by finite differences. Use differentiable functions of jax.numpy, without "
-                "stop_gradient or rounding, and check rules of your own (custom_jvp, custom_vjp)."
+                f"{name} must treat each activity on its own; its energies change with the activities of other "
+                f"{others}. Do not normalise or sum over {others}."
             )
+
+
+def _compare(slopes: Any, differences: Any, step: float, places: Any, name: str) -> None:
+    slopes, differences = np.asarray(slopes), np.asarray(differences)
+    scale = max(1.0, float(np.abs(differences).max()))
+    wrong = ~(np.abs(slopes - differences) <= scale * max(TOLERANCE, step))
+    if wrong.any():
+        i = tuple(np.argwhere(wrong)[0])
+        raise ValueError(
+            f"The derivative of {name} at {float(places[i]):.3g} is {slopes[i]:.6g} by automatic differentiation "
+            f"and {differences[i]:.6g} by finite differences. Use differentiable functions of jax.numpy, without "
+            "stop_gradient or rounding, and check rules of your own (custom_jvp, custom_vjp)."
+        )
+
+
+def _check_learned_shape(expert: Expert, shape: Shape, activity: Array, step: float, name: str) -> None:
+    """Derivatives in the numbers that are learned; one that is zero throughout belongs to a number that is not."""
+    slopes = jax.grad(lambda shape: expert.energy(activity, shape).sum())(shape)
+    for part, values in shape.items():
+        if not np.asarray(slopes[part]).any():
+            continue
+
+        def total(values: Array, part: str = part) -> Array:
+            return expert.energy(activity, shape | {part: values}).sum()
+
+        moves = step * jnp.eye(2, dtype=values.dtype)
+        differences = jnp.stack([(total(values + move) - total(values - move)) / (2 * step) for move in moves])
+        _compare(slopes[part], differences, step, values, f"{name} in {part!r}")
+
+
+def _check_optional(expert: Expert, shape: Shape, dtype: Any, name: str) -> None:
+    """``log_partition`` and ``draw``, where there are such methods, return arrays of the right shape."""
+    found: dict[str, tuple[Any, tuple[int, ...]]] = {}
+    if expert.offers("log_partition"):
+        found["log_partition"] = (expert.log_partition(shape, 2, dtype), (2,))
+    if expert.offers("draw"):
+        found["draw"] = (expert.draw(jax.random.key(0), shape, 3, 2, dtype), (3, 2))
+    for method, (values, expected) in found.items():
+        if np.shape(values) != expected or not np.isfinite(values).all():
+            raise ValueError(
+                f"{name} must return finite numbers of shape {expected} from {method}, for two units"
+                f"{' and three samples' if method == 'draw' else ''}; got {np.asarray(values)!r}."
+            )
+    if "log_partition" in found:
+        claimed, integral = float(found["log_partition"][0][0]), _log_integral(expert, shape)
+        if not abs(claimed - integral) < INTEGRAL_TOLERANCE:
+            raise ValueError(
+                f"{name} says that log ∫ exp(−E(h)) dh is {claimed:.6g}, but quadrature gives {integral:.6g}. Mend "
+                "log_partition, or leave it out: the density is then not normalised."
+            )
+
+
+def _log_integral(expert: Expert, shape: Shape) -> float:
+    """log ∫ exp(−E) of the first unit by quadrature over t with h = sinh t, where heavy tails fall exponentially."""
+    t = jnp.linspace(-REACH, REACH, NODES)
+    places = jnp.sinh(t)
+    energies = expert.energy(jnp.stack([places, places], axis=1), shape)[:, 0]
+    log_terms = jnp.abs(t) + jnp.log1p(jnp.exp(-2 * jnp.abs(t))) - jnp.log(2.0) - energies
+    # Far outside, energies may be infinite or, as differences of infinities, not numbers: nothing is there.
+    terms = jnp.exp(jnp.where(jnp.isfinite(energies), log_terms, -jnp.inf))
+    return float(jnp.log(terms.sum() * (t[1] - t[0])))
 
 
 def _name(expert: Expert) -> str:

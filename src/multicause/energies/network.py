@@ -90,7 +90,8 @@ class Energy:
         activities = self.activities(parameters, Z)
         total = jnp.zeros(len(Z), Z.dtype)
         for activity, shape in zip(activities, parameters.shapes, strict=True):
-            total = total + self.expert.energy(activity, shape).sum(axis=1)
+            # A constant of double precision in a user's expert must not decide about the precision of all.
+            total = total + self.expert.energy(activity, shape).astype(Z.dtype).sum(axis=1)
         if has_background(parameters):
             total = total + self._background(parameters, Z, activities[0])
         return total
@@ -142,7 +143,7 @@ class Energy:
         W, beta = parameters.filters, parameters.background
         units, dimensions = W.shape
         first, second = jax.random.split(key)
-        activity = self.expert.draw(first, parameters.shapes[0], n_samples, units, W.dtype)
+        activity = self.expert.draw(first, parameters.shapes[0], n_samples, units, W.dtype).astype(W.dtype)
         if units == dimensions:
             return jnp.linalg.solve(W, activity.T).T
         # The least z with W z = h, and Gaussian noise without its part in the filters' space.

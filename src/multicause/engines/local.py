@@ -15,6 +15,9 @@ from multicause.model import Block
 
 # Rows below which a block is not made smaller for the sake of the cache: what a block costs in any case would prevail.
 SMALLEST_BLOCK = 1024
+# For the same reason, a block's rows take at least this many times the memory of what all rows share, such as the
+# products of components with each other: these are made anew for each block.
+ROWS_OVER_SHARED = 4
 
 
 class Local(Engine):
@@ -49,7 +52,8 @@ class Local(Engine):
             )
         fastest = fastest_block()
         if fastest is not None:
-            affordable = min(affordable, max(fastest // bytes_per_row, SMALLEST_BLOCK))
+            worth_it = max(fastest // bytes_per_row, SMALLEST_BLOCK, ROWS_OVER_SHARED * fixed_bytes // bytes_per_row)
+            affordable = min(affordable, worth_it)
         n_blocks = -(-n_rows // affordable)
         size = -(-n_rows // n_blocks)
         blocks = []

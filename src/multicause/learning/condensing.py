@@ -7,8 +7,6 @@ number of rows was: the covariance is computed once instead of in every iteratio
 
 from __future__ import annotations
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,29 +15,37 @@ from multicause.arrays import Array, double_precision, matmul
 from multicause.engines.base import Engine
 from multicause.model import Block
 
-
-@partial(jax.jit)
-def _moments(block: Block, origin: Array) -> tuple[Array, Array, Array]:
-    """Σ w, Σ w (y − origin) and Σ w (y − origin)(y − origin)ᵀ, added up in double precision."""
-    centred = block.rows - origin
-    weighted = centred * block.weights[:, None]
-    return (
-        jnp.sum(block.weights, dtype=jnp.float64),
-        jnp.sum(weighted, axis=0, dtype=jnp.float64),
-        matmul(weighted.T, centred).astype(jnp.float64),
-    )
+# Arrays of the size of a block that its covariance needs at once.
+ARRAYS = 4
 
 
 def covariance_of(engine: Engine, X: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Total weight, weighted mean (D,) and weighted covariance (D, D) of all rows, in double precision."""
+    """Total weight, weighted mean (D,) and weighted covariance (D, D) of all rows, in double precision.
+
+    Two passes: an offset, or a mean that differs between the first rows and the others, would cancel digits in one.
+    """
     with double_precision():
         # Nothing needs to be known of a row beforehand; any number of its own may stand for its summary.
-        blocks = engine.load(X, weights, lambda rows: rows[:, 0], 4 * X.itemsize * X.shape[1])
-        origin = jnp.asarray(np.asarray(next(iter(blocks)).rows).mean(axis=0))
-        weight, total, products = (np.asarray(part) for part in engine.sum(_moments, blocks, origin))
-    mean = total / weight
-    covariance = products / weight - np.outer(mean, mean)
-    return float(weight), np.asarray(origin, dtype=float) + mean, covariance
+        blocks = engine.load(X, weights, lambda rows: rows[:, 0], ARRAYS * np.dtype(float).itemsize * X.shape[1])
+        origin = next(iter(blocks)).rows[0].astype(jnp.float64)
+        weight, total = (np.asarray(part) for part in engine.sum(_sums, blocks, origin))
+        mean = np.asarray(origin) + total / weight
+        covariance = np.asarray(engine.sum(_scatter, blocks, jnp.asarray(mean))) / weight
+    return float(weight), mean, covariance
+
+
+@jax.jit
+def _sums(block: Block, origin: Array) -> tuple[Array, Array]:
+    """Σ w and Σ w (y − origin)."""
+    weights = block.weights.astype(jnp.float64)
+    return weights.sum(), weights @ (block.rows.astype(jnp.float64) - origin)
+
+
+@jax.jit
+def _scatter(block: Block, mean: Array) -> Array:
+    """Σ w (y − μ)(y − μ)ᵀ."""
+    centred = block.rows.astype(jnp.float64) - mean
+    return matmul((block.weights.astype(jnp.float64)[:, None] * centred).T, centred)
 
 
 def condensed(weight: float, covariance: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

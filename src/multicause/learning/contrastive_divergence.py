@@ -30,9 +30,11 @@ ROUNDS = 100
 LONGEST_ROUND = 100
 # Most memory that the mini-batches of one round take.
 ROUND_BYTES = 64 * 2**20
-# The part of all updates at the end over which the filters must have come to rest.
-END = 0.1
-LEAST_ACCEPTANCE = 0.05
+# The part of all learning (the sum of the rates) at the end over which the filters must have come to rest. With rates
+# that fall to nearly nothing this is the second half of the updates; in the last tenth no filter moves, wherever it is.
+END = 0.25
+# The part of all rounds at the end over which the acceptance is averaged.
+LAST_ROUNDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,15 @@ def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> Course
     )
 
 
+def with_chains(course: Course, n_chains: int) -> Course:
+    """A course with so many persistent chains, if it has any: some are left out, or new ones start at the data."""
+    chains = np.asarray(course.chains)[:n_chains]
+    if not len(chains):
+        return course
+    new = np.full((n_chains - len(chains), chains.shape[1]), np.nan, chains.dtype)
+    return course._replace(chains=jnp.asarray(np.concatenate([chains, new])))
+
+
 @partial(jax.jit, static_argnums=0)
 def learn_round(
     method: Method, course: Course, batches: Batches, whitening: tuple[Array, Array], rates: Rates, n: Array, key: Array
@@ -142,7 +153,8 @@ def update(
     )
     velocity = jax.tree.map(lambda v, g: momentum * v - rate * g, course.velocity, gradient)
     new = energy.constrain(jax.tree.map(jnp.add, old, velocity))
-    finite = course.finite & jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(new)]).all()
+    # The contrast too: data without an energy have no gradient, and would be passed over in silence.
+    finite = course.finite & jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((new, contrast))]).all()
     kept, moving = jax.tree.map(
         lambda after, before: jnp.where(finite, after, before), (new, velocity), (old, course.velocity)
     )
@@ -251,7 +263,8 @@ def learn(
     journal: Journal | None = None,
 ) -> Fit:
     """Rounds of updates until ``max_iter``; ``draw(n)`` gives mini-batches, ``rates(start, n)`` their rates."""
-    end_begins = int((1 - END) * max_iter)
+    learned = np.cumsum(np.asarray(rates(0, max_iter).learning, dtype=float))
+    end_begins = int(np.searchsorted(learned, (1 - END) * learned[-1]))
 
     def step(state: Rounds) -> Rounds:
         done, n = state.n_updates, min(length, max_iter - state.n_updates)
@@ -276,14 +289,17 @@ def learn(
     filters, before = np.asarray(course.parameters.filters, dtype=float), np.asarray(state.before_end, dtype=float)
     # Filters that have exploded would overflow when squared.
     scale = max(float(np.abs(filters).max()), np.finfo(float).tiny)
-    drift = float(np.linalg.norm(filters / scale - before / scale) / np.linalg.norm(filters / scale))
+    size = max(float(np.linalg.norm(filters / scale)), np.finfo(float).tiny)
+    drift = float(np.linalg.norm(filters / scale - before / scale)) / size
     bounds, contrasts, acceptances = state.reports.T
     if not bool(course.finite):
         outcome = Outcome.NON_FINITE
     elif state.stopped:
         outcome = Outcome.STOPPED
     else:
-        # Chains that accept nothing make no contrast, and filters rest for the wrong reason.
-        stuck = isinstance(method.sampler, MarkovChain) and acceptances[-1] < LEAST_ACCEPTANCE
-        outcome = Outcome.CONVERGED if drift < tol and not stuck else Outcome.MAX_ITER
+        # Chains that accept nothing, or that move hardly at all and accept everything, make no contrast, and filters
+        # rest for the wrong reason.
+        last = acceptances[int((1 - LAST_ROUNDS) * len(acceptances)) :].mean()
+        settled = not isinstance(method.sampler, MarkovChain) or method.sampler.has_settled(last)
+        outcome = Outcome.CONVERGED if drift < tol and settled else Outcome.MAX_ITER
     return Fit(jax.device_get(course), bounds, contrasts, acceptances, drift, outcome)

@@ -1,28 +1,26 @@
-"""Centring and whitening: the space in which an energy model sees the data, and the way back.
+"""Centring and whitening: a linear map after which data have unit variance in every direction, and the way back.
 
 z = K (x − μ). With PCA, K = Λ^{−½} Vᵀ, and directions of small variance can be left out; with ZCA, K = V Λ^{−½} Vᵀ,
-which is as near to the identity as a whitening can be, so that images stay images (EBM01 §5 and §6).
+which is as near to the identity as a whitening can be, so that images stay images (TN10 §10.3, EBM01 §5 and §6).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
-from multicause.engines.base import Blocks, Engine
-from multicause.model import Block
+from multicause.arrays import Array, matmul
+from multicause.engines.base import Engine
+from multicause.learning.condensing import covariance_of
 
 KINDS = ("pca", "zca")
 # Columns that an error message names before it says "…".
 NAMED = 8
 
 
-class Whitening(NamedTuple):
-    """An affine map to R dimensions, on the host and in double precision."""
+class WhiteningMap(NamedTuple):
+    """An affine map from D to R dimensions, on the host and in double precision."""
 
     mean: np.ndarray  # (D,)
     matrix: np.ndarray  # (R, D), K
@@ -37,74 +35,83 @@ class Whitening(NamedTuple):
 
 def whiten(rows: Array, mean: Array, matrix: Array) -> Array:
     """K (x − μ) of rows (n, D): (n, R)."""
-    return jnp.matmul(rows - mean, matrix.T, precision=jax.lax.Precision.HIGHEST)
+    return matmul(rows - mean, matrix.T)
 
 
-def find_whitening(engine: Engine, blocks: Blocks, kind: str | None, n_dimensions: int | None) -> Whitening:
-    """The whitening of a data set; ``None`` centres only."""
-    rows = next(iter(blocks)).rows
-    weight, total = (np.asarray(part) for part in engine.sum(_sums, blocks, rows[0].astype(jnp.float64)))
-    mean = np.asarray(rows[0], dtype=float) + total / weight
-    covariance = np.asarray(engine.sum(_scatter, blocks, jnp.asarray(mean))) / weight
-    D = len(mean)
-    if not np.isfinite(covariance).all():
+def find_whitening(
+    engine: Engine, X: np.ndarray, weights: np.ndarray, kind: str | None, n_directions: int | None
+) -> WhiteningMap:
+    """The whitening of a data set for an energy model; ``None`` centres only."""
+    D = X.shape[1]
+    if n_directions is not None and (kind != "pca" or n_directions > D):
         raise ValueError(
-            "The values of X are too large to be squared in double precision, which its covariance needs. Scale X down."
-        )
-    if n_dimensions is not None and (kind != "pca" or n_dimensions > D):
-        raise ValueError(
-            f"n_whitened={n_dimensions} keeps the largest principal components of at most {D}, which needs "
+            f"n_whitened={n_directions} keeps the largest principal components of at most {D}, which needs "
             f"whiten='pca' and no more than that; got whiten={kind!r}."
         )
+    _, mean, covariance = covariance_of(engine, X, weights)
     if kind is None:
-        return Whitening(mean, np.eye(D), np.eye(D), 0.0, max(float(np.trace(covariance)) / D, np.finfo(float).tiny))
+        check_covariance(covariance)
+        return WhiteningMap(mean, np.eye(D), np.eye(D), 0.0, float(np.trace(covariance)) / D)
+    matrix, inverse = whitening_matrices(
+        covariance,
+        kind,
+        n_directions,
+        remedy="keep the {rank} directions that vary with whiten='pca' and n_whitened={rank}, or use whiten=None",
+        precision=float(np.finfo(X.dtype).eps),
+    )
+    return WhiteningMap(mean, matrix, inverse, float(np.log(np.linalg.svd(matrix, compute_uv=False)).sum()), 1.0)
+
+
+def whitening_matrices(
+    covariance: np.ndarray, kind: str, n_directions: int | None, *, remedy: str, precision: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """K (R, D) with K·C·Kᵀ = 1 along the R largest principal axes of a covariance, and its pseudo-inverse (D, R).
+
+    The error for data that vary in too few directions ends with ``remedy``, where {rank} stands for their number.
+    ``precision`` is the relative rounding of the data.
+    """
+    check_covariance(covariance)
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
-    kept = D if n_dimensions is None else n_dimensions
-    _check_rank(covariance, values, kept, blocks.n_rows, float(jnp.finfo(rows.dtype).eps))
+    kept = len(values) if n_directions is None else n_directions
+    _check_rank(covariance, values, kept, remedy, precision)
     values, vectors = values[:kept], vectors[:, :kept]
     # Signs as scikit-learn's PCA has them: the largest entry of each direction is positive.
     vectors = vectors * np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)])
     matrix, inverse = (vectors / np.sqrt(values)).T, vectors * np.sqrt(values)
-    if kind == "zca":
-        matrix, inverse = vectors @ matrix, inverse @ vectors.T
-    return Whitening(mean, matrix, inverse, float(-0.5 * np.log(values).sum()), 1.0)
+    return (vectors @ matrix, inverse @ vectors.T) if kind == "zca" else (matrix, inverse)
 
 
-def _check_rank(covariance: np.ndarray, values: np.ndarray, kept: int, n_rows: int, epsilon: float) -> None:
+def check_covariance(covariance: np.ndarray) -> None:
+    """Raise an error for data that do not vary at all, or so much that their squares are infinite."""
+    if not np.isfinite(covariance).all():
+        raise ValueError(
+            "The values of X are too large to be squared in double precision, which its covariance needs. Scale X down."
+        )
+    if not np.diag(covariance).any():
+        raise ValueError(
+            f"All {len(covariance)} columns of X are constant, or vary too little to be squared in double precision, "
+            "so there is nothing to learn. X needs rows that differ; if they do, scale X up."
+        )
+
+
+def _check_rank(covariance: np.ndarray, values: np.ndarray, kept: int, remedy: str, precision: float) -> None:
     """Raise an error that says which columns are constant, or how many directions have no variance."""
     D = len(values)
     # Rounding of the data (which is squared here) and of the sums.
-    least = values[0] * D * max(4 * np.finfo(float).eps, (10 * epsilon) ** 2)
-    rank = int((values > max(least, 0)).sum())
+    least = values[0] * D * max(8 * np.finfo(float).eps, (10 * precision) ** 2)
+    rank = int((values > least).sum())
     if rank >= kept:
         return
-    constant = np.flatnonzero(np.diag(covariance) <= max(least, 0))
+    constant = np.flatnonzero(np.diag(covariance) <= least)
     if len(constant):
         named = ", ".join(map(str, constant[:NAMED])) + (", …" if len(constant) > NAMED else "")
         raise ValueError(
             f"{len(constant)} of the {D} columns of X do not vary (columns {named}), so they cannot be whitened. Leave "
-            f"these columns out, keep the {rank} directions that vary with whiten='pca' and n_whitened={rank}, or use "
-            "whiten=None."
-            if rank
-            else f"All {D} columns of X are constant, so there is nothing to learn. X needs rows that differ."
+            f"these columns out, or {remedy.format(rank=rank)}."
         )
     raise ValueError(
-        f"X varies in {rank} directions only, and {kept} are to be whitened ({n_rows} rows, {D} columns): some columns "
-        f"are linear combinations of others, or there are too few rows. Keep what varies with whiten='pca' and "
-        f"n_whitened={rank}, leave columns out, or give more rows."
+        f"X varies in {rank} of {D} directions only, and {kept} are to be whitened: some columns are linear "
+        f"combinations of others, or there are too few rows. Leave columns out, give more rows, or "
+        f"{remedy.format(rank=rank)}."
     )
-
-
-@jax.jit
-def _sums(block: Block, origin: Array) -> tuple[Array, Array]:
-    """Σw and Σw(x − origin): without the origin, an offset would cancel all digits."""
-    weights = block.weights.astype(jnp.float64)
-    return weights.sum(), weights @ (block.rows.astype(jnp.float64) - origin)
-
-
-@jax.jit
-def _scatter(block: Block, mean: Array) -> Array:
-    """Σ w (x − μ)(x − μ)ᵀ."""
-    centred = block.rows.astype(jnp.float64) - mean
-    return (block.weights.astype(jnp.float64)[:, None] * centred).T @ centred

@@ -8,7 +8,8 @@ def amari_distance(A: ArrayLike, B: ArrayLike) -> float:
     """Distance of the product A·B⁻¹ from a scaled permutation.
 
     With P = A B⁻¹, Σ_ij |P_ij|/max_k |P_ik| + |P_ij|/max_k |P_kj| − 2N, which is zero if and only if the rows
-    of A are those of B in another order and scale.
+    of A are those of B in another order and scale. (The footnote prints −2N², with which the distance of equal matrices
+    would be 2N − 2N².)
     """
     first, second = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
     if first.ndim != 2 or first.shape[0] != first.shape[1] or first.shape != second.shape:

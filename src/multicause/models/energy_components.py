@@ -55,8 +55,9 @@ class EnergyComponents(EnergyEstimator):
         First filters: Gaussian with standard deviation 0.1, random with norm one, or the user's in the space of X.
     max_iter : int, default=5000
         Number of updates, one for each mini-batch.
-    tol : float, default=0.05
-        The fit has converged if filters moved by less than this part of their size in the last tenth of the updates.
+    tol : float, default=0.1
+        The fit has converged if filters moved by less than this part of their size in the last quarter of learning (by
+        the sum of the rates; the second half of the updates by default), and the sampler has found its step size.
     estimate_partition : bool, default=False
         Whether a fit ends with :meth:`estimate_log_partition`, so that scores of different models can be compared.
     random_state, verbose, engine
@@ -87,7 +88,7 @@ class EnergyComponents(EnergyEstimator):
     n_rejected_ : int
         Proposals that were rejected because their energy was not finite.
     drift_ : float
-        How far filters moved in the last tenth of the updates, relative to their size.
+        How far filters moved in the last quarter of learning, relative to their size.
     n_iter_ : int
         Updates that were made.
     converged_, outcome_

@@ -21,12 +21,12 @@ from multicause.learning.condensing import covariance_of
 from multicause.learning.expectation_maximization import Fit
 from multicause.learning.quasi_newton import learn_second_order
 from multicause.learning.updates import NaturalGradient
+from multicause.learning.whitening import whitening_matrices
 from multicause.model import Model, Moments, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Noise, Noiseless
 from multicause.parts import resolve
 from multicause.posteriors import Inverse
-from multicause.preprocessing import whitening_matrices
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
 
 PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}
@@ -170,7 +170,13 @@ class IndependentComponents(CausalEstimator):
                 f"has {X.shape[1]} features. Lower n_components, or use SparseCoding."
             )
         _, mean, covariance = covariance_of(self._engine(), X, weights)
-        forward, backward = whitening_matrices(covariance, self.n_components)
+        forward, backward = whitening_matrices(
+            covariance,
+            "pca",
+            self.n_components,
+            remedy="lower n_components to at most {rank}",
+            precision=float(np.finfo(X.dtype).eps),
+        )
         self.mean_ = mean.astype(X.dtype)
         return {"mean": mean, "forward": forward, "backward": backward}
 

@@ -67,6 +67,10 @@ class MarkovChain(Sampler):
         excess = (acceptance - self.acceptance) / (1 - self.acceptance)
         return step_size * jnp.exp(GAIN * excess).astype(step_size.dtype)
 
+    def has_settled(self, acceptance: float) -> bool:
+        """Whether a mean acceptance is so near to ``self.acceptance`` that the step size has found its place."""
+        return self.acceptance / 2 < acceptance < (1 + self.acceptance) / 2
+
 
 def run_chain(
     sampler: MarkovChain, key: Array, position: Array, step_size: Array, target: Target, n_steps: int
@@ -103,8 +107,11 @@ def is_finite(proposal: State) -> Array:
 
 
 def probability(log_ratio: Array, finite: Array) -> Array:
-    """min(1, e^ratio); zero where the proposal is not finite."""
-    return jnp.where(finite, jnp.exp(jnp.minimum(jnp.where(finite, log_ratio, 0), 0)), 0)
+    """min(1, e^ratio); zero where the proposal is not finite.
+
+    A chain at a place whose energy is not a number has no ratio, and leaves it for any place that has an energy.
+    """
+    return jnp.where(finite, jnp.exp(jnp.minimum(jnp.where(finite & ~jnp.isnan(log_ratio), log_ratio, 0), 0)), 0)
 
 
 def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
