@@ -78,6 +78,14 @@ class Interrupt(IterationCallback):
             os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.fixture(autouse=True)
+def _ctrl_c_as_usual():
+    """Processes in the background of a shell ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture(scope="module", params=PROBLEMS)
 def problem(request, tmp_path_factory):
     """A model, its data, the whole fit, and the checkpoints of all its iterations, oldest first."""

@@ -126,7 +126,7 @@ def _understood(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray
         resumption = decode(header["checkpoint"], arrays, {})
         theirs = Identity(**resumption.identity)
     except Exception as error:  # whatever a header with a valid checksum can cause has one meaning
-        raise ModelFileError(f"{path} is not a valid checkpoint: {container._one_line(error)}.") from error
+        raise ModelFileError(f"{path} is not a valid checkpoint: {container.one_line(error)}.") from error
     _check_same(path, theirs, identity)
     return resumption
 

@@ -74,7 +74,7 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
         header = json.loads(text[found.end() - found.start("format") + len("format ") :])
         arrays = {name: np.array(array) for name, array in safetensors.numpy.load(content).items()}
     except Exception as error:  # any error here has one meaning
-        raise ModelFileError(f"{path} is not a valid model file: {_one_line(error)}.") from error
+        raise ModelFileError(f"{path} is not a valid model file: {one_line(error)}.") from error
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} is not a valid model file: its header is a {type(header).__name__}.")
     return header, arrays
@@ -109,7 +109,8 @@ def _damage(content: bytes) -> str:
     return "is damaged: its contents do not match its checksum"
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """The first line of an error's text, without a full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
@@ -163,6 +164,6 @@ def _explained(error: OSError, what: str) -> OSError:
         errno.EDQUOT: "the disk quota is used up; free some space, or take another folder",
     }
     number = error.errno if error.errno is not None else -1
-    explained = type(error)(f"{what}: {reasons.get(number, _one_line(error))}.")
+    explained = type(error)(f"{what}: {reasons.get(number, one_line(error))}.")
     explained.errno = error.errno
     return explained

@@ -66,7 +66,7 @@ def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
         raise ModelFileError(f"{path}: {error}") from error
     except Exception as error:  # whatever a header with a valid checksum can cause has one meaning
         raise ModelFileError(
-            f"{path} is not a valid model: {container._one_line(error)}. Save the model again."
+            f"{path} is not a valid model: {container.one_line(error)}. Save the model again."
         ) from error
 
 
