@@ -160,6 +160,11 @@ def test_no_place_for_checkpoints(tmp_path, monkeypatch):
         clone(MODEL).set_callbacks(Checkpoint(tmp_path, every=1)).fit(X)
 
 
+def test_settings_that_no_checkpoint_can_hold(tmp_path):
+    with pytest.raises(TypeError, match="settings/expert cannot be saved"):
+        Checkpoint(tmp_path, every=1).begin(EnergyComponents(expert=np.cosh))
+
+
 def test_a_full_disk_leaves_the_checkpoints_before(tmp_path, monkeypatch):
     clone(MODEL).set_callbacks(Checkpoint(tmp_path, every=2)).fit(X)
     before = sorted(tmp_path.iterdir())

@@ -13,6 +13,7 @@ import numpy as np
 
 from multicause.callbacks.adapter import Iteration, IterationCallback
 from multicause.persistence.checkpoints import write_checkpoint
+from multicause.persistence.models import check_settings
 
 
 class Checkpoint(IterationCallback):
@@ -78,7 +79,8 @@ class Checkpoint(IterationCallback):
         self.path: Path | None = None
 
     def begin(self, estimator: Any) -> None:
-        """Make sure that there is a place to write to before hours are spent."""
+        """Make sure that there is a place to write to, and something that can be written, before hours are spent."""
+        check_settings(estimator)
         if not self.folder.is_dir():
             raise FileNotFoundError(
                 f"Checkpoints should go to {self.folder}, which is not a folder. Make it first, or give another one."

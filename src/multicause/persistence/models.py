@@ -86,6 +86,11 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict
     return model
 
 
+def check_settings(model: Shell) -> None:
+    """Raise TypeError for settings that no file can hold, such as functions."""
+    encode(settings_of(model), {}, "settings")
+
+
 def settings_of(model: Shell) -> dict[str, Any]:
     """Constructor arguments; a random generator cannot be saved and is not needed by a fitted model."""
     settings = model.get_params(deep=False)
