@@ -28,7 +28,7 @@ def test_shapes_and_pixels(kind):
     assert len(np.unique(bars.causes, axis=0)) == n_bars
     values = np.unique(np.abs(bars.causes))
     assert values.max() == 10
-    assert len(values) == (2 if kind != "intensities" else 6)  # zero, and one or five grey values
+    assert len(values) == (2 if kind != "intensities" else 7)  # zero, and one or six grey values
     again = make_bars(50, kind=kind, random_state=0)
     np.testing.assert_array_equal(bars.data, again.data)
 

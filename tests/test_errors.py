@@ -46,7 +46,7 @@ def test_data(estimator, data, text):
 
 @pytest.mark.parametrize("estimator", [MaximalCauses, LinearCauses])
 def test_negative_counts(estimator):
-    text = "Poisson noise needs values of at least 0, and the smallest is -0.5. Shift the data, or use noise='gaussian'"
+    text = "Poisson noise needs values of at least 0, and the smallest is -0.5. Shift the data, or use Gaussian noise"
     with pytest.raises(ValueError, match=text):
         estimator(2, noise="poisson").fit(broken(0, 0, -0.5))
     model = estimator(2, noise="poisson", max_iter=2, random_state=0).fit(X)

@@ -160,3 +160,29 @@ def test_deeper_machines_learn_stream_and_sample(tmp_path):
 def test_errors(settings, X, text):
     with pytest.raises(ValueError, match=text):
         HelmholtzMachine(2, **settings).fit(X)
+
+
+def test_estimates_belong_to_rows(model):
+    """A row has the same F wherever it lies; two rows have numbers of their own."""
+    model, X = model
+    energy = model.free_energy(X)
+    order = np.random.RandomState(0).permutation(len(X))
+    np.testing.assert_allclose(model.free_energy(X[order]), energy[order])
+    np.testing.assert_allclose(model.score_samples(X[7:8]), model.score_samples(X)[7:8])
+    rows = np.unique(X, axis=0)
+    exact = (lambda _, joint, q: (np.exp(q) * (joint - q)).sum(axis=1))(*enumerated(model, rows))
+    errors = model.free_energy(rows) - exact  # of both signs, so that they cancel in a mean
+    assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(len(rows))
+    assert (errors > 0).any()
+    assert (errors < 0).any()
+
+
+def test_states_with_a_single_cause(model):
+    """log p(s_h, u) of one layer; under higher causes there is no closed form."""
+    model, X = model
+    states, joint, _ = enumerated(model, X)
+    singles = joint[:, [int(np.flatnonzero((states == one).all(axis=1))[0]) for one in np.eye(3)]]
+    np.testing.assert_allclose(np.diff(model.score_single_causes(X)), np.diff(singles), atol=1e-9)
+    deep = HelmholtzMachine(3, higher=(2,), max_iter=1, random_state=0).fit(X)
+    with pytest.raises(TypeError, match="no states with a single active cause under its prior, Layered"):
+        deep.score_single_causes(X)

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans as KMeansOfScikitLearn
 from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 
-from multicause import KMeans, MixtureOfGaussians, MixtureOfPoissons, fit_trials
+from multicause import KMeans, MixtureOfGaussians, MixtureOfPoissons, fit_trials, load
 from multicause.learning.updates import WeightedMean
 from multicause.posteriors import Exact, OneHot
 from multicause.priors import Categorical
@@ -218,8 +218,15 @@ def test_annealing_and_repair_words_work_for_mixtures():
         (MixtureOfGaussians(2, activity=[1.0]), np.eye(3), r"one proportion per cause, shape \(2,\); got shape \(1,\)"),
         (MixtureOfGaussians(2, learn=("means",)), np.eye(3), "learn must be a tuple with names out of"),
         (MixtureOfPoissons(2), -np.eye(3), "Negative values in data: Poisson noise needs values of at least 0"),
-        (KMeans(2), np.ones((4, 2)), r"All values of X are equal \(1\)"),
+        (MixtureOfGaussians(2), np.ones((4, 2)), r"All values of X are equal \(1\)"),
+        (KMeans(2), np.ones((4, 2)), "All 4 rows of X that have a weight are equal"),
         (KMeans(2), [[np.nan, 1], [1, 2]], "NaN"),
+        (
+            MixtureOfPoissons(2),
+            1e30 * np.eye(3, dtype=np.float32),
+            "too large to be squared in float32. Scale X down",
+        ),
+        (MixtureOfGaussians(2), 1e-200 * np.eye(3), "1e-200, is too small to be squared in float64. Scale X up"),
     ],
 )
 def test_errors(estimator, X, text):
@@ -236,3 +243,21 @@ def test_trials_in_bulk():
     np.testing.assert_allclose(found[1].components_, alone.components_, atol=1e-6)
     with pytest.raises(ValueError, match="KMeans does more than the fixed program of fit_trials; use fit instead"):
         fit_trials(KMeans(3), sets)
+
+
+@pytest.mark.parametrize(("offset", "dtype"), [(1e8, np.float64), (3e3, np.float32)])
+def test_k_means_of_data_far_from_zero(offset, dtype, tmp_path):
+    """Distances have the digits that the data have, not those of their squares; inertia is never negative."""
+    X = clusters(0, offset=offset).astype(dtype)
+    ours = KMeans(5, init=X[:5]).fit(X)
+    theirs = KMeansOfScikitLearn(5, init=X[:5].astype(float), n_init=1, tol=0).fit(X.astype(float))
+    assert ours.inertia_ == pytest.approx(theirs.inertia_, rel=1e-3)
+    np.testing.assert_array_equal(ours.predict(X), theirs.labels_)
+    np.testing.assert_allclose(ours.components_, theirs.cluster_centers_, rtol=1e-6)
+    np.testing.assert_allclose(ours.reconstruct(X), ours.components_[ours.predict(X)], rtol=1e-6)
+    np.testing.assert_allclose(ours.inverse_transform(2 * np.eye(5)), 2 * ours.components_, rtol=1e-6)
+    streamed = KMeans(5, init=X[:5]).partial_fit(X).partial_fit(X)
+    assert np.abs(streamed.components_ - offset).max() < 20
+    ours.save(tmp_path / "model")
+    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), ours.predict(X))
+    assert KMeans(3, random_state=0).fit(np.repeat(X[:3], 4, axis=0)).inertia_ == 0

@@ -61,6 +61,19 @@ class Recognition(NamedTuple):
     log_evidence: np.ndarray  # (n,)
 
 
+class Task(NamedTuple):
+    """What a model learns from, and how."""
+
+    model: Model
+    engine: Engine
+    blocks: Blocks
+    few: Blocks  # rows that are enough to find the causes
+    starts: Parameters  # with a leading axis of starts
+    repairing: bool
+    random: np.random.RandomState
+    settings: dict[str, Any]  # max_iter, tol, key and watch
+
+
 class CausalEstimator(Shell):
     """A directed model of hidden causes. A named model adds its combination, its defaults and its reference."""
 
@@ -191,7 +204,8 @@ class CausalEstimator(Shell):
                 "journal": fitting.journal,
             }
             few = self._some_rows(engine, model, X, weights, blocks, random) if self.annealing == "auto" else blocks
-            result, annealing = self._learn(model, engine, blocks, few, starts, repairing, random, settings)
+            task = Task(model, engine, blocks, few, starts, repairing, random, settings)
+            result, annealing = self._learn(task)
             self._keep(model, self._finished(model, result.parameters, result.statistics))
             self._keep_history(result, annealing)
             self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, result.parameters)
@@ -334,7 +348,16 @@ class CausalEstimator(Shell):
         return self.score_samples(X) >= self.evidence_threshold_
 
     def score_single_causes(self, X: ArrayLike) -> np.ndarray:
-        """log p(s_h, y) of the states with one active cause, up to a constant of each row: (n_samples, H)."""
+        """log p(s_h, y) of the states with one active cause, up to a constant of each row: (n_samples, H).
+
+        Causes that are not switched on and off, or whose probability depends on higher causes, have no such states.
+        """
+        check_is_fitted(self)
+        if not self._model.prior.has_singles:
+            raise TypeError(
+                f"{type(self).__name__} has no states with a single active cause under its prior, "
+                f"{self._model.prior!r}. Use transform for its causes."
+            )
         return self._by_rows(recognition.single_causes, X)
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
@@ -420,29 +443,17 @@ class CausalEstimator(Shell):
         """Rows and weights that are learned from: these, or fewer from which the same is learned."""
         return X, weights
 
-    def _learn(
-        self,
-        model: Model,
-        engine: Engine,
-        blocks: Blocks,
-        few: Blocks,
-        starts: Parameters,
-        repairing: bool,
-        random: np.random.RandomState,
-        settings: dict[str, Any],
-    ) -> tuple[Fit, schedules.Annealing]:
-        """EM from all starts; ``few`` blocks are enough to find the causes."""
-        annealing: schedules.Annealing
+    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
+        """EM from all starts."""
+        data = (task.model, task.engine, task.blocks)
         if self.annealing == "auto":
-            annealed = isinstance(self.init, str)
-            return search(
-                model, engine, blocks, few, starts, annealed=annealed, repairing=repairing, random=random, **settings
-            )
+            how: dict[str, Any] = {"repairing": task.repairing, "random": task.random, **task.settings}
+            return search(*data, task.few, task.starts, annealed=isinstance(self.init, str), **how)
         annealing = choose_annealing(self.annealing)
-        if repairing:
-            result = learn_and_repair(model, engine, blocks, starts, annealing=annealing, random=random, **settings)
+        if task.repairing:
+            result = learn_and_repair(*data, task.starts, annealing=annealing, random=task.random, **task.settings)
         else:
-            result = learn(model, engine, blocks, starts, annealing=annealing, **settings)
+            result = learn(*data, task.starts, annealing=annealing, **task.settings)
         return result, annealing
 
     def _next_batch(self, X: np.ndarray, weights: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -36,15 +36,14 @@ class Part(BaseEstimator):
 
 def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:
     """A part of its own from a name or an object: what the user passed is copied, never kept or changed."""
-    if isinstance(part, str):
+    if isinstance(part, str) and names:
         if part not in names:
             raise ValueError(f"Unknown {kind} {part!r}. Known: {', '.join(map(repr, names))}, or an object.")
         return names[part]()
     if not isinstance(part, base) or isinstance(part, type):
         hint = f" Did you mean {part.__name__}()?" if isinstance(part, type) else ""
-        raise TypeError(
-            f"{kind} must be one of {', '.join(map(repr, names))} or a {base.__name__} object; got {part!r}.{hint}"
-        )
+        known = f"one of {', '.join(map(repr, names))} or " if names else ""
+        raise TypeError(f"{kind} must be {known}a {base.__name__} object; got {part!r}.{hint}")
     own = clone(part)
     missing = lacks(own, *(name for name in dir(base) if getattr(getattr(base, name), "__isabstractmethod__", False)))
     if missing:

@@ -14,8 +14,8 @@ from multicause.datasets.checks import check_probabilities, one_per_cause, posit
 # Grid of each kind where the papers do not use 5×5.
 PUBLISHED_SIZES = {"overlapping": 9, "short": 3}
 # Grey values of GSN07 figure 4, which shows six bars of different intensity and width but prints no numbers:
-# thin, thick and thin bars in both orientations, as parts of ``value``.
-INTENSITIES = (1.0, 0.6, 0.8, 0.7, 1.0, 0.5)
+# thin, thick and thin bars in both orientations, as parts of ``value``, thick ones darker.
+INTENSITIES = (1.0, 0.5, 0.8, 0.9, 0.6, 0.7)
 # Rounds of drawing that ``min_active`` may take before it is declared impossible.
 MAX_ROUNDS = 10_000
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_sample_image
 from sklearn.utils import check_random_state
 
 # Photographs of scikit-image that come with its package, and how many pixels their borders lose to the filter.
-BUNDLED = ("camera", "grass", "gravel", "brick")
+BUNDLED = ("camera", "astronaut", "coffee", "cat", "rocket")
 BORDER = 8
 # Frequency, in cycles per pixel, above which the filter lets less and less pass: the corners of the spectrum hold
 # mostly noise of sampling (Olshausen & Field 1997 have 200 cycles per picture of 512 pixels).
@@ -36,7 +36,8 @@ def load_photographs(path: str | Path | None = None) -> list[np.ndarray]:
         from skimage import data
     except ImportError:
         return [load_sample_image(name).mean(axis=2) for name in ("china.jpg", "flower.jpg")]
-    return [np.asarray(getattr(data, name)(), dtype=float) for name in BUNDLED]
+    images = (np.asarray(getattr(data, name)(), dtype=float) for name in BUNDLED)
+    return [image if image.ndim == 2 else image.mean(axis=2) for image in images]
 
 
 def whiten_image(image: np.ndarray, cutoff: float = CUTOFF) -> np.ndarray:
@@ -64,6 +65,8 @@ def make_white_patches(
     size: int = 12,
     images: Sequence[np.ndarray] | None = None,
     whiten: bool = True,
+    cutoff: float = CUTOFF,
+    shrink: int = 1,
     random_state: int | np.random.RandomState | None = None,
 ) -> np.ndarray:
     """Square patches at random places: (n_samples, size · size).
@@ -78,12 +81,20 @@ def make_white_patches(
         Grey images; by default :func:`load_photographs`.
     whiten : bool, default=True
         Whether images are filtered by :func:`whiten_image` first; otherwise each has unit variance and zero mean.
+    cutoff : float, default=0.4
+        Of that filter, in cycles per pixel.
+    shrink : int, default=1
+        Squares of so many pixels a side are averaged before. Lenses and compression leave mostly noise at the finest
+        scale of a photograph, which whitening would enlarge.
     random_state : int, RandomState or None
         Seed of the places.
     """
     random = check_random_state(random_state)
+    if shrink < 1:
+        raise ValueError(f"shrink must be a positive number of pixels; got {shrink!r}.")
     sources = load_photographs() if images is None else [np.asarray(image, dtype=float) for image in images]
-    ready = [whiten_image(image) if whiten else (image - image.mean()) / image.std() for image in sources]
+    sources = [_shrunk(image, shrink) for image in sources]
+    ready = [whiten_image(image, cutoff) if whiten else (image - image.mean()) / image.std() for image in sources]
     shares = np.diff(np.linspace(0, n_samples, len(ready) + 1).astype(int))
     patches = []
     for image, count in zip(ready, shares, strict=True):
@@ -93,3 +104,9 @@ def make_white_patches(
         rows, columns = (random.randint(0, n, count) for n in windows.shape[:2])
         patches.append(windows[rows, columns].reshape(count, -1))
     return random.permutation(np.concatenate(patches))
+
+
+def _shrunk(image: np.ndarray, factor: int) -> np.ndarray:
+    """Means over squares of pixels; what is left over at the lower and right border is cut off."""
+    height, width = (side // factor for side in image.shape)
+    return image[: height * factor, : width * factor].reshape(height, factor, width, factor).mean(axis=(1, 3))

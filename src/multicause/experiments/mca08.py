@@ -99,7 +99,7 @@ TESTS = (
         "two bars and more, Poisson noise", 10, {"mca3": 0.69}, 100, {"min_active": 2, "noise": "poisson"}, beaten=False
     ),
     Test("two bars and more", 10, {"mca3": 0.37}, 100, {"min_active": 2}, beaten=False),
-    Test("intensities and widths (GSN07)", 6, {"slow": 0.96}, 100, {"kind": "intensities"}),
+    Test("intensities and widths (GSN07)", 6, {"slow": 0.96}, 100, {"kind": "intensities", "noise": "poisson"}),
     Test(
         "phonemes",
         12,
@@ -123,7 +123,7 @@ def paper_model(algorithm: str, test: Test, n_causes: int, n_features: int) -> A
             activity=1 / H,
             max_iter=2000,
         )
-    restricted: dict[str, Any] = {"total": 2.0 * D, "activity": 2 / n_causes}
+    restricted: dict[str, Any] = {"total": 2.0 * D, "activity": 2 / H}
     if algorithm == "rmca2":
         start = test.temperatures.get("rmca2", 0.7 * D + 1)
         return RestrictedMaximalCauses(H, annealing=ConditionalCooling(start, final=1.5), max_iter=2000, **restricted)

@@ -17,9 +17,17 @@ from multicause.learning.updates.wake_sleep import WakeSleep
 from multicause.metrics import amari_distance, found_causes
 
 OUT = Path("out/reproduce")
+SETTINGS = ("default", "quick")
 # The two neurons of figure 10.1, their spread, and a guess to start from.
 CENTRES, SPREAD = np.array([[0.0, 1.0], [1.0, 0.0]]), 0.35
 GUESS, GUESSED_SPREAD = np.array([[0.2, -0.4], [0.9, 0.9]]), 0.5
+
+
+def is_quick(setting: str) -> bool:
+    """Whether an experiment is to learn for a moment only; other words than "default" and "quick" are unknown."""
+    if setting not in SETTINGS:
+        raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, SETTINGS))}.")
+    return setting == "quick"
 
 
 def figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
@@ -45,6 +53,7 @@ def save(drawn: Any, name: str) -> Line:
 
 def clustering(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
     """Figures 10.1 and 10.2: 40 points of two clusters, the first guess, some steps of EM, and the end."""
+    is_quick(setting)
     random = np.random.RandomState(10)
     X = np.concatenate([random.normal(centre, SPREAD, (20, 2)) for centre in CENTRES])
     models = []
@@ -98,6 +107,7 @@ def _circles(ax: Any, model: Any) -> None:
 
 def factors(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
     """Figure 10.3: one cause seen by three sensors, with equal noise and with one that is much noisier."""
+    is_quick(setting)
     random = np.random.RandomState(0)
     cause = random.normal(size=500)
     drawn, axes = figure(2, 2, (7, 6.6))
@@ -129,6 +139,7 @@ def factors(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list
 
 def sources(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
     """Planted sparse sources: Amari distance of the found mixing matrix, beside FastICA's and picard's."""
+    is_quick(setting)
     random = np.random.RandomState(0)
     A = random.normal(size=(10, 10))
     X = random.laplace(size=(5000, 10)) @ A
@@ -157,12 +168,18 @@ def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> list[L
         "the same, best of 4 starts": (10, WakeSleep(n_particles=1), 4, 200),
         "10 particles, G ≥ 0, 15 causes, best of 4 starts": (15, WakeSleep(nonnegative=True), 4, 100),
     }
+    part_of_passes = 0.05 if is_quick(setting) else 1.0
     lines, model = [], None
     for name, (n_components, update, n_init, max_iter) in recipes.items():
         found = []
         for seed in range(trials):
             model = HelmholtzMachine(
-                n_components, update=update, n_init=n_init, max_iter=max_iter, tol=0, random_state=seed
+                n_components,
+                update=update,
+                n_init=n_init,
+                max_iter=int(part_of_passes * max_iter),
+                tol=0,
+                random_state=seed,
             )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)

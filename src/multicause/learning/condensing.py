@@ -31,6 +31,10 @@ def covariance_of(engine: Engine, X: np.ndarray, weights: np.ndarray) -> tuple[f
         weight, total = (np.asarray(part) for part in engine.sum(_sums, blocks, origin))
         mean = np.asarray(origin) + total / weight
         covariance = np.asarray(engine.sum(_scatter, blocks, jnp.asarray(mean))) / weight
+    if not (np.abs(covariance) <= np.finfo(X.dtype).max).all():
+        raise ValueError(
+            f"The largest value of X, {np.abs(X).max():.3g}, is too large to be squared in {X.dtype}. Scale X down."
+        )
     return float(weight), mean, covariance
 
 
@@ -46,6 +50,19 @@ def _scatter(block: Block, mean: Array) -> Array:
     """Σ w (y − μ)(y − μ)ᵀ."""
     centred = block.rows.astype(jnp.float64) - mean
     return matmul((block.weights.astype(jnp.float64)[:, None] * centred).T, centred)
+
+
+def check_variation(X: np.ndarray, weights: np.ndarray) -> None:
+    """Raise ValueError if rows that count do not differ, or by so little that their squares vanish."""
+    rows = X[weights > 0]
+    span = float(np.max(np.ptp(rows, axis=0)))
+    if span == 0:
+        raise ValueError(
+            f"All {len(rows)} rows of X that have a weight are equal, so nothing varies that causes could explain. "
+            "X needs rows that differ."
+        )
+    if span < np.sqrt(float(np.finfo(X.dtype).tiny)):
+        raise ValueError(f"Values of X differ by at most {span:.3g}, too little to be squared in {X.dtype}. Scale X.")
 
 
 def condensed(weight: float, covariance: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

@@ -55,7 +55,7 @@ _REMEDIES = {
     ),
     Outcome.NON_FINITE: (
         "Parameters or the bound became infinite or NaN, and the last finite ones were kept. (1) Scale X to moderate "
-        "values; (2) use float64 data if X is float32; (3) give a larger noise_scale."
+        "values; (2) use float64 data if X is float32; (3) give a larger noise_scale or min_variance."
     ),
 }
 

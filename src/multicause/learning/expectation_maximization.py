@@ -289,7 +289,7 @@ def best_of(trials: Trials, blocks: Blocks) -> Fit:
         n_iter=n_iter,
         n_rounds=trials.n_rounds,
         converged=why == Outcome.CONVERGED,
-        outcome=Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and _died(parameters, sums, blocks) else why,
+        outcome=final_outcome(why, parameters, sums, blocks),
         statistics=sums,
     )
 
@@ -320,6 +320,11 @@ def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
     """Some of the sums of all starts, divided by the weight of the rows that they are taken over: (starts,) each."""
     seen, learned = np.asarray(statistics.seen), np.asarray(statistics.weight)
     return tuple(np.asarray(getattr(statistics, name)) / (seen if name == "bound" else learned) for name in names)
+
+
+def final_outcome(why: Outcome, parameters: Parameters, sums: Statistics, blocks: Blocks) -> Outcome:
+    """How learning ended, or that a cause has died, which is the more important news."""
+    return Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and _died(parameters, sums, blocks) else why
 
 
 def _died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:

@@ -37,6 +37,22 @@ def first_moments(engine: Engine, blocks: Blocks) -> Moments:
     return Moments(origin + mean, variance, float(jnp.finfo(rows.dtype).eps))
 
 
+def check_values(X: np.ndarray) -> None:
+    """Raise ValueError if values do not differ, or if their squares are no numbers of their dtype."""
+    largest, limits = float(np.abs(X).max()), np.finfo(X.dtype)
+    if largest > np.sqrt(float(limits.max) / X.shape[1]):
+        raise ValueError(
+            f"The largest value of X, {largest:.3g}, is too large to be squared in {X.dtype}. Scale X down."
+        )
+    if X.min() == X.max():
+        raise ValueError(
+            f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
+            "X needs at least two different values."
+        )
+    if largest < np.sqrt(float(limits.tiny)):
+        raise ValueError(f"The largest value of X, {largest:.3g}, is too small to be squared in {X.dtype}. Scale X up.")
+
+
 def starting_parameters(
     model: Model,
     n_components: int,
@@ -51,15 +67,7 @@ def starting_parameters(
     n_starts: int,
 ) -> Parameters:
     """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
-    if not np.isfinite(moments.variance):
-        raise ValueError(
-            f"The largest value of X, {np.abs(X).max():.3g}, is too large to be squared in {X.dtype}. Scale X down."
-        )
-    if X.min() == X.max():
-        raise ValueError(
-            f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
-            "X needs at least two different values."
-        )
+    check_values(X)
     if model.combination.nonnegative and X.max() <= 0:
         raise ValueError(
             f"X has no positive value (its largest is {X.max():.6g}), so components that are not negative cannot "

@@ -18,7 +18,7 @@ from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect_one
-from multicause.learning.expectation_maximization import Fit, Progress, maximize_one
+from multicause.learning.expectation_maximization import Fit, Progress, final_outcome, maximize_one
 from multicause.learning.journal import Journal
 from multicause.model import Block, Model, Parameters, Statistics
 
@@ -113,7 +113,7 @@ def learn_in_batches(
         n_iter=n_iter,
         n_rounds=n_iter,
         converged=state.outcome == Outcome.CONVERGED,
-        outcome=state.outcome or Outcome.MAX_ITER,
+        outcome=final_outcome(state.outcome or Outcome.MAX_ITER, parameters, statistics, blocks),
         statistics=statistics,
     )
 

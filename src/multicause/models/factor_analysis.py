@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator
-from multicause.learning.condensing import condensed, covariance_of
+from multicause.learning.condensing import check_variation, condensed, covariance_of
 from multicause.learning.updates import LeastSquares
 from multicause.model import Model, interned
 from multicause.models.summary import Brief
@@ -114,6 +114,10 @@ class GaussianFactors(CausalEstimator):
 
     def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         """Weight, mean and covariance of the data, in double precision: all that there is to learn from."""
+        check_variation(X, weights)
+        return self._moments(X, weights)
+
+    def _moments(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         weight, mean, covariance = covariance_of(self._engine(), X, weights)
         self.mean_ = mean.astype(X.dtype)
         return {"weight": np.asarray(weight), "mean": mean, "covariance": covariance}
@@ -126,18 +130,16 @@ class GaussianFactors(CausalEstimator):
 
     def _condensed(self, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows with the same moments, of which there are never more than twice the number of features."""
-        covariance = self._preparation["covariance"]
-        if len(X) <= 2 * X.shape[1] or not np.isfinite(covariance).all() or not covariance.any():
+        if len(X) <= 2 * X.shape[1]:
             return X, weights
-        return condensed(float(self._preparation["weight"]), covariance, X.dtype)
+        return condensed(float(self._preparation["weight"]), self._preparation["covariance"], X.dtype)
 
     def _next_batch(self, X: np.ndarray, weights: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
         """Rows with the moments of all batches so far: nothing of the stream is forgotten."""
-        before = None if first else self._preparation
-        self._preparation = self._prepare(X, weights)
-        if before is None:
+        if first:
+            self._preparation = self._prepare(X, weights)
             return self._condensed(self._prepared(X), weights)
-        self._preparation = merged(before, self._preparation)
+        self._preparation = merged(self._preparation, self._moments(X, weights))
         self.mean_ = self._preparation["mean"].astype(X.dtype)
         return condensed(float(self._preparation["weight"]), self._preparation["covariance"], X.dtype)
 

@@ -22,10 +22,10 @@ from sklearn.utils._param_validation import Interval
 from multicause.arrays import double_precision, key_from
 from multicause.combinations import Combination, Sum
 from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator
+from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import Fit, Progress
+from multicause.learning.expectation_maximization import Fit, Progress, final_outcome
 from multicause.learning.initialization import first_moments
 from multicause.learning.journal import Journal
 from multicause.learning.stochastic import WINDOW, evaluate
@@ -265,20 +265,9 @@ class HelmholtzMachine(CausalEstimator):
             recognition[f"bias_{k}"] = prior[f"bias_{k + 1}"]
         return Parameters(components, prior, noise, recognition)
 
-    def _learn(
-        self,
-        model: Model,
-        engine: Engine,
-        blocks: Blocks,
-        few: Blocks,
-        starts: Parameters,
-        repairing: bool,
-        random: np.random.RandomState,
-        settings: dict[str, Any],
-    ) -> tuple[Fit, schedules.Annealing]:
-        result = learn_by_wake_and_sleep(
-            model, engine, blocks, starts, batch_size=self.batch_size, random=random, **settings
-        )
+    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
+        how: dict[str, Any] = {"batch_size": self.batch_size, "random": task.random, **task.settings}
+        result = learn_by_wake_and_sleep(task.model, task.engine, task.blocks, task.starts, **how)
         return result, schedules.NoAnnealing()
 
     @staticmethod
@@ -362,7 +351,7 @@ def learn_by_wake_and_sleep(
         n_iter=len(history),
         n_rounds=len(history),
         converged=outcome == Outcome.CONVERGED,
-        outcome=outcome,
+        outcome=final_outcome(outcome, parameters, statistics, blocks),
         statistics=statistics,
     )
 

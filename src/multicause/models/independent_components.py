@@ -14,10 +14,10 @@ from scipy.stats import special_ortho_group
 from sklearn.utils._param_validation import Interval, Options
 
 from multicause.combinations import Combination, Sum
-from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator
+from multicause.engines import Engine
+from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
-from multicause.learning.condensing import covariance_of
+from multicause.learning.condensing import check_variation, covariance_of
 from multicause.learning.expectation_maximization import Fit
 from multicause.learning.quasi_newton import learn_second_order
 from multicause.learning.updates import NaturalGradient
@@ -93,8 +93,9 @@ class IndependentComponents(CausalEstimator):
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: CausalEstimator._parameter_constraints[name]
-            for name in ["prior", "update", "max_iter", "tol", "init", "random_state", "verbose", "engine"]
+            for name in ["prior", "update", "max_iter", "tol", "random_state", "verbose", "engine"]
         },
+        "init": [str, "array-like"],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [Options(str, set(SOLVERS))],
     }
@@ -169,6 +170,7 @@ class IndependentComponents(CausalEstimator):
                 f"There cannot be more independent components than features: n_components={self.n_components}, but X "
                 f"has {X.shape[1]} features. Lower n_components, or use SparseCoding."
             )
+        check_variation(X, weights)
         _, mean, covariance = covariance_of(self._engine(), X, weights)
         forward, backward = whitening_matrices(
             covariance,
@@ -216,22 +218,12 @@ class IndependentComponents(CausalEstimator):
         records = (components, model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
         return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=X.dtype)[None], records))
 
-    def _learn(
-        self,
-        model: Model,
-        engine: Engine,
-        blocks: Blocks,
-        few: Blocks,
-        starts: Parameters,
-        repairing: bool,
-        random: np.random.RandomState,
-        settings: dict[str, Any],
-    ) -> tuple[Fit, schedules.Annealing]:
+    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
         if self.solver == "natural_gradient":
-            return super()._learn(model, engine, blocks, few, starts, repairing, random, settings)
-        start = jax.tree.map(lambda leaf: leaf[0], starts)
-        settings = {name: settings[name] for name in ("max_iter", "tol", "watch", "journal")}
-        return learn_second_order(model, engine, blocks, start, **settings), schedules.NoAnnealing()
+            return super()._learn(task)
+        start = jax.tree.map(lambda leaf: leaf[0], task.starts)
+        settings = {name: task.settings[name] for name in ("max_iter", "tol", "watch", "journal")}
+        return learn_second_order(task.model, task.engine, task.blocks, start, **settings), schedules.NoAnnealing()
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]
         learned = super()._learned(model, parameters)

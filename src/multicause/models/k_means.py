@@ -3,13 +3,21 @@
 TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10.
 """
 
+from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multicause.arrays import Array, sum_in_double
 from multicause.engines import Engine
-from multicause.model import Model, Parameters, Statistics
+from multicause.estimator import Task
+from multicause.learning.annealing import Annealing
+from multicause.learning.condensing import check_variation
+from multicause.learning.expectation_maximization import Fit
+from multicause.model import Block, Model, Moments, Parameters
 from multicause.models.mixtures import Mixture
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
@@ -99,7 +107,50 @@ class KMeans(Mixture):
     def _posterior(self) -> OneHot:
         return OneHot(hard=True)
 
-    def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
-        if statistics is not None:
-            self.inertia_ = float(statistics.noise["residual"])
-        return parameters
+    def inverse_transform(self, S: ArrayLike) -> np.ndarray:
+        """Centres, weighted by S (n_samples, n_components): (n_samples, n_features)."""
+        around = super().inverse_transform(S)
+        others = 1 - np.sum(S, axis=1, keepdims=True, dtype=float)
+        return (around - others * self._preparation["origin"]).astype(around.dtype)
+
+    # Distances are expanded into squares around a point amid the data: an offset would cancel their digits.
+
+    def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+        check_variation(X, weights)
+        return {"origin": (weights / weights.sum(dtype=float)).astype(X.dtype) @ X}
+
+    def _prepared(self, X: np.ndarray) -> np.ndarray:
+        return X - self._preparation["origin"].astype(X.dtype, copy=False)
+
+    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
+        return rows + self._preparation["origin"].astype(rows.dtype, copy=False)
+
+    def _starts(
+        self,
+        model: Model,
+        moments: Moments,
+        X: np.ndarray,
+        weights: np.ndarray,
+        random: Any,
+        n_starts: int,
+    ) -> Parameters:
+        starts = super()._starts(model, moments, X, weights, random, n_starts)
+        of_the_user = not (isinstance(self.init, str) or hasattr(self.init, "fit"))
+        return starts._replace(components=starts.components - self._preparation["origin"]) if of_the_user else starts
+
+    def _learn(self, task: Task) -> tuple[Fit, Annealing]:
+        result, annealing = super()._learn(task)
+        self.inertia_ = float(task.engine.sum(partial(_inertia, task.model), task.blocks, result.parameters))
+        return result, annealing
+
+    def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]
+        learned = super()._learned(model, parameters)
+        return {**learned, "components_": self._unprepared(learned["components_"])}
+
+
+@partial(jax.jit, static_argnums=0)
+def _inertia(model: Model, block: Block, parameters: Parameters) -> Array:
+    """Σ_n w_n ‖u_n − g_v(u_n)‖², by differences: squares that cancel could leave less than nothing."""
+    nearest = jnp.argmax(model.posterior.infer(model, parameters, block, jnp.ones(())).mean_causes, axis=1)
+    apart = block.rows - parameters.components[nearest]
+    return sum_in_double(block.weights * jnp.sum(apart**2, axis=1))

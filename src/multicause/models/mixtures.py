@@ -17,7 +17,7 @@ from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
 from multicause.estimator import LEARNABLE, CausalEstimator
 from multicause.learning.annealing import Annealing
-from multicause.learning.initialization import INITS
+from multicause.learning.initialization import INITS, check_values
 from multicause.learning.updates.weighted_mean import WeightedMean
 from multicause.model import Model, Moments, Parameters, interned
 from multicause.models.summary import Brief
@@ -123,6 +123,7 @@ class Mixture(CausalEstimator):
         n_starts: int,
     ) -> Parameters:
         """Starts differ in their means: rows far apart from each other (k-means++), random rows, or the user's."""
+        check_values(X)
         if not (isinstance(self.init, str) and self.init == "kmeans++"):
             if isinstance(self.init, str) and self.init not in INITS:
                 raise ValueError(f"Unknown init {self.init!r}. Known: 'kmeans++', 'random', 'data', or an array.")
@@ -171,8 +172,8 @@ class MixtureOfGaussians(Mixture):
         As for :class:`multicause.MaximalCauses`.
     tol : float, default=1e-6
         Learning has converged when the mean log-likelihood per row rises by less per iteration.
-    init : {"kmeans++", "data"} or array-like of shape (n_components, n_features), default="kmeans++"
-        Starting means: rows that are far from each other, random rows, or the user's.
+    init : {"kmeans++", "random", "data"} or array-like of shape (n_components, n_features), default="kmeans++"
+        Starting means: rows that are far from each other, random rows (both other words), or the user's.
 
     Attributes
     ----------

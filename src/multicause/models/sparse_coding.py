@@ -16,12 +16,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Sum
-from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator
+from multicause.engines import Engine
+from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.expectation_maximization import Fit
 from multicause.learning.stochastic import learn_in_batches
-from multicause.learning.updates import DeltaRule, Update
+from multicause.learning.updates import DeltaRule, LeastSquares, Update
 from multicause.model import Model, Moments, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
@@ -30,6 +30,8 @@ from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
 
 PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": partial(Laplace, scale=0.5)}
+# Updates that need moments of the causes alone, which a point estimate has.
+SERVING = (DeltaRule, LeastSquares)
 
 
 class SparseCoding(CausalEstimator):
@@ -58,8 +60,8 @@ class SparseCoding(CausalEstimator):
     posterior : MostProbable, optional
         How the most probable causes are found: ``MostProbable(solver="dynamics")`` is the network of eq. 10.32; by
         default an accelerated solver that comes to rest at the same place.
-    update : DeltaRule, optional
-        How components move, and which variance causes should have.
+    update : DeltaRule or LeastSquares, optional
+        How components move, and which variance causes should have. Least squares have no control of lengths.
     batch_size : int, default=200
         Rows for each step of the delta rule.
     max_iter : int, default=50
@@ -116,6 +118,9 @@ class SparseCoding(CausalEstimator):
         "G ← G + ε(u − G·v)v; |G_a|² ← |G_a|² (var(v_a)/σ_v²)^α",
     )
     annealing = None
+    # Each batch of a stream is a step of the delta rule: averages over causes that were recognised by older components
+    # would hold learning back.
+    _remembers_all = True
     _in_bulk = False
     repair = False
     activity = None
@@ -167,9 +172,11 @@ class SparseCoding(CausalEstimator):
         noise = Gaussian()
         posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
         update = resolve(DeltaRule() if self.update is None else self.update, {}, "update", Update)
-        lacking = update.missing(Sum(), noise)
-        if lacking:
-            raise ValueError(f"{type(update).__name__} cannot learn a sparse code: it lacks {', '.join(lacking)}.")
+        if not isinstance(update, SERVING):
+            names = " and ".join(serving.__name__ for serving in SERVING)
+            raise ValueError(
+                f"{type(update).__name__} cannot learn a sparse code, whose causes are real numbers. {names} serve."
+            )
         return interned(Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn)))
 
     def _starts(
@@ -188,17 +195,7 @@ class SparseCoding(CausalEstimator):
         draws = random.normal(size=starts.components.shape).astype(X.dtype)
         return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
 
-    def _learn(
-        self,
-        model: Model,
-        engine: Engine,
-        blocks: Blocks,
-        few: Blocks,
-        starts: Parameters,
-        repairing: bool,
-        random: np.random.RandomState,
-        settings: dict[str, Any],
-    ) -> tuple[Fit, schedules.Annealing]:
-        start = jax.tree.map(lambda leaf: leaf[0], starts)
-        result = learn_in_batches(model, engine, blocks, start, batch_size=self.batch_size, **settings)
-        return result, schedules.NoAnnealing()
+    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
+        start = jax.tree.map(lambda leaf: leaf[0], task.starts)
+        data = (task.model, task.engine, task.blocks)
+        return learn_in_batches(*data, start, batch_size=self.batch_size, **task.settings), schedules.NoAnnealing()

@@ -53,7 +53,9 @@ class Bernoulli(Noise):
         """Zeros and ones alone."""
         other = X[(X != 0) & (X != 1)]
         if other.size:
+            negative = "Negative values in data: " if other.min() < 0 else ""
             raise ValueError(
-                f"Binary data are needed, with values 0 and 1 alone; found {other.flat[0]:.6g} and {other.size - 1} "
-                "other values that are neither. Cut grey values at a threshold, for example X > X.mean()."
+                f"{negative}Binary data are needed, with values 0 and 1 alone; found {other.flat[0]:.6g} and "
+                f"{other.size - 1} other values that are neither. Cut grey values at a threshold, for example "
+                "X > X.mean()."
             )

@@ -58,5 +58,5 @@ class Poisson(Noise):
         if smallest < 0:
             raise ValueError(
                 f"Negative values in data: Poisson noise needs values of at least 0, and the smallest is "
-                f"{smallest:.6g}. Shift the data, or use noise='gaussian'."
+                f"{smallest:.6g}. Shift the data, or use Gaussian noise."
             )

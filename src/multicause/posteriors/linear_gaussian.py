@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # Arrays of (n, H) and of (n, D) that are alive at once.
 ARRAYS_PER_CAUSE = 4
 ARRAYS_PER_FEATURE = 3
-# Damping of each cause in roundings of its own precision, which is singular in the limit when causes are parallel.
+# Damping of each cause in the limit, in roundings of its precision, which is singular there if causes are parallel.
 DAMPING = 64
 
 
@@ -69,22 +69,26 @@ class GaussianCauses(Inference):
         self._natural = model.noise.natural(components, parameters.noise)
         self._gram = matmul(self._natural, components.T)  # Gᵀ Σ⁻¹ G
         self._scale = model.prior.activity(parameters.prior)
-        precision = self._gram if limit else self._gram + jnp.diag(self._scale**-2)
-        damping = DAMPING * jnp.finfo(precision.dtype).eps * jnp.diagonal(precision)
-        factor = jnp.linalg.cholesky(precision + jnp.diag(damping))
+        # Away from the limit the prior keeps the precision regular.
+        damping = DAMPING * jnp.finfo(self._gram.dtype).eps * jnp.diagonal(self._gram)
+        precision = self._gram + jnp.diag(damping if limit else self._scale**-2)
+        factor = jnp.linalg.cholesky(precision)
         self._log_det = -2 * jnp.sum(jnp.log(jnp.diagonal(factor)))  # of Ψ
         identity = jnp.eye(len(components), dtype=precision.dtype)
         self.covariance = jax.scipy.linalg.cho_solve((factor, True), identity)  # Ψ
         projected = matmul(block.rows, self._natural.T)
         #: W·u: (n, H).
-        self.mean_causes = matmul(projected, self.covariance)
+        self.mean_causes = jax.scipy.linalg.cho_solve((factor, True), projected.T).T
+        self._precision = precision
         self._projected = projected
         self._base = model.noise.log_base_of(block, parameters.noise)
 
     @property
     def _log_joint_at_mean(self) -> Array:
         """log p(m, y); in the limit, without the prior: (n,)."""
-        joint = self._base + 0.5 * jnp.sum(self.mean_causes * self._projected, axis=1)
+        # At the maximum, errors of m count by their squares alone: singular data would cost most digits otherwise.
+        slope = self._projected - 0.5 * matmul(self.mean_causes, self._precision)
+        joint = self._base + jnp.sum(self.mean_causes * slope, axis=1)
         if self._limit:
             return joint
         return joint - jnp.sum(jnp.log(self._scale)) - 0.5 * len(self._scale) * jnp.log(2 * jnp.pi)
@@ -119,8 +123,10 @@ class GaussianCauses(Inference):
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """As the noise says."""
-        return sum_in_double(self.row_weights * self._model.noise.magnitude(self._block, self._parameters.noise))
+        """As the noise says; in the limit, damping is the largest rounding."""
+        roundings = DAMPING if self._limit else 1
+        size = self._model.noise.magnitude(self._block, self._parameters.noise)
+        return roundings * sum_in_double(self.row_weights * size)
 
     @cached_property
     def total_score(self) -> Array:  # type: ignore[override]

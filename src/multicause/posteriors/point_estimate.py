@@ -92,7 +92,8 @@ class PointEstimate(Inference):
         """Follow the gradient of F (eq. 10.31) in all rows at once until all are at rest."""
         scale, gram, drive, prior = self._parameters.prior["scale"], self._gram, self._drive, self._prior
         kink = isinstance(prior, Laplace)
-        curvature = jnp.max(jnp.linalg.eigvalsh(gram))
+        # Components that are all zero drive nothing, and any step will do.
+        curvature = jnp.maximum(jnp.max(jnp.linalg.eigvalsh(gram)), jnp.finfo(gram.dtype).tiny)
         steepest = 0.0 if kink else prior.steepest / jnp.min(scale) ** 2
         step = 1 / (curvature + steepest)
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ARRAYS = 6
 # Seed of the samples by which F is estimated: the same rows always get the same numbers.
 SEED = 10
+# How often the numbers of a row are turned round for each dimension that is on, at most.
+TURNS = 1e6
 
 
 class RecognitionNetwork(Posterior):
@@ -74,7 +76,7 @@ class Sampled(Inference):
 
     def __init__(self, model: "Model", parameters: "Parameters", block: "Block", posterior: RecognitionNetwork) -> None:
         self._model, self._parameters, self._posterior = model, parameters, posterior
-        self.rows, self.row_weights, self._position = block.rows, block.weights, block.position
+        self.rows, self.row_weights = block.rows, block.weights
         self._machine = machine_of(model, parameters)
         first = self._machine.recognition[0]
         #: f(w + W·u): (n, H).
@@ -83,11 +85,14 @@ class Sampled(Inference):
     @cached_property
     def _samples(self) -> tuple[Array, Array]:
         """States of the lowest causes (n, K, H), and log p(v, u) − log q(v | u) of each sample (n, K)."""
-        # Numbers belong to rows, not to blocks: a row has the same ones wherever it lies. Turned by multiples of a
-        # random angle, those of any two rows are independent, and no generator runs for each row.
+        # Numbers belong to what a row says: it has the same ones wherever it lies, and in whatever company. Turned by
+        # random angles, far enough to go round many times, those of two different rows are independent, and no
+        # generator runs for each row.
         shape = (2, self._posterior.n_samples, 1, n_causes(self._machine.recognition))
-        first, angle = jax.random.uniform(jax.random.key(SEED), shape, jnp.float64)
-        turned = first + self._position.astype(jnp.float64)[:, None] * angle
+        of_causes, of_data = jax.random.split(jax.random.key(SEED))
+        first, angle = jax.random.uniform(of_causes, shape, jnp.float64)
+        turns = TURNS * jax.random.uniform(of_data, (self.rows.shape[1],), jnp.float64)
+        turned = first + jnp.sum(self.rows * turns, axis=1)[:, None] * angle
         uniforms = (turned - jnp.floor(turned)).astype(self.rows.dtype)
         states, log_ratio = importance(self._machine, self.rows, uniforms)
         return jnp.swapaxes(states[1], 0, 1), log_ratio.T

@@ -19,6 +19,8 @@ class Prior(Part):
     selectable = False
     #: Whether exactly one cause is active in every state.
     one_cause = False
+    #: Whether states with a single active cause exist and have a probability in closed form.
+    has_singles = True
 
     @abstractmethod
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:

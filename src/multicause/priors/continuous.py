@@ -22,6 +22,7 @@ class Continuous(Prior):
         Width of the density.
     """
 
+    has_singles = False
     #: Largest |g″| at scale one, by which steps along the gradient are limited.
     steepest = 1.0
 

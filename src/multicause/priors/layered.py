@@ -37,6 +37,11 @@ class Layered(Prior):
         if any(size < 1 for size in self.higher):
             raise ValueError(f"higher must hold positive numbers of causes; got {self.higher!r}.")
 
+    @property
+    def has_singles(self) -> bool:  # type: ignore[override]
+        """Only without higher causes is the probability of a state a product."""
+        return not self.higher
+
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
         """Two active causes of the lowest layer on average, unless the user gives ``activity``; zero weights."""
         activity = np.asarray(min(2 / n_components, 0.5) if activity is None else activity, dtype=float)
