@@ -99,9 +99,7 @@ TESTS = (
         "two bars and more, Poisson noise", 10, {"mca3": 0.69}, 100, {"min_active": 2, "noise": "poisson"}, beaten=False
     ),
     Test("two bars and more", 10, {"mca3": 0.37}, 100, {"min_active": 2}, beaten=False),
-    Test(
-        "intensities and widths (GSN07)", 6, {"slow": 0.96}, 100, {"kind": "intensities", "noise": "poisson"}
-    ),
+    Test("intensities and widths (GSN07)", 6, {"slow": 0.96}, 100, {"kind": "intensities", "noise": "poisson"}),
     Test(
         "phonemes",
         12,

@@ -222,7 +222,7 @@ class IndependentComponents(CausalEstimator):
         if self.solver == "natural_gradient":
             return super()._learn(task)
         start = jax.tree.map(lambda leaf: leaf[0], task.starts)
-        settings = {name: task.settings[name] for name in ("max_iter", "tol", "watch")}
+        settings = {name: task.settings[name] for name in ("max_iter", "tol", "watch", "journal")}
         return learn_second_order(task.model, task.engine, task.blocks, start, **settings), schedules.NoAnnealing()
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]
