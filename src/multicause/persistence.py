@@ -10,8 +10,6 @@ import hashlib
 import importlib
 import io
 import json
-import os
-import uuid
 from collections.abc import Sequence
 from numbers import Integral, Real
 from os import PathLike
@@ -23,6 +21,7 @@ from sklearn.base import BaseEstimator
 
 from multicause import __version__
 from multicause.parts import Part
+from multicause.writing import write_whole
 
 if TYPE_CHECKING:
     from multicause.shell import Shell
@@ -59,7 +58,7 @@ def save(model: Shell, path: str | PathLike[str]) -> None:
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     np.savez_compressed(payload, allow_pickle=False, **arrays)
     body = payload.getvalue()
-    _write_whole(Path(path), MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+    write_whole(Path(path), MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
 def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
@@ -156,19 +155,3 @@ def _known_class(name: str, known: dict[str, type], base: type) -> type[Any]:
             f"you trust the file, pass it: load(path, parts=[{qualname}])."
         )
     return found
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write beside the target and move into place, so that a crash leaves the old file or the new one."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
-    temporary = path.with_name(f".saving-{uuid.uuid4().hex}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

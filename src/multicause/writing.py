@@ -1,0 +1,87 @@
+"""Files and folders that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write beside the target and move into place, so that a crash leaves the old file or the new one."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
+    temporary = path.with_name(f".saving-{uuid.uuid4().hex}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Refuse to write over what is there, unless it is meant."""
+    if path.exists() and not force:
+        raise FileExistsError(f"{str(path)!r} exists already. Choose a new name, or write over it with --force.")
+
+
+def check_place(path: Path, force: bool) -> None:
+    """Find out before any work whether a folder of this name can be made in the end."""
+    path = Path(os.path.abspath(path))
+    check_free(path, force)
+    missing = [folder for folder in path.parents if not folder.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(path)
+    temporary.mkdir()
+    temporary.rmdir()
+    for folder in missing:
+        folder.rmdir()
+
+
+@contextmanager
+def new_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
+    """A temporary folder beside ``path`` to write into, which takes its name when the block ends well.
+
+    If the block fails, nothing remains; a folder that is replaced is there until the new one is complete.
+    """
+    path = Path(os.path.abspath(path))
+    check_free(path, force)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(path)
+    temporary.mkdir()
+    try:
+        yield temporary
+        check_free(path, force)
+        if path.exists():
+            _exchange(temporary, path)
+        else:
+            os.rename(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _exchange(new: Path, path: Path) -> None:
+    """Put a new folder in the place of an old one, which comes back if that fails."""
+    old = _beside(path)
+    os.rename(path, old)
+    try:
+        os.rename(new, path)
+    except BaseException:
+        os.rename(old, path)
+        raise
+    if old.is_dir() and not old.is_symlink():
+        shutil.rmtree(old)
+    else:
+        old.unlink()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}-{uuid.uuid4().hex}")
