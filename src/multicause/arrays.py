@@ -152,7 +152,7 @@ def use_device(name: str) -> str:
     """
     if name not in DEVICES:
         raise ValueError(f"Unknown device {name!r}. Known: {', '.join(DEVICES)}.")
-    before = jax.config.jax_platforms
+    before = jax.config.values["jax_platforms"]
     if DEVICES[name] is not None:
         jax.config.update("jax_platforms", DEVICES[name])
     try:

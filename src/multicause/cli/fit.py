@@ -87,7 +87,6 @@ def fit(
     """Learn the causes of your own data, and write a folder with the model and a report.
 
     Examples:
-
       multicause fit photos --patches 10x10 --count 40000 --components 50 --out run
 
       multicause fit table.csv --drop id --model nonnegative --noise poisson --out run

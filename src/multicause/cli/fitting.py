@@ -46,8 +46,8 @@ def fit_run(
     with new_folder(out, force=force) as folder:
         write_run(folder, model, settings)
         if with_report:
-            write_run_report(folder / REPORT, model, data, settings)
-    tell(output, out, model, settings, with_report)
+            write_run_report(folder / REPORT, model, data, path, settings)
+    tell(output, out, model, settings, notes, with_report)
     return settings
 
 
@@ -66,7 +66,7 @@ def learn(output: Output, model: Any, data: UserData) -> tuple[float, list[str]]
     return seconds, notes
 
 
-def write_run_report(path: Path, model: Any, data: UserData, settings: dict[str, Any]) -> None:
+def write_run_report(path: Path, model: Any, data: UserData, path_of_data: Path, settings: dict[str, Any]) -> None:
     """The report of a run."""
     from multicause.report import write_report
 
@@ -77,21 +77,24 @@ def write_run_report(path: Path, model: Any, data: UserData, settings: dict[str,
         image_shape=data.image_shape,
         kind=data.kind,
         feature_names=data.names,
-        title=f"{settings['estimator']}: {Path(settings['data']['path']).name}",
+        title=f"{settings['estimator']}: {path_of_data.name}",
         warnings=settings["warnings"],
     )
 
 
-def tell(output: Output, out: Path, model: Any, settings: dict[str, Any], with_report: bool) -> None:
+def tell(
+    output: Output, out: Path, model: Any, settings: dict[str, Any], notes: Sequence[str], with_report: bool
+) -> None:
     """The end of a fit, for people."""
+    bound = settings["lower_bound"]
     lines = [
         ["outcome", settings["outcome"]],
         ["iterations", str(settings["n_iter"])],
-        ["mean log evidence", f"{settings['lower_bound']:.4f}"],
+        ["mean log evidence", "not known" if bound is None else f"{bound:.4f}"],
         ["seconds", f"{settings['seconds']:.1f}"],
     ]
     output.table(f"{settings['estimator']}, {len(model.components_)} components", ["", ""], lines)
-    for note in settings["warnings"]:
+    for note in notes:
         output.say(f"Warning: {note}", style="yellow")
     output.say(f"Model: {out / MODEL}")
     if with_report:

@@ -50,8 +50,8 @@ def make_model(name: str, settings: dict[str, Any], extra: Sequence[str] = ()) -
     for key in (*given, *nested):
         if key not in known:
             raise ValueError(f"The model {name!r} has no {OPTIONS.get(key, key)}; its settings are {', '.join(known)}.")
-    for part, own in nested.items():
-        given[part] = _part(part, given.get(part), own)
+    for role, own_settings in nested.items():
+        given[role] = _part(role, given.get(role), own_settings)
     return estimator(**given)
 
 
@@ -66,7 +66,7 @@ def _part(role: str, name: Any, settings: dict[str, Any]) -> Any:
     known = {"posterior": posteriors, "noise": noises, "prior": priors, "sampler": samplers}
     if role not in known:
         raise ValueError(f"--set can reach into {', '.join(known)}; not into {role!r}.")
-    names = known[role].NAMES  # type: ignore[attr-defined]
+    names = known[role].NAMES
     if name not in names:
         raise ValueError(f"Name the {role} to set something of it: {role}={'|'.join(names)}; got {name!r}.")
     part = names[name]()

@@ -75,7 +75,9 @@ def read_run(folder: Path) -> Run:
     from multicause import load
 
     if not folder.exists():
-        raise FileNotFoundError(f"There is no {str(folder)!r}. 'multicause fit DATA --out {folder}' makes such a folder.")
+        raise FileNotFoundError(
+            f"There is no {str(folder)!r}. 'multicause fit DATA --out {folder}' makes such a folder."
+        )
     missing = [name for name in (MODEL, SETTINGS) if not (folder / name).is_file()]
     if missing:
         raise ValueError(f"{str(folder)!r} is no folder of 'multicause fit': it has no {missing[0]}.")
@@ -106,7 +108,7 @@ def describe_run(path: Path, data: UserData, name: str, model: Any, seconds: flo
         "reading": data.reading.settings(),
         "outcome": model.outcome_,
         "n_iter": int(model.n_iter_),
-        "lower_bound": float(model.lower_bound_),
+        "lower_bound": float(model.lower_bound_) if np.isfinite(model.lower_bound_) else None,
         "seconds": seconds,
         "warnings": list(notes),
     }

@@ -45,7 +45,7 @@ class Reading:
     def from_settings(cls, settings: dict[str, Any]) -> Reading:
         """The reading whose :meth:`settings` these are."""
         known = {field.name for field in fields(cls)}
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items() if k in known}
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items() if k in known}
         return cls(**values)
 
     def settings(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserDa
     if not path.exists():
         raise FileNotFoundError(f"There is no {str(path)!r}.")
     _check(reading)
-    files, remarks = _files_of(path)
+    files, remarks = files_of(path)
     suffix = files[0].suffix.lower()
     if suffix == ".wav":
         data = _sound(files, reading)
@@ -91,7 +91,7 @@ def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserDa
     return data._replace(rows=data.rows.astype(reading.dtype, order="C"), remarks=(*remarks, *data.remarks))
 
 
-def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+def files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Files of one kind, and a remark on those that are left out."""
     known = (*tables.SUFFIXES, *pictures.SUFFIXES, ".wav")
     if path.is_file():
@@ -110,7 +110,7 @@ def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
             f"{', '.join((*pictures.SUFFIXES, '.wav'))}."
         )
     others = [p.name for p in inside if p not in set(found)]
-    remark = f"{len(others)} other files were left out, such as {others[0]!r}." if others else ""
+    remark = f"Files of other kinds were left out: {len(others)}, such as {others[0]!r}." if others else ""
     return tuple(found), (remark,) if remark else ()
 
 
