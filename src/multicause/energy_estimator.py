@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, Self
 
 import jax
@@ -20,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multicause import energies, samplers
 from multicause.arrays import bytes_from, double_precision, key_from
-from multicause.callbacks import FitWatcher
+from multicause.callbacks.adapter import Seen
 from multicause.energies import NONLINEARITIES, Energy, EnergyParameters, Expert, FunctionExpert, check_expert
 from multicause.energies.network import parameters_from
 from multicause.engines import Blocks, Engine
@@ -131,7 +132,14 @@ class EnergyEstimator(Shell):
     # ---------------------------------------------------------------------------------------------- learning
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        resume: str | PathLike[str] | None = None,
+    ) -> Self:
         """Learn the filters of X.
 
         Parameters
@@ -142,21 +150,23 @@ class EnergyEstimator(Shell):
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
             Rows are drawn in proportion to their weights; with ``batch_size=None`` they count by them.
+        resume : path-like, optional
+            A checkpoint of this very fit, or the folder with its checkpoints, to go on from.
         """
         X = self._validate_rows(X, reset=True)
         weights = validate_weights(sample_weight, X)
-        random = check_random_state(self.random_state)
-        with double_precision():
+        with double_precision(), self._watched(resume, X, weights) as fitting:
+            random = fitting.random
             method, course, whitening = self._begin(X, weights, random)
             batch = len(X) if self.batch_size is None else self.batch_size
             length = cd.round_length(self.max_iter, batch * X.shape[1] * X.itemsize)
             n_rounds = -(-self.max_iter // length)
-            watcher = FitWatcher(
-                self,
+            fitting.watch(
                 X,
                 y,
                 weights,
                 partial(self._so_far, method, whitening),
+                bound=lambda progress: float(progress.report.bound) + whitening.log_volume,
                 summarize=partial(_summary, whitening),
                 n_tasks=n_rounds,
             )
@@ -170,7 +180,8 @@ class EnergyEstimator(Shell):
                 rates=partial(self._rates, X.dtype),
                 tol=self.tol,
                 key=key_from(random),
-                watch=watcher,
+                watch=fitting,
+                journal=fitting.journal,
             )
             self._keep(method, result.course, whitening)
             self.lower_bounds_ = result.bounds + whitening.log_volume
@@ -182,7 +193,6 @@ class EnergyEstimator(Shell):
                 self.lower_bound_ = float(np.average(self.score_samples(X), weights=weights))
             elif self.estimate_partition:
                 self.estimate_log_partition(random_state=random)
-        watcher.end()
         self._warn(result.outcome)
         return self
 
@@ -517,11 +527,15 @@ class EnergyEstimator(Shell):
             "log_partition_": log_partition,
         }
 
-    def _so_far(self, method: cd.Method, whitening: Whitening, progress: cd.Progress) -> dict[str, Any]:
+    def _so_far(self, method: cd.Method, whitening: Whitening, progress: cd.Progress, seen: Seen) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""
+        bounds, contrasts, acceptances = progress.reports.T
         return {
             **self._learned(method, jax.device_get(progress.course), whitening),
-            "lower_bound_": float(progress.report.bound) + whitening.log_volume,
+            "lower_bound_": seen.bounds[-1],
+            "lower_bounds_": bounds + whitening.log_volume,
+            "contrasts_": contrasts,
+            "acceptance_rates_": acceptances,
             "converged_": False,
             "outcome_": Outcome.STOPPED.value,
         }

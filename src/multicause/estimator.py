@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -19,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multicause import posteriors, priors
 from multicause.arrays import double_precision, key_from, starts_at_once
-from multicause.callbacks import FitWatcher, best_of
+from multicause.callbacks.adapter import Seen
 from multicause.combinations.base import Combination
 from multicause.engines import Blocks, Engine
 from multicause.learning import annealing as schedules
@@ -40,7 +42,7 @@ from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
 from multicause.shell import Shell, validate_weights, warn, warn_of
 
-PARTS = ("prior", "combination", "noise", "posterior", "update")
+PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
 LEARNABLE = ("components", "activity", "noise")
 # Rows on which a user's own functions are tried before learning begins.
 ROWS_TO_TRY = 64
@@ -134,7 +136,7 @@ class CausalEstimator(Shell):
     _model: Model
     _parameters: Parameters
     _preparation: dict[str, np.ndarray] = {}
-    _online: online.Online
+    _online: online.Online | None  # None where a model has seen no statistics, as one that is still learning
 
     @abstractmethod
     def _combination(self, noise: Noise) -> Combination:
@@ -143,7 +145,14 @@ class CausalEstimator(Shell):
     # ---------------------------------------------------------------------------------------------- learning
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        resume: str | PathLike[str] | None = None,
+    ) -> Self:
         """Learn the causes of X.
 
         Parameters
@@ -154,28 +163,33 @@ class CausalEstimator(Shell):
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of k counts like k repetitions of the row.
+        resume : path-like, optional
+            A checkpoint of this very fit (see :class:`multicause.callbacks.Checkpoint`), or the folder with its
+            checkpoints. Learning goes on from there and ends as if it had never been interrupted. Another model, other
+            settings or other data are refused.
         """
         X = self._validate_rows(X, reset=True)
         weights = validate_weights(sample_weight, X)
-        self._preparation = self._prepare(X, weights)
-        watched, X, weights = X, *self._condensed(self._prepared(X), weights)
-        model = self._wire(X)
-        model.noise.check_data(X)
-        engine = self._engine()
-        random = check_random_state(self.random_state)
-        with double_precision():
+        with double_precision(), self._watched(resume, X, weights) as fitting:
+            random = fitting.random
+            self._preparation = self._prepare(X, weights)
+            watched, X, weights = X, *self._condensed(self._prepared(X), weights)
+            model = self._wire(X)
+            model.noise.check_data(X)
+            engine = self._engine()
             repairing = self.annealing == "auto" if self.repair is None else self.repair
             n_starts = max(self.n_init, self.n_components if repairing else 1)
             blocks = self._load(engine, model, X, weights, n_starts)
             moments = first_moments(engine, blocks)
             starts = self._starts(model, moments, X, weights, random, self.n_init)
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
-            watcher = FitWatcher(self, watched, y, weights, partial(self._so_far, model))
+            fitting.watch(watched, y, weights, partial(self._so_far, model))
             settings: dict[str, Any] = {
                 "max_iter": self.max_iter,
                 "tol": self.tol,
                 "key": key_from(random),
-                "watch": watcher,
+                "watch": fitting,
+                "journal": fitting.journal,
             }
             few = self._some_rows(engine, model, X, weights, blocks, random) if self.annealing == "auto" else blocks
             result, annealing = self._learn(model, engine, blocks, few, starts, repairing, random, settings)
@@ -183,7 +197,6 @@ class CausalEstimator(Shell):
             self._keep_history(result, annealing)
             self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, result.parameters)
             warn(model.posterior.remark(model, result.parameters))
-        watcher.end()
         return self
 
     @staticmethod
@@ -254,9 +267,9 @@ class CausalEstimator(Shell):
             finite = np.isfinite(bound) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new))
             outcome = Outcome.STOPPED if finite else Outcome.NON_FINITE
             if finite:
-                n_batches = 1 if first else self._online.n_batches + 1
+                n_batches = 1 if first or self._online is None else self._online.n_batches + 1
                 self._online, parameters = after._replace(n_batches=n_batches), self._finished(model, new)
-            elif first:
+            elif first or self._online is None:
                 self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
             self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, parameters)
@@ -349,7 +362,10 @@ class CausalEstimator(Shell):
 
     def _state(self) -> dict[str, Any]:
         """What :meth:`_restore` needs beyond constructor arguments and history."""
-        averages = jax.tree.leaves(self._online.averages)
+        online = self._online and {
+            "averages": jax.tree.leaves(self._online.averages),
+            "n_batches": self._online.n_batches,
+        }
         return {
             "parts": {name: getattr(self._model, name) for name in PARTS},
             "learn": self._model.learn,
@@ -358,17 +374,22 @@ class CausalEstimator(Shell):
             "noise": self._parameters.noise,
             "posterior": self._parameters.posterior,
             "preparation": self._preparation,
-            "online": {"averages": averages, "n_batches": self._online.n_batches},
+            "online": online,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Become the fitted model whose :meth:`_state` this is."""
         model = Model(**state["parts"], learn=frozenset(state["learn"]))
+        for name, base in PARTS.items():
+            if not isinstance(getattr(model, name), base):
+                raise TypeError(f"{name} must be a {base.__name__}; got {getattr(model, name)!r}")
+            getattr(model, name).validate()
         with double_precision():
             self._preparation = state["preparation"]
-            arrays = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
-            self._keep(model, arrays)
-            self._online = online.restored(model, self._parameters, **state["online"])
+            parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
+            model.posterior.check(len(parameters.components))
+            self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
+            self._keep(model, parameters)
 
     # ------------------------------------------------------------------------- what a named model may change
 
@@ -542,16 +563,26 @@ class CausalEstimator(Shell):
         outcome = Outcome.CONVERGED if self.converged_ else Outcome.MAX_ITER
         self.outcome_ = (outcome if trial.finite else Outcome.NON_FINITE).value
 
-    def _so_far(self, model: Model, progress: Progress) -> dict[str, Any]:
+    def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""
-        best = best_of(progress.bound)
-        parameters = jax.tree.map(lambda leaf: leaf[best], progress.parameters)
+        best = progress.best
+        parameters, statistics = jax.tree.map(
+            lambda leaf: np.asarray(leaf)[best], (progress.parameters, progress.statistics)
+        )
+        # What only this model has is stored in passing, where it is finished.
+        finished = copy(self)
+        parameters = jax.device_get(finished._finished(model, parameters, statistics))
         return {
             **self._learned(model, parameters),
+            **{name: getattr(finished, name) for name in self._results if hasattr(finished, name)},
             "_model": model,
             "_parameters": parameters,
+            "_online": None if statistics is None else online.continued(statistics, seen.n_iterations),
+            "annealing_": choose_annealing(None if self.annealing == "auto" else self.annealing),
             "lower_bound_": float(progress.bound[best]),
-            "n_iter_": progress.iteration + 1,
+            "lower_bounds_": np.array(seen.bounds),
+            "temperatures_": np.array(seen.temperatures),
+            "n_iter_": seen.n_iterations,
             "converged_": False,
             "outcome_": Outcome.STOPPED.value,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from os import PathLike
 from typing import Any
 
@@ -12,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from multicause.callbacks import CallbackSupportMixin
+from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
 from multicause.engines import Engine, Local
 from multicause.learning.convergence import Outcome
 from multicause.persistence import save
@@ -38,6 +39,10 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """Write the fitted model into one file, which :func:`multicause.load` reads."""
         check_is_fitted(self)
         save(self, path)
+
+    def _watched(self, resume: str | PathLike[str] | None, *data: np.ndarray | None) -> AbstractContextManager[Fitting]:
+        """One fit to rows, weights and whatever else it learns from, perhaps from a checkpoint on."""
+        return fitting(self, data, resume)
 
     def _state(self) -> dict[str, Any]:
         """What :meth:`_restore` needs beyond constructor arguments and history."""

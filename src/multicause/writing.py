@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all."""
+"""Folders that are there whole or not at all, as files are by ``persistence.container.write_whole``."""
 
 from __future__ import annotations
 
@@ -8,22 +8,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the target and move into place, so that a crash leaves the old file or the new one."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
-    temporary = path.with_name(f".saving-{uuid.uuid4().hex}")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def check_free(path: Path, force: bool) -> None:

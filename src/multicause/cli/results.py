@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from multicause.writing import write_whole
+from multicause.persistence.container import write_whole
 
 TABLES = (".npy", ".npz", ".csv", ".parquet")
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")

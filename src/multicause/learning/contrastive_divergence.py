@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ import numpy as np
 from multicause.arrays import Array
 from multicause.energies.network import Energy, EnergyParameters
 from multicause.learning.convergence import Outcome
+from multicause.learning.journal import Journal
 from multicause.learning.whitening import whiten
 from multicause.samplers.base import MarkovChain, Sampler, run_chain
 from multicause.samplers.closed_form import Exact
@@ -74,9 +75,9 @@ class Batches(NamedTuple):
 class Report(NamedTuple):
     """What a round has to say."""
 
-    bound: Array  # () mean log density of the round's rows in whitened space, NaN where it is not known
-    contrast: Array  # () mean of ⟨E⟩_samples − ⟨E⟩_data, which becomes zero where both are alike
-    acceptance: Array  # () mean probability of acceptance
+    bound: Any  # () mean log density of the round's rows in whitened space, NaN where it is not known
+    contrast: Any  # () mean of ⟨E⟩_samples − ⟨E⟩_data, which becomes zero where both are alike
+    acceptance: Any  # () mean probability of acceptance
 
 
 def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> Course:
@@ -190,7 +191,22 @@ class Progress(NamedTuple):
     iteration: int  # rounds so far, counted from zero
     n_updates: int
     course: Course
-    report: Report
+    reports: np.ndarray  # (rounds, 3) what all rounds so far had to say
+
+    @property
+    def report(self) -> Report:
+        """That of the last round."""
+        return Report(*self.reports[-1])
+
+
+class Rounds(NamedTuple):
+    """State of the loop after some rounds."""
+
+    course: Course
+    before_end: Array  # filters before the last part of all updates
+    reports: np.ndarray  # (rounds, 3)
+    n_updates: int = 0
+    stopped: bool = False
 
 
 class Fit(NamedTuple):
@@ -232,32 +248,37 @@ def learn(
     tol: float,
     key: Array,
     watch: Callable[[Progress], bool],
+    journal: Journal | None = None,
 ) -> Fit:
     """Rounds of updates until ``max_iter``; ``draw(n)`` gives mini-batches, ``rates(start, n)`` their rates."""
-    reports: list[Report] = []
-    stopped = False
     end_begins = int((1 - END) * max_iter)
-    before_end = course.parameters.filters
-    done = number = 0
-    while done < max_iter and not stopped:
-        n = min(length, max_iter - done)
-        course, report = learn_round(method, course, draw(length), whitening, rates(done, length), jnp.asarray(n), key)
-        if done < end_begins:
-            before_end = course.parameters.filters
-        done += n
-        reports.append(jax.device_get(report))
-        if not bool(course.finite):
-            break
-        stopped = watch(Progress(number, done, course, report))
-        number += 1
-    filters, before = np.asarray(course.parameters.filters, dtype=float), np.asarray(before_end, dtype=float)
+
+    def step(state: Rounds) -> Rounds:
+        done, n = state.n_updates, min(length, max_iter - state.n_updates)
+        course, report = learn_round(
+            method, state.course, draw(length), whitening, rates(done, length), jnp.asarray(n), key
+        )
+        before_end = course.parameters.filters if done < end_begins else state.before_end
+        reports = np.vstack([state.reports, np.array(jax.device_get(report), dtype=float)])
+        return Rounds(course, before_end, reports, done + n)
+
+    with (journal or Journal()).loop(lambda: Rounds(course, course.parameters.filters, np.empty((0, 3)))) as loop:
+        while loop.state.n_updates < max_iter and bool(loop.state.course.finite) and not loop.state.stopped:
+            loop.state = state = step(loop.state)
+            if not bool(state.course.finite):
+                continue
+            if watch(Progress(len(state.reports) - 1, state.n_updates, state.course, state.reports)):
+                loop.state = state._replace(stopped=True)
+        state = loop.state
+    course = state.course
+    filters, before = np.asarray(course.parameters.filters, dtype=float), np.asarray(state.before_end, dtype=float)
     # Filters that have exploded would overflow when squared.
     scale = max(float(np.abs(filters).max()), np.finfo(float).tiny)
     drift = float(np.linalg.norm(filters / scale - before / scale) / np.linalg.norm(filters / scale))
-    bounds, contrasts, acceptances = np.array(reports, dtype=float).T
+    bounds, contrasts, acceptances = state.reports.T
     if not bool(course.finite):
         outcome = Outcome.NON_FINITE
-    elif stopped:
+    elif state.stopped:
         outcome = Outcome.STOPPED
     else:
         # Chains that accept nothing make no contrast, and filters rest for the wrong reason.

@@ -87,6 +87,15 @@ class Convergence:
         self.length = np.ones(n_starts)  # of the next step, as part of the full one
 
     @property
+    def memory(self) -> tuple[np.ndarray, ...]:
+        """All that the next judgement needs; assign it to go on from there."""
+        return self._history, self._falls, self._slack, self.length
+
+    @memory.setter
+    def memory(self, memory: tuple[np.ndarray, ...]) -> None:
+        self._history, self._falls, self._slack, self.length = memory
+
+    @property
     def bound(self) -> np.ndarray:
         """Bounds of the last accepted parameters; NaN before cooling."""
         return self._history[-1]

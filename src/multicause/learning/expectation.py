@@ -110,6 +110,15 @@ class DataCut:
         self.share = np.ones(n_starts)
 
     @property
+    def memory(self) -> tuple[np.ndarray, ...]:
+        """All that the next iteration needs; assign it to go on from there."""
+        return self._final, self.share
+
+    @memory.setter
+    def memory(self, memory: tuple[np.ndarray, ...]) -> None:
+        self._final, self.share = memory
+
+    @property
     def cut(self) -> np.ndarray:
         """Which starts leave some rows out at present."""
         return self.share < 1

@@ -16,9 +16,10 @@ from scipy.spatial.distance import pdist
 
 from multicause.arrays import Array, jit_by_parts, select
 from multicause.engines.base import Blocks, Engine
-from multicause.learning.annealing import Annealing
+from multicause.learning.annealing import Annealing, Cooling
 from multicause.learning.convergence import Convergence, Outcome, at_rest, rested
 from multicause.learning.expectation import DataCut
+from multicause.learning.journal import Journal
 from multicause.model import Model, Parameters, Statistics
 
 # A cause that explains less than this many rows, summed over all rows, has died.
@@ -63,6 +64,13 @@ class Progress(NamedTuple):
     temperature: np.ndarray
     bound: np.ndarray
     parameters: Parameters
+    statistics: Statistics | None = None  # of these parameters, where the loop has them
+    cooled: bool = True  # whether annealing is over, so that bounds can be compared
+
+    @property
+    def best(self) -> int:
+        """The start with the highest finite bound."""
+        return int(np.argmax(np.where(np.isfinite(self.bound), self.bound, -np.inf)))
 
 
 def maximize_one(
@@ -121,6 +129,31 @@ def learn(model: Model, engine: Engine, blocks: Blocks, starts: Parameters, **se
     return best_of(learn_all(model, engine, blocks, starts, **settings), blocks)
 
 
+class Learning(NamedTuple):
+    """State of the loop after some iterations; arrays have a leading axis of starts, histories one of iterations."""
+
+    iteration: int
+    parameters: Parameters  # those that were kept
+    sums: Statistics  # of these
+    cooling: Cooling
+    cut: tuple[np.ndarray, ...]
+    convergence: tuple[np.ndarray, ...]
+    quiet: np.ndarray  # (starts,) iterations at rest, where the bound is no judge
+    bounds: np.ndarray  # (iteration + 1, starts)
+    temperatures: np.ndarray  # (iteration + 1, starts)
+    learning: np.ndarray  # (starts,) which go on
+    outcome: np.ndarray  # (starts,)
+    last: np.ndarray  # (starts,)
+
+    def ended(self, which: np.ndarray, why: Outcome, iteration: int) -> Learning:
+        """The state in which some of the starts that are still learning end."""
+        ending = which & self.learning
+        outcome = self.outcome.copy()
+        outcome[ending] = why
+        last = np.where(ending, iteration, self.last)
+        return self._replace(outcome=outcome, last=last, learning=self.learning & ~ending)
+
+
 def learn_all(
     model: Model,
     engine: Engine,
@@ -132,29 +165,19 @@ def learn_all(
     tol: float,
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
 ) -> Trials:
     """Run EM from all starts, side by side.
 
     ``watch`` is called after every iteration and may end learning by returning True.
     """
-    trial, n_starts = starts, len(starts.components)
-    outcome = np.full(n_starts, Outcome.MAX_ITER, dtype=object)
-    learning, last = np.ones(n_starts, dtype=bool), np.full(n_starts, max_iter)
-    cooling, cut = annealing.begin(n_starts), DataCut(model, n_starts)
-    cut.check(starts, blocks)
+    n_starts = len(starts.components)
+    cut = DataCut(model, n_starts)
     monotone = model.update.is_monotone(model.combination) and model.posterior.monotone
     convergence = Convergence(n_starts, tol, monotone, float(jnp.finfo(starts.components.dtype).eps))
-    quiet = np.zeros(n_starts, dtype=int)
-    bounds: list[np.ndarray] = []
-    temperatures: list[np.ndarray] = []
 
-    def end(which: np.ndarray, why: Outcome, iteration: int) -> None:
-        ending = which & learning
-        outcome[ending], last[ending] = why, iteration
-        learning[ending] = False
-
-    # The last round only judges the step of the round before.
-    for iteration in range(max_iter + 1):
+    def judged(trial: Parameters, cooling: Cooling, before: Learning | None) -> Learning:
+        """E-step at the end of a step, which says whether the step is kept and who has converged."""
         progress = annealing.progress(cooling)
         cut.advance(progress, trial)
         statistics = cut.expect(engine, blocks, trial, jnp.asarray(cooling.temperature))
@@ -162,36 +185,81 @@ def learn_all(
         objective = objective - cut.log_mass(trial)
         cooled = annealing.cooled(cooling) & cut.complete(progress)
         accepted = convergence.judge(objective, magnitude, cooled & model.posterior.climbs)
-        if iteration == 0:
-            parameters, sums = trial, statistics
-        parameters, sums = select(jnp.asarray(accepted), (trial, statistics), (parameters, sums))
-        bounds.append(np.where(accepted | (iteration == 0), bound, bounds[-1] if bounds else bound))
-        temperatures.append(cooling.temperature)
-        end(~np.isfinite(objective), Outcome.NON_FINITE, max(iteration - 1, 0))
-        end(convergence.fell, Outcome.BOUND_FELL, iteration)
-        end(convergence.converged, Outcome.CONVERGED, iteration)
-        end(annealing.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
-        end(rested(quiet), Outcome.CONVERGED, iteration)
-        if iteration > 0 and watch is not None:
-            stop = watch(Progress(iteration - 1, temperatures[-1], bounds[-1], parameters))
-            end(learning & stop, Outcome.STOPPED, iteration)
-        if iteration == max_iter or not learning.any():
-            break
-        length = np.where(learning, convergence.length, 0.0)
-        trial, finite, change = _maximize_all(model, cut, sums, parameters, jnp.asarray(length))
-        if annealing.component_noise > 0 and "components" in model.learn:
-            noise = np.where(learning & (cooling.temperature > annealing.final), annealing.component_noise, 0.0)
-            trial = shake(model, trial, jnp.asarray(noise), jax.random.fold_in(key, iteration))
-        end(~np.asarray(finite), Outcome.NON_FINITE, iteration)
-        if not model.posterior.climbs and tol > 0:
-            quiet = at_rest(quiet, np.asarray(change), cooled)
-        cooling = annealing.advance(cooling, np.asarray(change))
+        if before is None:
+            state = Learning(
+                iteration=0,
+                parameters=trial,
+                sums=statistics,
+                cooling=cooling,
+                cut=cut.memory,
+                convergence=convergence.memory,
+                quiet=np.zeros(n_starts, dtype=int),
+                bounds=bound[None],
+                temperatures=cooling.temperature[None],
+                learning=np.ones(n_starts, dtype=bool),
+                outcome=np.full(n_starts, Outcome.MAX_ITER, dtype=object),
+                last=np.full(n_starts, max_iter),
+            )
+        else:
+            parameters, sums = select(jnp.asarray(accepted), (trial, statistics), (before.parameters, before.sums))
+            state = before._replace(
+                iteration=before.iteration + 1,
+                parameters=parameters,
+                sums=sums,
+                cooling=cooling,
+                cut=cut.memory,
+                convergence=convergence.memory,
+                bounds=np.vstack([before.bounds, np.where(accepted, bound, before.bounds[-1])]),
+                temperatures=np.vstack([before.temperatures, cooling.temperature]),
+            )
+        iteration = state.iteration
+        state = state.ended(~np.isfinite(objective), Outcome.NON_FINITE, max(iteration - 1, 0))
+        state = state.ended(convergence.fell, Outcome.BOUND_FELL, iteration)
+        state = state.ended(convergence.converged, Outcome.CONVERGED, iteration)
+        state = state.ended(annealing.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
+        return state.ended(rested(state.quiet), Outcome.CONVERGED, iteration)
 
-    if (temperatures[-1] != 1).any():
-        sums = cut.expect(engine, blocks, parameters, jnp.ones(n_starts))
+    def begin() -> Learning:
+        cut.check(starts, blocks)
+        return judged(starts, annealing.begin(n_starts), None)
+
+    def step(state: Learning) -> Learning:
+        """M-step, then :func:`judged`."""
+        iteration, cooling = state.iteration, state.cooling
+        length = np.where(state.learning, convergence.length, 0.0)
+        trial, finite, change = _maximize_all(model, cut, state.sums, state.parameters, jnp.asarray(length))
+        if annealing.component_noise > 0 and "components" in model.learn:
+            noise = np.where(state.learning & (cooling.temperature > annealing.final), annealing.component_noise, 0.0)
+            trial = shake(model, trial, jnp.asarray(noise), jax.random.fold_in(key, iteration))
+        state = state.ended(~np.asarray(finite), Outcome.NON_FINITE, iteration)
+        if not model.posterior.climbs and tol > 0:
+            cooled = annealing.cooled(cooling) & cut.complete(annealing.progress(cooling))
+            state = state._replace(quiet=at_rest(state.quiet, np.asarray(change), cooled))
+        return judged(trial, annealing.advance(cooling, np.asarray(change)), state)
+
+    with (journal or Journal()).loop(begin) as loop:
+        cut.memory, convergence.memory = loop.state.cut, loop.state.convergence
+        while loop.state.iteration < max_iter and loop.state.learning.any():
+            loop.state = state = step(loop.state)
+            cooled = bool(annealing.cooled(state.cooling).all())
+            seen = (state.temperatures[-1], state.bounds[-1], state.parameters, state.sums, cooled)
+            if watch is not None and watch(Progress(state.iteration - 1, *seen)):
+                loop.state = state.ended(state.learning, Outcome.STOPPED, state.iteration)
+        state = loop.state
+
+    sums = state.sums
+    if (state.temperatures[-1] != 1).any():
+        sums = cut.expect(engine, blocks, state.parameters, jnp.ones(n_starts))
     (final_bound,) = per_row(sums, "bound")
     return Trials(
-        parameters, sums, final_bound, np.array(bounds), np.array(temperatures), outcome, last, n_rounds=iteration
+        state.parameters,
+        sums,
+        final_bound,
+        state.bounds,
+        state.temperatures,
+        state.outcome,
+        state.last,
+        n_rounds=state.iteration,
     )
 
 
@@ -208,9 +276,10 @@ def _maximize_all(
 
 
 def best_of(trials: Trials, blocks: Blocks) -> Fit:
-    """The start with the highest finite bound."""
+    """The start with the highest finite bound; where some were stopped, all were."""
     chosen = int(np.argmax(np.where(np.isfinite(trials.bound), trials.bound, -np.inf)))
-    n_iter, why = int(trials.last[chosen]), Outcome(trials.outcome[chosen])
+    stopped = (trials.outcome == Outcome.STOPPED).any()
+    n_iter, why = int(trials.last[chosen]), Outcome.STOPPED if stopped else Outcome(trials.outcome[chosen])
     parameters, sums = jax.tree.map(lambda leaf: leaf[chosen], jax.device_get((trials.parameters, trials.statistics)))
     return Fit(
         parameters=parameters,
@@ -242,9 +311,9 @@ def later(watch: Callable[[Progress], bool] | None, offset: int) -> Callable[[Pr
     return lambda progress: watch(progress._replace(iteration=progress.iteration + offset))
 
 
-def one_start(parameters: Parameters) -> Parameters:
-    """Parameters with a leading axis of one start."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], parameters)
+def one_start(record: Any) -> Any:
+    """Parameters or statistics with a leading axis of one start."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], record)
 
 
 def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:

@@ -51,12 +51,21 @@ def step(
     return Online(jax.device_get(new), n_batches), after, float(sums.bound / sums.seen)
 
 
-def restored(model: Model, parameters: Parameters, averages: Sequence[np.ndarray], n_batches: int) -> Online:
-    """The state of a saved model: its averages are the leaves of a record whose shape the model determines."""
+def restored(
+    model: Model, parameters: Parameters, averages: Sequence[np.ndarray] | None, n_batches: int
+) -> Online | None:
+    """The state of a saved model: its averages are the leaves of a record whose shape the model determines.
+
+    That shape exists only if parts and parameters fit each other; otherwise an error says so.
+    """
     D = parameters.components.shape[1]
     nothing = jnp.zeros(1, parameters.components.dtype)
     row = Block(jnp.zeros((1, D), parameters.components.dtype), nothing, nothing, nothing)
     shape = jax.eval_shape(lambda: expect_one(model, row, parameters, jnp.ones(())))
+    if averages is None:
+        return None
+    if [np.shape(leaf) for leaf in averages] != [leaf.shape for leaf in jax.tree.leaves(shape)]:
+        raise ValueError("its statistics do not have the shapes that its parts need")
     return Online(jax.tree.unflatten(jax.tree.structure(shape), averages), n_batches)
 
 

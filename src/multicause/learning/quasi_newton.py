@@ -8,10 +8,9 @@ component analysis by preconditioning with Hessian approximations, IEEE Trans. S
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +19,7 @@ import numpy as np
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation_maximization import Fit, Progress
+from multicause.learning.journal import Journal
 from multicause.learning.stochastic import evaluate
 from multicause.learning.updates.natural_gradient import moved
 from multicause.model import Model, Parameters, Statistics
@@ -36,6 +36,22 @@ ROUNDINGS = 16
 _move = jax.jit(moved)
 
 
+Steps = tuple[tuple[np.ndarray, np.ndarray], ...]
+
+
+class Climb(NamedTuple):
+    """State of the loop: where it is, what it sees there, and the steps that led to it."""
+
+    parameters: Parameters
+    sums: Statistics
+    bound: float
+    gradient: np.ndarray  # (H, H)
+    curvature: np.ndarray  # (H, H)
+    steps: Steps = ()  # relative changes, and the falls of the gradient that came with them; oldest first
+    bounds: tuple[float, ...] = ()
+    outcome: Outcome | None = None
+
+
 def learn_second_order(
     model: Model,
     engine: Engine,
@@ -45,66 +61,67 @@ def learn_second_order(
     max_iter: int,
     tol: float,
     watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
 ) -> Fit:
     """Raise the likelihood until no entry of the mean relative gradient exceeds ``tol``."""
+    epsilon = float(jnp.finfo(start.components.dtype).eps)
 
-    def at(components: Any) -> tuple[Parameters, Statistics, float, np.ndarray, np.ndarray]:
+    def at(components: Any) -> Climb:
         parameters = start._replace(components=components)
         sums = jax.device_get(engine.sum(partial(evaluate, model), blocks, parameters))
         slopes, squares = sums.components["slope_causes"], sums.components["curvature_squares"]
         gradient = np.eye(len(slopes)) + np.asarray(slopes, dtype=float) / float(sums.weight)
-        return parameters, sums, float(sums.bound / sums.weight), gradient, -np.asarray(squares, float) / sums.weight
+        bound, curvature = float(sums.bound / sums.weight), -np.asarray(squares, float) / sums.weight
+        return Climb(parameters, sums, bound, gradient, curvature)
 
-    parameters, sums, bound, gradient, curvature = at(jnp.asarray(start.components))
-    epsilon = float(jnp.finfo(start.components.dtype).eps)
-    history: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=MEMORY)
-    bounds, outcome = [bound], Outcome.MAX_ITER
-    if not np.isfinite(bound):
-        outcome = Outcome.NON_FINITE
-        max_iter = 0
-    for iteration in range(max_iter):
+    def begin() -> Climb:
+        first = at(jnp.asarray(start.components))
+        finite = np.isfinite(first.bound)
+        return first._replace(bounds=(first.bound,), outcome=None if finite else Outcome.NON_FINITE)
+
+    def step(state: Climb) -> Climb:
         # Below this, rounding of the sums moves the gradient as much as learning does.
-        if np.abs(gradient).max() < max(tol, ROUNDINGS * epsilon):
-            outcome = Outcome.CONVERGED
-            break
-        found = None
-        for step in (direction(gradient, curvature, history), gradient):
-            if np.sum(step * gradient) <= 0:
+        if np.abs(state.gradient).max() < max(tol, ROUNDINGS * epsilon):
+            return state._replace(outcome=Outcome.CONVERGED)
+        steps = state.steps
+        for change in (direction(state.gradient, state.curvature, steps), state.gradient):
+            if np.sum(change * state.gradient) <= 0:
                 continue
-            found = _search(at, parameters, bound, step, epsilon)
+            found = _search(at, state, change, epsilon)
             if found is not None:
-                break
-            history.clear()
-        if found is None:
-            # No step along the gradient raises F any more, short of rounding.
-            outcome = Outcome.CONVERGED
-            break
-        length, (parameters, sums, bound, new_gradient, curvature) = found
-        history.append((length * step, gradient - new_gradient))
-        gradient = new_gradient
-        bounds.append(bound)
-        progress = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], parameters)
-        if watch is not None and watch(Progress(iteration, np.ones(1), np.array([bound]), progress)):
-            outcome = Outcome.STOPPED
-            break
-    else:
-        if np.abs(gradient).max() < tol:
-            outcome = Outcome.CONVERGED
-    n_iter = len(bounds) - 1
+                length, after = found
+                steps = (*steps, (length * change, state.gradient - after.gradient))[-MEMORY:]
+                return after._replace(steps=steps, bounds=(*state.bounds, after.bound))
+            steps = ()
+        # No step along the gradient raises F any more, short of rounding.
+        return state._replace(outcome=Outcome.CONVERGED)
+
+    with (journal or Journal()).loop(begin) as loop:
+        while loop.state.outcome is None and len(loop.state.bounds) <= max_iter:
+            loop.state = state = step(loop.state)
+            if state.outcome is not None or watch is None:
+                continue
+            now = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (state.parameters, state.sums))
+            if watch(Progress(len(state.bounds) - 2, np.ones(1), np.array([state.bound]), *now)):
+                loop.state = state._replace(outcome=Outcome.STOPPED)
+        state = loop.state
+    outcome, n_iter = state.outcome, len(state.bounds) - 1
+    if outcome is None:
+        outcome = Outcome.CONVERGED if np.abs(state.gradient).max() < tol else Outcome.MAX_ITER
     return Fit(
-        parameters=jax.device_get(parameters),
-        bound=bound,
-        bounds=np.array(bounds),
+        parameters=jax.device_get(state.parameters),
+        bound=state.bound,
+        bounds=np.array(state.bounds),
         temperatures=np.ones(n_iter + 1),
         n_iter=n_iter,
         n_rounds=n_iter,
         converged=outcome == Outcome.CONVERGED,
         outcome=outcome,
-        statistics=sums,
+        statistics=state.sums,
     )
 
 
-def direction(gradient: np.ndarray, curvature: np.ndarray, history: deque[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def direction(gradient: np.ndarray, curvature: np.ndarray, history: Steps) -> np.ndarray:
     """The L-BFGS direction of ascent, from relative changes and the falls of the gradient that came with them."""
     rest, weights = gradient.copy(), []
     for step, fall in reversed(history):
@@ -126,14 +143,14 @@ def precondition(gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     return (other * gradient - gradient.T) / (own * other - 1)
 
 
-def _search(at: Callable[[Any], Any], parameters: Parameters, bound: float, step: np.ndarray, epsilon: float) -> Any:
+def _search(at: Callable[[Any], Climb], state: Climb, step: np.ndarray, epsilon: float) -> tuple[float, Climb] | None:
     """The first of ever shorter steps that does not lower F, and what is found there; None if there is none."""
     length = min(1.0, LONGEST / np.abs(step).max())
-    components = jnp.asarray(parameters.components)
+    components, bound = jnp.asarray(state.parameters.components), state.bound
     for _ in range(HALVINGS):
         change = jnp.asarray(length * step, dtype=components.dtype)
         trial = at(_move(components, change))
-        if np.isfinite(trial[2]) and trial[2] >= bound - ROUNDINGS * epsilon * abs(bound):
+        if np.isfinite(trial.bound) and trial.bound >= bound - ROUNDINGS * epsilon * abs(bound):
             return length, trial
         length /= 2
     return None

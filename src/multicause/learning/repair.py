@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import (
     Fit,
     Progress,
+    Trials,
     best_of,
     joined,
     later,
@@ -37,6 +38,7 @@ from multicause.learning.expectation_maximization import (
     one_start,
     per_row,
 )
+from multicause.learning.journal import Journal
 from multicause.model import Model, Parameters
 
 # Iterations that variants get to show what they can do, and how many of them go on; and the rise of the bound per row
@@ -54,6 +56,17 @@ PERTURBATION = 0.5
 LIFT = 0.2
 
 
+class Repair(NamedTuple):
+    """State of repair between two tournaments."""
+
+    fit: Fit
+    spent: int  # iterations, those of fruitless attempts included
+    failures: int = 0  # causes that were recycled in vain since the last success
+    least_missed: tuple[int, ...] = ()
+    winner: Parameters | None = None  # a variant that was better and has to be learned to its end
+    given_up: bool = False
+
+
 def repair(
     model: Model,
     engine: Engine,
@@ -65,45 +78,81 @@ def repair(
     random: np.random.RandomState,
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
 ) -> Fit:
     """Improve a converged fit until no variant is better, or until ``max_iter`` iterations are done in all."""
     n_components = len(fit.parameters.components)
     if n_components < 2 or "components" not in model.learn:
         return fit
-    spent, failures = fit.n_rounds, 0
-    while fit.converged and spent < max_iter:
-        if failures == 0:
-            least_missed = _least_missed(model, engine, blocks, fit.parameters)
-        starts = _variants(model, fit.parameters, least_missed[failures], random)
+    journal = journal or Journal()
+    settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal}
+
+    def attempt(state: Repair) -> Repair:
+        """Recycle one cause."""
+        if state.failures == 0:
+            least_missed = _least_missed(model, engine, blocks, state.fit.parameters)
+            state = state._replace(least_missed=tuple(least_missed))
+        recycled = state.least_missed[state.failures]
         trial = _tournament(
-            model, engine, blocks, starts, max_iter=max_iter - spent, tol=tol, key=key, watch=later(watch, spent)
+            model,
+            engine,
+            blocks,
+            partial(_variants, model, state.fit.parameters, recycled, random),
+            max_iter=max_iter - state.spent,
+            watch=at_least(watch, state.fit, state.spent),
+            **settings,
         )
-        spent += trial.n_rounds
-        if not trial.bound > fit.bound + max(tol, TRIAL_TOL):
-            failures += 1
-            if trial.outcome == Outcome.STOPPED:
-                return fit._replace(outcome=trial.outcome)
-            if failures == min(ATTEMPTS, n_components):
-                return fit
-            continue
-        failures = 0
-        fit = joined(fit, trial)
-        if trial.outcome == Outcome.STOPPED or spent >= max_iter:
-            return fit
+        state = state._replace(spent=state.spent + trial.n_rounds)
+        stopped = trial.outcome == Outcome.STOPPED
+        if not trial.bound > state.fit.bound + max(tol, TRIAL_TOL):
+            failures = state.failures + 1
+            kept = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
+            given_up = stopped or failures == min(ATTEMPTS, n_components)
+            return state._replace(fit=kept, failures=failures, given_up=given_up)
+        state = state._replace(fit=joined(state.fit, trial), failures=0)
+        if stopped or state.spent >= max_iter:
+            return state._replace(given_up=True)
+        return state._replace(winner=trial.parameters)
+
+    def finish(state: Repair) -> Repair:
+        """Learn from the winner until it converges."""
+        assert state.winner is not None
         rest = learn(
             model,
             engine,
             blocks,
-            one_start(trial.parameters),
+            one_start(state.winner),
             annealing=NoAnnealing(),
-            max_iter=max_iter - spent,
-            tol=tol,
-            key=key,
-            watch=later(watch, spent),
+            max_iter=max_iter - state.spent,
+            watch=later(watch, state.spent),
+            **settings,
         )
-        spent += rest.n_rounds
-        fit = joined(fit, rest)
-    return fit
+        return state._replace(fit=joined(state.fit, rest), spent=state.spent + rest.n_rounds, winner=None)
+
+    with journal.loop(partial(Repair, fit, fit.n_rounds)) as loop:
+        while True:
+            state = loop.state
+            if state.winner is not None:
+                loop.state = finish(state)
+            elif state.fit.converged and state.spent < max_iter and not state.given_up:
+                loop.state = attempt(state)
+            else:
+                return state.fit
+
+
+def at_least(watch: Callable[[Progress], bool] | None, fit: Fit, offset: int) -> Callable[[Progress], bool] | None:
+    """The same watcher, which is shown the fit so far as long as none of its variants is better."""
+    if watch is None:
+        return None
+
+    def shown(progress: Progress) -> bool:
+        progress = progress._replace(iteration=progress.iteration + offset)
+        if not progress.bound[progress.best] > fit.bound:
+            parameters, statistics = one_start(fit.parameters), one_start(fit.statistics)
+            progress = Progress(progress.iteration, np.ones(1), np.array([fit.bound]), parameters, statistics)
+        return watch(progress)
+
+    return shown
 
 
 def _promising(model: Model, parameters: Parameters, recycled: int) -> list[int]:
@@ -114,30 +163,55 @@ def _promising(model: Model, parameters: Parameters, recycled: int) -> list[int]
     return sorted(np.argsort(energy)[::-1][:MOST_VARIANTS].tolist())
 
 
+class Tournament(NamedTuple):
+    """State of a tournament between two rounds."""
+
+    starts: Parameters  # the variants that are left
+    number: int = 0  # of the next round
+    spent: int = 0  # iterations
+    trials: Trials | None = None  # of the last round
+
+
 def _tournament(
-    model: Model, engine: Engine, blocks: Blocks, starts: Parameters, *, max_iter: int, **settings: Any
+    model: Model,
+    engine: Engine,
+    blocks: Blocks,
+    variants: Callable[[], Parameters],
+    *,
+    max_iter: int,
+    tol: float,
+    watch: Callable[[Progress], bool] | None,
+    journal: Journal,
+    **settings: Any,
 ) -> Fit:
     """Learn a little from all variants and more from those that do best."""
-    spent = 0
-    tol = max(settings.pop("tol"), TRIAL_TOL)
-    for iterations, survivors in ROUNDS:
+
+    def play(state: Tournament) -> Tournament:
+        """One round."""
+        iterations, survivors = ROUNDS[state.number]
         trials = learn_all(
             model,
             engine,
             blocks,
-            starts,
+            state.starts,
             annealing=NoAnnealing(),
-            max_iter=max(1, min(iterations, max_iter - spent)),
-            tol=tol,
+            max_iter=max(1, min(iterations, max_iter - state.spent)),
+            tol=max(tol, TRIAL_TOL),
+            watch=later(watch, state.spent),
+            journal=journal,
             **settings,
         )
-        spent += trials.n_rounds
-        if spent >= max_iter or (trials.outcome == Outcome.STOPPED).any():
-            break
+        spent, number = state.spent + trials.n_rounds, state.number + 1
+        if number == len(ROUNDS) or spent >= max_iter or (trials.outcome == Outcome.STOPPED).any():
+            return state._replace(number=len(ROUNDS), spent=spent, trials=trials)
         bounds = np.where(np.isfinite(trials.bound), trials.bound, -np.inf)
         best = np.argsort(bounds)[::-1][:survivors]
-        starts = jax.tree.map(lambda leaf, best=best: leaf[best], trials.parameters)
-    return best_of(trials, blocks)._replace(n_rounds=spent)
+        return Tournament(jax.tree.map(lambda leaf: leaf[best], trials.parameters), number, spent)
+
+    with journal.loop(lambda: Tournament(variants())) as loop:
+        while loop.state.trials is None:
+            loop.state = play(loop.state)
+        return best_of(loop.state.trials, blocks)._replace(n_rounds=loop.state.spent)
 
 
 def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> list[int]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +27,7 @@ from multicause.learning.annealing import LinearCooling, NoAnnealing
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import Fit, Progress, joined, later, learn, maximize, one_start
+from multicause.learning.journal import Journal
 from multicause.learning.repair import repair
 from multicause.model import Model, Parameters
 from multicause.posteriors import SMALL, Exact, Preselected
@@ -55,6 +57,14 @@ def rows_to_search(n_rows: int, n_components: int) -> int:
     return min(n_rows, max(LEAST_ROWS, ROWS_PER_CAUSE * n_components))
 
 
+class Search(NamedTuple):
+    """State of a search between two phases."""
+
+    phase: int = 0
+    temperature: float | None = None  # at which annealing begins
+    fit: Fit | None = None
+
+
 def search(
     model: Model,
     engine: Engine,
@@ -69,12 +79,14 @@ def search(
     random: np.random.RandomState,
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
 ) -> tuple[Fit, LinearCooling | NoAnnealing]:
     """Find causes on ``few`` blocks, finish on all; returns the fit and the annealing that was chosen.
 
     Without ``annealed``, EM begins at the starts as they are: components that a user gives must not be melted.
     """
     n_components = starts.components.shape[1]
+    journal = journal or Journal()
     # Few causes are all candidates anyway; but a data cut must wait until they are found.
     leaner = model.prior.selectable and (n_components > LEAN[0] or model.posterior.keep is not None)
     lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
@@ -86,39 +98,57 @@ def search(
     finishing = finder is not model or few is not blocks
     to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
     n_iter = min(ITERATIONS, max_iter // PART)
-    annealing: LinearCooling | NoAnnealing = NoAnnealing()
-    fit: Fit | None = None
-    if annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and first.learn:
-        annealing = LinearCooling(start_temperature(first, engine, few, starts), n_iter=n_iter)
-        cooled = learn(first, engine, few, starts, annealing=annealing, max_iter=n_iter, tol=0.0, key=key, watch=watch)
-        fit, starts = cooled, one_start(cooled.parameters)
+    annealed = bool(annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and first.learn)
+    settings: dict[str, Any] = {"key": key, "journal": journal}
 
-    def go_on(model: Model, blocks: Blocks, until: int) -> None:
-        nonlocal fit, starts
-        spent = 0 if fit is None else fit.n_rounds
+    def cooling(state: Search) -> LinearCooling | NoAnnealing:
+        return NoAnnealing() if state.temperature is None else LinearCooling(state.temperature, n_iter=n_iter)
+
+    def find_temperature(state: Search) -> Search:
+        return state._replace(temperature=start_temperature(first, engine, few, starts))
+
+    def anneal(state: Search) -> Search:
+        cooled = learn(
+            first, engine, few, starts, annealing=cooling(state), max_iter=n_iter, tol=0.0, watch=watch, **settings
+        )
+        return state._replace(fit=cooled)
+
+    def go_on(model: Model, blocks: Blocks, until: int, state: Search) -> Search:
+        spent = 0 if state.fit is None else state.fit.n_rounds
         then = learn(
             model,
             engine,
             blocks,
-            starts,
+            starts if state.fit is None else one_start(state.fit.parameters),
             annealing=NoAnnealing() if model.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1),
             max_iter=max(0, until - spent),
             tol=tol,
-            key=key,
             watch=later(watch, spent),
+            **settings,
         )
-        fit = then if fit is None else joined(fit, then)
-        starts = one_start(fit.parameters)
+        return state._replace(fit=then if state.fit is None else joined(state.fit, then))
 
-    if fit is None or fit.outcome != Outcome.STOPPED:
-        go_on(finder, few, to_find)
-    assert fit is not None
-    if repairing and fit.outcome != Outcome.STOPPED:
-        fit = repair(finder, engine, few, fit, max_iter=to_find, tol=tol, random=random, key=key, watch=watch)
-        starts = one_start(fit.parameters)
-    if finishing and fit.outcome != Outcome.STOPPED:
-        go_on(model, blocks, max_iter)
-    return fit, annealing
+    def mend(state: Search) -> Search:
+        assert state.fit is not None
+        mended = repair(
+            finder, engine, few, state.fit, max_iter=to_find, tol=tol, random=random, watch=watch, **settings
+        )
+        return state._replace(fit=mended)
+
+    phases: list[Callable[[Search], Search]] = [
+        *([find_temperature, anneal] if annealed else []),
+        partial(go_on, finder, few, to_find),
+        *([mend] if repairing else []),
+        *([partial(go_on, model, blocks, max_iter)] if finishing else []),
+    ]
+    with journal.loop(Search) as loop:
+        while loop.state.phase < len(phases):
+            after = phases[loop.state.phase](loop.state)
+            stopped = after.fit is not None and after.fit.outcome == Outcome.STOPPED
+            loop.state = after._replace(phase=len(phases) if stopped else after.phase + 1)
+        state = loop.state
+    assert state.fit is not None
+    return state.fit, cooling(state)
 
 
 def lean_posterior(model: Model, n_components: int) -> Preselected:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from multicause.engines.base import Blocks, Engine
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect_one
 from multicause.learning.expectation_maximization import Fit, Progress, maximize_one
+from multicause.learning.journal import Journal
 from multicause.model import Block, Model, Parameters, Statistics
 
 # Passes over the data whose mean bounds are compared: one pass alone is too noisy to judge by.
@@ -53,6 +54,14 @@ def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
     return expect_one(model, block, parameters, jnp.ones(()))
 
 
+class Passes(NamedTuple):
+    """State of the loop after some passes."""
+
+    parameters: Parameters
+    bounds: tuple[float, ...] = ()  # mean per row, of each pass
+    outcome: Outcome | None = None
+
+
 def learn_in_batches(
     model: Model,
     engine: Engine,
@@ -64,44 +73,47 @@ def learn_in_batches(
     tol: float,
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
 ) -> Fit:
     """Passes over the data until the mean bound has stopped rising, or ``max_iter``."""
-    parameters, bounds, outcome = start, [], Outcome.MAX_ITER
     n_batches = max(1, -(-len(next(iter(blocks)).rows) // batch_size))
-    for iteration in range(max_iter):
+
+    def step(state: Passes) -> Passes:
         total = seen = 0.0
-        before = parameters
+        parameters, iteration = state.parameters, len(state.bounds)
         for number, block in enumerate(blocks):
             own = jax.random.fold_in(jax.random.fold_in(key, iteration), number)
             parameters, bound, weight = one_pass(model, block, parameters, own, n_batches)
             total, seen = total + float(bound), seen + float(weight)
-        bounds.append(total / seen)
+        bounds = (*state.bounds, total / seen)
         if not _finite(parameters) or not np.isfinite(bounds[-1]):
-            parameters, outcome = before, Outcome.NON_FINITE
-            break
-        stop = watch is not None and watch(
-            Progress(iteration, np.ones(1), np.array(bounds[-1:]), jax.tree.map(lambda leaf: leaf[None], parameters))
-        )
-        if stop:
-            outcome = Outcome.STOPPED
-            break
+            return Passes(state.parameters, bounds, Outcome.NON_FINITE)
         recent = np.mean(bounds[-WINDOW:]) - np.mean(bounds[-2 * WINDOW : -WINDOW] or [-np.inf])
-        if tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW:
-            outcome = Outcome.CONVERGED
-            break
-    statistics: Any = engine.sum(partial(evaluate, model), blocks, parameters)
-    statistics, parameters = jax.device_get((statistics, parameters))
-    final = float(statistics.bound / statistics.seen)
-    n_iter = len(bounds)
+        resting = tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW
+        return Passes(parameters, bounds, Outcome.CONVERGED if resting else None)
+
+    with (journal or Journal()).loop(lambda: Passes(start)) as loop:
+        while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
+            loop.state = state = step(loop.state)
+            if state.outcome is Outcome.NON_FINITE or watch is None:
+                continue
+            now = jax.tree.map(lambda leaf: leaf[None], state.parameters)
+            if watch(Progress(len(state.bounds) - 1, np.ones(1), np.array(state.bounds[-1:]), now)):
+                loop.state = state._replace(outcome=Outcome.STOPPED)
+        state = loop.state
+
+    statistics: Any = engine.sum(partial(evaluate, model), blocks, state.parameters)
+    statistics, parameters = jax.device_get((statistics, state.parameters))
+    final, n_iter = float(statistics.bound / statistics.seen), len(state.bounds)
     return Fit(
         parameters=parameters,
         bound=final,
-        bounds=np.array([*bounds, final]),
+        bounds=np.array([*state.bounds, final]),
         temperatures=np.ones(n_iter + 1),
         n_iter=n_iter,
         n_rounds=n_iter,
-        converged=outcome == Outcome.CONVERGED,
-        outcome=outcome,
+        converged=state.outcome == Outcome.CONVERGED,
+        outcome=state.outcome or Outcome.MAX_ITER,
         statistics=statistics,
     )
 

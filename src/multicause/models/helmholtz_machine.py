@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ from multicause.learning import annealing as schedules
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation_maximization import Fit, Progress
 from multicause.learning.initialization import first_moments
+from multicause.learning.journal import Journal
 from multicause.learning.stochastic import WINDOW, evaluate
 from multicause.learning.updates.base import Update
 from multicause.learning.updates.wake_sleep import WakeSleep
@@ -285,6 +286,14 @@ class HelmholtzMachine(CausalEstimator):
         return {**CausalEstimator._learned(model, parameters), "bias_": np.array(parameters.noise["bias"])}
 
 
+class Nights(NamedTuple):
+    """State of the loop after some passes over the data, of all starts."""
+
+    machines: Machine
+    bounds: np.ndarray  # (passes, starts) mean per row
+    outcome: Outcome | None = None
+
+
 def learn_by_wake_and_sleep(
     model: Model,
     engine: Engine,
@@ -297,16 +306,15 @@ def learn_by_wake_and_sleep(
     key: jax.Array,
     random: np.random.RandomState,
     watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
 ) -> Fit:
     """Passes over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
     n_starts = len(starts.components)
-    machines = machine_of(model, starts)
     recipe, rate = model.update.recipe, jnp.asarray(model.update.rate)
-    history: list[np.ndarray] = []
-    outcome = Outcome.MAX_ITER
     seen = sum(float(jnp.sum(block.weights, dtype=jnp.float64)) for block in blocks)
-    for iteration in range(max_iter):
-        before, total = machines, np.zeros(n_starts)
+
+    def step(state: Nights) -> Nights:
+        machines, total, iteration = state.machines, np.zeros(n_starts), len(state.bounds)
         for number, block in enumerate(blocks):
             n_rows = len(block.rows)
             n_batches = max(1, n_rows // batch_size)
@@ -315,20 +323,24 @@ def learn_by_wake_and_sleep(
             own = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, iteration), number), n_starts)
             machines, bounds = one_pass(recipe, machines, block.rows, block.weights, jnp.asarray(batches), own, rate)
             total = total + np.asarray(bounds)
-        history.append(total / seen)
+        history = np.vstack([state.bounds, total / seen])
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
-            machines, outcome = before, Outcome.NON_FINITE
-            break
-        if watch is not None:
-            now = _parameters_of(machines, starts)
-            if watch(Progress(iteration, np.ones(n_starts), history[-1], now)):
-                outcome = Outcome.STOPPED
-                break
+            return Nights(state.machines, history, Outcome.NON_FINITE)
         recent = np.mean(history[-WINDOW:], axis=0).max()
         earlier = np.mean(history[-2 * WINDOW : -WINDOW], axis=0).max() if len(history) >= 2 * WINDOW else -np.inf
-        if tol > 0 and recent - earlier < tol * WINDOW:
-            outcome = Outcome.CONVERGED
-            break
+        resting = tol > 0 and recent - earlier < tol * WINDOW
+        return Nights(machines, history, Outcome.CONVERGED if resting else None)
+
+    with (journal or Journal()).loop(lambda: Nights(machine_of(model, starts), np.empty((0, n_starts)))) as loop:
+        while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
+            loop.state = state = step(loop.state)
+            if state.outcome is Outcome.NON_FINITE or watch is None:
+                continue
+            now = _parameters_of(state.machines, starts)
+            if watch(Progress(len(state.bounds) - 1, np.ones(n_starts), state.bounds[-1], now)):
+                loop.state = state._replace(outcome=Outcome.STOPPED)
+        state = loop.state
+    machines, history, outcome = state.machines, state.bounds, state.outcome or Outcome.MAX_ITER
     every = _parameters_of(machines, starts)
     found = []
     for start in range(n_starts):

@@ -224,7 +224,7 @@ class IndependentComponents(CausalEstimator):
         if self.solver == "natural_gradient":
             return super()._learn(model, engine, blocks, few, starts, repairing, random, settings)
         start = jax.tree.map(lambda leaf: leaf[0], starts)
-        settings = {name: settings[name] for name in ("max_iter", "tol", "watch")}
+        settings = {name: settings[name] for name in ("max_iter", "tol", "watch", "journal")}
         return learn_second_order(model, engine, blocks, start, **settings), schedules.NoAnnealing()
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -19,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
 from multicause.arrays import Array, double_precision, key_from
-from multicause.callbacks import FitWatcher
+from multicause.callbacks import Fitting
 from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator
 from multicause.learning import hebbian
@@ -45,10 +46,29 @@ class _Run(NamedTuple):
 
     found: Trial
     network: hebbian.Network
-    bounds: list[float]
-    temperatures: list[float]
+    bounds: tuple[float, ...]
+    temperatures: tuple[float, ...]
     stopped: bool
     evidence: float
+
+
+class _Epochs(NamedTuple):
+    """State of the loop over the epochs of one network."""
+
+    network: hebbian.Network
+    statistics: Any = None
+    bounds: tuple[float, ...] = ()
+    temperatures: tuple[float, ...] = ()
+    learned: bool = False
+    stopped: bool = False
+
+
+class _Starts(NamedTuple):
+    """State of the loop over networks."""
+
+    number: int = 0  # of the next one
+    best: _Run | None = None
+    stopped: bool = False
 
 
 class SoftmaxNetwork(RestrictedCauses):
@@ -176,7 +196,14 @@ class SoftmaxNetwork(RestrictedCauses):
         self.engine = engine
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: ArrayLike, y: None = None, causes: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: None = None,
+        causes: ArrayLike | None = None,
+        *,
+        resume: str | PathLike[str] | None = None,
+    ) -> Self:
         """Show the rows of X, epoch after epoch, until what was found stays where it is.
 
         Parameters
@@ -188,58 +215,67 @@ class SoftmaxNetwork(RestrictedCauses):
         causes : array-like of shape (n_causes, n_features), optional
             True causes, where they are known, as in a benchmark: learning then ends when each of them, shown alone, has
             kept a unit of its own for ``hold`` presentations (MCA08 appendix E.2).
+        resume : path-like, optional
+            A checkpoint of this very fit, or the folder with its checkpoints, to go on from.
         """
         X = self._validate_rows(X, reset=True)
         probes = self._validate_causes(causes, X)
-        random = check_random_state(self.random_state)
-        with double_precision():
-            model, starts, blocks, rule = self._begin(X, random)
-            watcher = FitWatcher(self, X, y, np.ones(len(X), X.dtype), partial(self._so_far, model))
-            best: _Run | None = None
-            for start in range(self.n_init if probes is None else 1):
-                parameters = jax.tree.map(lambda leaf, start=start: leaf[start], starts)
-                run = self._run(model, parameters, blocks, rule, jnp.asarray(X), key_from(random), probes, watcher)
-                if best is None or run.evidence > best.evidence:
-                    best = run
-                if run.stopped:
-                    break
+        n_starts = self.n_init if probes is None else 1
+        with double_precision(), self._watched(resume, X, None, probes) as fitting:
+            model, starts, blocks, rule = self._begin(X, fitting.random)
+            keys = [key_from(fitting.random) for _ in range(n_starts)]
+            fitting.watch(X, y, None, partial(self._so_far, model), n_tasks=n_starts * self.max_iter)
+            with fitting.journal.loop(_Starts) as loop:
+                while loop.state.number < n_starts:
+                    best, number = loop.state.best, loop.state.number
+                    parameters = jax.tree.map(lambda leaf, number=number: leaf[number], starts)
+                    run = self._run(model, parameters, blocks, rule, jnp.asarray(X), keys[number], probes, fitting)
+                    if best is None or run.evidence > best.evidence:
+                        best = run
+                    loop.state = _Starts(n_starts if run.stopped else number + 1, best, run.stopped)
+                best, stopped = loop.state.best, loop.state.stopped
             assert best is not None
             self._keep_network(model, best.found, best.network, rule, blocks)
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
-        self.outcome_ = Outcome.STOPPED.value if best.stopped and not best.found.converged else self.outcome_
+        if stopped:
+            self.outcome_, self.converged_ = Outcome.STOPPED.value, False
         warn_of(Outcome(self.outcome_))
-        watcher.end()
         return self
 
     def _run(
         self,
         model: Model,
-        parameters: Parameters,
+        start: Parameters,
         blocks: Blocks,
         rule: hebbian.Rule,
         rows: Array,
         key: Array,
         probes: np.ndarray | None,
-        watcher: FitWatcher,
+        fitting: Fitting,
     ) -> _Run:
         """Epochs from one start, until the network has learned."""
-        network = hebbian.begin(parameters.components, probes)
-        bounds: list[float] = []
-        temperatures: list[float] = []
-        learned = stopped = False
-        while len(bounds) < self.max_iter and not (learned or stopped):
-            own = jax.random.fold_in(key, network.presented)
-            network = hebbian.epoch(network, rows, own, rule, self.annealing, probes is not None)
-            parameters = parameters._replace(components=network.average)
-            statistics = self._expect(model, blocks, parameters)
-            bounds.append(_bound(statistics))
-            temperatures.append(float(hebbian.temperature_of(rule, self.annealing, len(bounds))))
-            stopped = watcher(
-                Progress(len(bounds) - 1, np.array(temperatures[-1:]), np.array(bounds[-1:]), one_start(parameters))
-            )
+
+        def step(state: _Epochs) -> _Epochs:
+            own = jax.random.fold_in(key, state.network.presented)
+            network = hebbian.epoch(state.network, rows, own, rule, self.annealing, probes is not None)
+            statistics = self._expect(model, blocks, start._replace(components=network.average))
+            bounds = (*state.bounds, _bound(statistics))
+            temperature = float(hebbian.temperature_of(rule, self.annealing, len(bounds)))
             learned = bool(hebbian.has_learned(network, len(rows), self.hold, self.annealing))
-        found = Trial(parameters, statistics, np.array(len(bounds)), np.array(learned), np.isfinite(bounds[-1]))
-        return _Run(found, network, bounds, temperatures, stopped, self._evidence(model, blocks, parameters))
+            return _Epochs(network, statistics, bounds, (*state.temperatures, temperature), learned)
+
+        with fitting.journal.loop(lambda: _Epochs(hebbian.begin(start.components, probes))) as loop:
+            while len(loop.state.bounds) < self.max_iter and not (loop.state.learned or loop.state.stopped):
+                loop.state = state = step(loop.state)
+                now = one_start(start._replace(components=state.network.average))
+                seen = (np.array(state.temperatures[-1:]), np.array(state.bounds[-1:]), now, state.statistics)
+                loop.state = state._replace(stopped=fitting(Progress(len(state.bounds) - 1, *seen)))
+            state = loop.state
+        parameters = start._replace(components=state.network.average)
+        finite, n_epochs = np.isfinite(state.bounds[-1]), np.array(len(state.bounds))
+        found = Trial(parameters, state.statistics, n_epochs, np.array(state.learned), finite)
+        evidence = self._evidence(model, blocks, parameters)
+        return _Run(found, state.network, state.bounds, state.temperatures, state.stopped, evidence)
 
     def _evidence(self, model: Model, blocks: Blocks, parameters: Parameters) -> float:
         """Mean log evidence of rows with as many causes as they have, by which starts are compared."""

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from multicause import __version__
+from multicause.persistence.container import write_whole
 from multicause.report.contents import collect
-from multicause.writing import write_whole
 
 KINDS = ("table", "images", "patches", "spectrogram", "waveform")
 

@@ -1,0 +1,111 @@
+"""Checkpoints of a fit, from which it can go on after a crash."""
+
+from __future__ import annotations
+
+import os
+import time
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multicause.callbacks.adapter import Iteration, IterationCallback
+from multicause.persistence.checkpoints import write_checkpoint
+
+
+class Checkpoint(IterationCallback):
+    """Writes a checkpoint every few iterations or seconds, and keeps the last ones.
+
+    ``model.fit(X, resume=folder)`` with the same model and data goes on from the newest and ends with the same
+    parameters, bit for bit on the same machine, as a fit that was never interrupted. :func:`multicause.load` reads the
+    best model so far from a checkpoint. A checkpoint is whole or absent, whenever the process dies. Fits with other
+    settings or data, as those of a grid search, can share the folder.
+
+    Parameters
+    ----------
+    folder : path-like
+        Where checkpoints go; it must exist.
+    every : int, optional
+        Iterations from one checkpoint to the next.
+    seconds : float, optional
+        Seconds from one checkpoint to the next, at least. One of the two must be given.
+    keep : int, default=2
+        Checkpoints of the fit that are kept.
+
+    Attributes
+    ----------
+    path : Path or None
+        The newest checkpoint of the last fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from multicause import MixtureOfGaussians
+    >>> from multicause.callbacks import Checkpoint
+    >>> X, folder = np.random.RandomState(0).normal(size=(50, 2)), tempfile.mkdtemp()
+    >>> model = MixtureOfGaussians(2, random_state=0).set_callbacks(Checkpoint(folder, every=2)).fit(X)
+    >>> again = MixtureOfGaussians(2, random_state=0).fit(X, resume=folder)
+    >>> bool((again.components_ == model.components_).all())
+    True
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        *,
+        every: int | None = None,
+        seconds: float | None = None,
+        keep: int = 2,
+    ) -> None:
+        if (every is None) == (seconds is None):
+            raise ValueError(
+                f"Checkpoint needs either every=... iterations or seconds=...; got every={every!r} and "
+                f"seconds={seconds!r}."
+            )
+        if seconds is not None and (
+            not isinstance(seconds, Real) or isinstance(seconds, bool) or not np.isfinite(seconds) or seconds < 0
+        ):
+            raise ValueError(f"seconds must be a number of at least 0; got {seconds!r}.")
+        if not isinstance(keep, Integral) or isinstance(keep, bool) or keep < 1:
+            raise ValueError(f"keep must be a whole number of checkpoints of at least 1; got {keep!r}.")
+        self.folder: Path = Path(folder)
+        self.every: int | None = None if every is None else check_every(every)
+        self.seconds: float | None = seconds
+        self.keep: int = int(keep)
+        self.path: Path | None = None
+
+    def begin(self, estimator: Any) -> None:
+        """Make sure that there is a place to write to before hours are spent."""
+        if not self.folder.is_dir():
+            raise FileNotFoundError(
+                f"Checkpoints should go to {self.folder}, which is not a folder. Make it first, or give another one."
+            )
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise PermissionError(
+                f"Checkpoints should go to {self.folder}, but there is no permission to write there. Change the rights "
+                "of the folder, or give another one."
+            )
+        self.path, self._last = None, time.monotonic()
+
+    def after(self, iteration: Iteration) -> None:
+        """Write, if it is time."""
+        if self.every is not None:
+            due = iteration.number % self.every == 0
+        else:
+            assert self.seconds is not None
+            due = time.monotonic() - self._last >= self.seconds
+        if due:
+            self.path = write_checkpoint(
+                iteration.model(), self.folder, iteration.number, self.keep, iteration.checkpoint()
+            )
+            self._last = time.monotonic()
+
+
+def check_every(every: Any) -> int:
+    """A number of iterations."""
+    if not isinstance(every, Integral) or isinstance(every, bool) or every < 1:
+        raise ValueError(f"every must be a whole number of iterations of at least 1; got {every!r}.")
+    return int(every)

@@ -1,0 +1,158 @@
+"""Checkpoints: a model that is still learning, and where its learning stands, in one file.
+
+A checkpoint belongs to one fit: the same class, settings, data and weights, whose digest is part of its name. Several
+fits, as in a grid search, can therefore share a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from multicause import __version__
+from multicause.learning.journal import Record
+from multicause.persistence import container
+from multicause.persistence.container import ModelFileError
+from multicause.persistence.encoding import decode, encode, name_of
+from multicause.persistence.models import save, settings_of
+
+if TYPE_CHECKING:
+    from multicause.shell import Shell
+
+SUFFIX = ".checkpoint"
+# Settings that change what a fit says, but not what it learns.
+SILENT = ("verbose",)
+
+
+class Identity(NamedTuple):
+    """What makes two fits the same; texts are digests, which files can hold and people can compare."""
+
+    estimator: str
+    settings: dict[str, str]  # digest of each setting
+    data: str
+
+    @property
+    def short(self) -> str:
+        """A name for the fit."""
+        return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:12]
+
+
+class Resumption(NamedTuple):
+    """What a fit needs to go on."""
+
+    identity: dict[str, Any]
+    record: Record
+    watched: dict[str, Any]  # what the watcher of the fit has seen
+
+
+def identity_of(model: Shell, *data: np.ndarray | None) -> Identity:
+    """The identity of a fit of a model to some arrays: rows, weights, and whatever else it learns from."""
+    settings = {}
+    for name, value in settings_of(model).items():
+        arrays: dict[str, np.ndarray] = {}
+        text = json.dumps(encode(value, arrays, name), sort_keys=True)
+        settings[name] = _digest(text.encode(), *(arrays[key] for key in sorted(arrays)))
+    kept = {name: settings[name] for name in sorted(settings) if name not in SILENT}
+    return Identity(name_of(type(model)), kept, _digest(b"data", *data))
+
+
+def write_checkpoint(model: Shell, folder: Path, number: int, keep: int, resumption: Resumption) -> Path:
+    """Write a checkpoint of the iteration with this number, and remove all but the newest ``keep`` of the same fit."""
+    stem = f"{type(model).__name__}-{Identity(**resumption.identity).short}"
+    path = folder / f"{stem}-{number:07d}{SUFFIX}"
+    save(model, path, resumption)
+    for old in _checkpoints(folder, stem)[keep:]:
+        old.unlink(missing_ok=True)
+    # A process that was killed while it wrote has left a file that nobody will finish.
+    for left in folder.glob(f".saving-*-{stem}-*"):
+        left.unlink(missing_ok=True)
+    return path
+
+
+def newest_checkpoint(folder: str | PathLike[str]) -> Path | None:
+    """The newest checkpoint in a folder, or None if there is none.
+
+    ``model.fit(X, resume=newest_checkpoint("run"))`` begins anew in an empty folder and goes on in any other.
+    """
+    found = _checkpoints(Path(folder))
+    return found[0] if found else None
+
+
+def read_checkpoint(resume: str | PathLike[str], identity: Identity) -> Resumption:
+    """The checkpoint of a file, or the newest one in a folder, if it belongs to the fit of this identity."""
+    path = Path(resume)
+    if not path.is_dir():
+        return _read(path, identity)
+    found = _checkpoints(path)
+    if not found:
+        raise FileNotFoundError(
+            f"There is no checkpoint in {path}, so there is nothing to resume. Leave out resume to begin anew."
+        )
+    own = [file for file in found if f"-{identity.short}-" in file.name]
+    if not own:
+        _read(found[0], identity)  # says what is different
+    for file in own[:-1]:
+        try:
+            return _read(file, identity)
+        except ModelFileError as error:
+            warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=4)
+    return _read((own or found)[-1], identity)
+
+
+def _checkpoints(folder: Path, stem: str = "") -> list[Path]:
+    """All checkpoints, or those of one fit, the newest first: numbers begin anew where a fit does."""
+    files = [(file.stat().st_mtime_ns, file.name, file) for file in folder.glob(f"{stem}*{SUFFIX}")]
+    return [file for _, _, file in sorted(files, reverse=True)]
+
+
+def _read(path: Path, identity: Identity) -> Resumption:
+    header, arrays = container.read(path)
+    if "checkpoint" not in header:
+        raise ModelFileError(f"{path} is a model, not a checkpoint; learning of it is finished. Use multicause.load.")
+    if header.get("version") != __version__:
+        raise ModelFileError(
+            f"{path} was written by multicause {header.get('version')}, and this is {__version__}, which learns in "
+            "another way. Resume with that version; multicause.load reads the model so far."
+        )
+    try:
+        resumption = decode(header["checkpoint"], arrays, {})
+        theirs = Identity(**resumption.identity)
+    except Exception as error:  # whatever a header with a valid checksum can cause has one meaning
+        raise ModelFileError(f"{path} is not a valid checkpoint: {container._one_line(error)}.") from error
+    _check_same(path, theirs, identity)
+    return resumption
+
+
+def _check_same(path: Path, theirs: Identity, ours: Identity) -> None:
+    if theirs.estimator != ours.estimator:
+        kinds = [identity.estimator.partition(":")[2] for identity in (theirs, ours)]
+        raise ValueError(f"{path} is a checkpoint of {kinds[0]}, not of {kinds[1]}. Give that model's own checkpoint.")
+    names = sorted({*theirs.settings, *ours.settings})
+    changed = [name for name in names if theirs.settings.get(name) != ours.settings.get(name)]
+    if changed:
+        raise ValueError(
+            f"{path} is a checkpoint of a fit with other settings: {', '.join(changed)} differ. Fit with the settings "
+            "of the interrupted run (multicause.load of the checkpoint shows them), or begin anew without resume."
+        )
+    if theirs.data != ours.data:
+        raise ValueError(
+            f"{path} is a checkpoint of a fit to other data: X, its dtype or the weights differ. Fit the data of the "
+            "interrupted run, or begin anew without resume."
+        )
+
+
+def _digest(*pieces: bytes | np.ndarray | None) -> str:
+    digest = hashlib.sha256()
+    for piece in pieces:
+        if isinstance(piece, np.ndarray):
+            digest.update(f"{piece.dtype.str}{piece.shape}".encode())
+            digest.update(np.ascontiguousarray(piece).data if piece.size else b"")
+        else:
+            digest.update(b"none" if piece is None else piece)
+    return digest.hexdigest()

@@ -1,0 +1,142 @@
+"""Values as JSON and arrays, and back: numbers, texts, arrays, parts, and the records of learning.
+
+A value that JSON has no word for is a dictionary with one key that says what it is. Decoding calls no code but
+constructors of parts, estimators and records of this package, or of classes that the caller names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from multicause.learning.convergence import Outcome
+from multicause.persistence.container import ModelFileError
+
+#: Where classes that a file may name live. Importing a module of another folder may do something.
+HOMES = (
+    "combinations",
+    "energies",
+    "engines",
+    "learning",
+    "model",
+    "models",
+    "noises",
+    "persistence",
+    "posteriors",
+    "priors",
+    "samplers",
+)
+
+
+def name_of(kind: type) -> str:
+    """How a file names a class."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
+    """JSON for a value; arrays in it go to ``arrays`` and are named in the JSON."""
+    if isinstance(value, Outcome):
+        return {"outcome": value.value}
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, Integral) and not isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, np.floating | np.integer):
+        return float(value)
+    if isinstance(value, BaseEstimator):
+        settings = {k: encode(v, arrays, f"{name}/{k}") for k, v in value.get_params(deep=False).items()}
+        return {"part": name_of(type(value)), "settings": settings}
+    if isinstance(value, dict):
+        return {"dict": {k: encode(v, arrays, f"{name}/{k}") for k, v in value.items()}}
+    if _is_record(type(value)):
+        fields = {k: encode(getattr(value, k), arrays, f"{name}/{k}") for k in _fields(type(value))}
+        return {"record": name_of(type(value)), "fields": fields}
+    if isinstance(value, tuple | list | frozenset):
+        items = sorted(value) if isinstance(value, frozenset) else value
+        return {"tuple": [encode(v, arrays, f"{name}/{i}") for i, v in enumerate(items)]}
+    array = np.asarray(value)
+    if array.dtype.kind in "OU" and all(isinstance(item, str) for item in array.flat):
+        return {"names": [str(item) for item in array]}
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} cannot be saved: {value!r} is neither a number, text, array nor part.")
+    arrays[name] = array
+    return {"array": name}
+
+
+def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) -> Any:
+    """The value that was encoded; ``known`` are the caller's own classes by their names."""
+
+    def each(values: dict[str, Any]) -> dict[str, Any]:
+        return {k: decode(v, arrays, known) for k, v in values.items()}
+
+    match value:
+        case None | bool() | str() | int() | float():
+            return value
+        case {"outcome": text}:
+            return Outcome(text)
+        case {"part": name, "settings": dict(settings)}:
+            return known_class(name, known)(**each(settings))
+        case {"dict": dict(items)}:
+            return each(items)
+        case {"record": name, "fields": dict(fields)}:
+            return _record(name)(**each(fields))
+        case {"tuple": list(items)}:
+            return tuple(decode(item, arrays, known) for item in items)
+        case {"names": list(names)}:
+            return np.array([str(name) for name in names], dtype=object)
+        case {"array": name}:
+            array = arrays[name]
+            return array[()] if array.ndim == 0 else array
+    raise ModelFileError(f"{str(value)[:60]} in the header is not a value that multicause writes")
+
+
+def known_class(name: str, known: dict[str, type]) -> type[Any]:
+    """One of the caller's classes or of this package's: a file cannot make us import anything else."""
+    if name in known:
+        return known[name]
+    found = _our_own(name)
+    if found is None or not issubclass(found, BaseEstimator):
+        module, _, qualname = str(name).partition(":")
+        raise ModelFileError(
+            f"The model uses {qualname!r} of {module!r}, which is not a part of multicause. If the class is yours and "
+            f"you trust the file, pass it: load(path, parts=[{qualname}])."
+        )
+    return found
+
+
+def _record(name: str) -> type[Any]:
+    found = _our_own(name)
+    if found is None or not _is_record(found):
+        raise ModelFileError(f"{name!r} is not a record of multicause.")
+    return found
+
+
+def _our_own(name: Any) -> type | None:
+    """The class of this package that has a name, if there is one in the folders where it may be."""
+    module, _, qualname = str(name).partition(":")
+    package, _, rest = module.partition(".")
+    words = rest.split(".")
+    if package != "multicause" or words[0] not in HOMES or not all(word.isidentifier() for word in words):
+        return None
+    try:
+        found = getattr(importlib.import_module(module), qualname, None)
+    except ModuleNotFoundError:
+        return None
+    return found if isinstance(found, type) and found.__module__ == module else None
+
+
+def _is_record(kind: type) -> bool:
+    """Whether a class is a named tuple or a dataclass of this package."""
+    named = issubclass(kind, tuple) and hasattr(kind, "_fields")
+    return (named or dataclasses.is_dataclass(kind)) and kind.__module__.startswith("multicause.")
+
+
+def _fields(kind: Any) -> tuple[str, ...]:
+    return kind._fields if hasattr(kind, "_fields") else tuple(field.name for field in dataclasses.fields(kind))

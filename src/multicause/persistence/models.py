@@ -1,0 +1,94 @@
+"""What a file says about a model: its class, its settings, its history and what it has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from multicause import __version__
+from multicause.persistence import container
+from multicause.persistence.container import ModelFileError
+from multicause.persistence.encoding import decode, encode, known_class, name_of
+
+if TYPE_CHECKING:
+    from multicause.shell import Shell
+
+# Attributes of a fitted model that are saved as they are, where they exist.
+HISTORY = (
+    "lower_bound_",
+    "lower_bounds_",
+    "temperatures_",
+    "n_iter_",
+    "converged_",
+    "outcome_",
+    "annealing_",
+    "evidence_threshold_",
+    "n_features_in_",
+    "feature_names_in_",
+)
+
+
+def save(model: Shell, path: str | PathLike[str], checkpoint: Any = None) -> None:
+    """Write a fitted model, and what a checkpoint has to remember beside it."""
+    arrays: dict[str, np.ndarray] = {}
+    history = [name for name in (*HISTORY, *model._results) if hasattr(model, name)]
+    header = {
+        "version": __version__,
+        "estimator": name_of(type(model)),
+        "settings": encode(settings_of(model), arrays, "settings"),
+        "history": encode({k: getattr(model, k) for k in history}, arrays, "history"),
+        "state": encode(model._state(), arrays, "state"),
+    }
+    if checkpoint is not None:
+        header["checkpoint"] = encode(checkpoint, arrays, "checkpoint")
+    container.write(path, header, arrays)
+
+
+def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
+    """Read a model that ``save`` wrote, or the best model of a checkpoint, ready to transform, sample and score.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    parts : sequence of classes, optional
+        Classes of your own that the model uses, parts or the estimator itself. The library's own are known; no other
+        code is imported.
+    """
+    header, arrays = container.read(path)
+    known = {name_of(part): part for part in parts}
+    try:
+        return _restored(header, arrays, known)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    except Exception as error:  # whatever a header with a valid checksum can cause has one meaning
+        raise ModelFileError(
+            f"{path} is not a valid model: {container._one_line(error)}. Save the model again."
+        ) from error
+
+
+def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict[str, type]) -> Any:
+    kind = known_class(header["estimator"], known)
+    if not hasattr(kind, "_restore"):
+        raise ModelFileError(f"{header['estimator']!r} is not a model.")
+    model = kind(**decode(header["settings"], arrays, known))
+    model._validate_params()
+    for name, value in decode(header["history"], arrays, known).items():
+        if name not in (*HISTORY, *model._results):
+            raise ModelFileError(f"a model of this class has no attribute {name!r}.")
+        setattr(model, name, value)
+    model._restore(decode(header["state"], arrays, known))
+    if model.components_.ndim != 2 or model.components_.shape[1] != model.n_features_in_:
+        raise ModelFileError(f"components of shape {model.components_.shape} do not fit the model's features.")
+    return model
+
+
+def settings_of(model: Shell) -> dict[str, Any]:
+    """Constructor arguments; a random generator cannot be saved and is not needed by a fitted model."""
+    settings = model.get_params(deep=False)
+    if isinstance(settings.get("random_state"), np.random.RandomState):
+        settings["random_state"] = None
+    return settings
