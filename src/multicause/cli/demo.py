@@ -33,9 +33,9 @@ def demo(
 def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
     """Learn, print a table, and write ``bars.png`` and ``report.html`` into the folder ``out``."""
     import numpy as np
-    from sklearn.callback import ProgressBar
 
     from multicause import MaximalCauses
+    from multicause.callbacks import ProgressBar
     from multicause.datasets import make_bars
     from multicause.experiments.bars_reference import generating_bound
     from multicause.metrics import recovered_causes

@@ -16,13 +16,17 @@ LEARNING, READING, COMPUTING = "Learning", "Data", "Computing and output"
 
 def fit(
     data: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             help="npy, npz, csv, tsv or parquet; an image; a folder of images; a wav file or a folder of them.",
             show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder of the run; must be new.", show_default=False)],
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; must be new.", show_default=False)] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Folder of a run that was interrupted: go on from its last checkpoint.", show_default=False),
+    ] = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.", rich_help_panel=LEARNING)] = "maximal",
     components: Annotated[int, typer.Option(help="Number of causes.", min=1, rich_help_panel=LEARNING)] = 20,
     noise: Annotated[
@@ -80,6 +84,9 @@ def fit(
     device: Device = "auto",
     memory: Memory = "2GiB",
     report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel=COMPUTING)] = True,
+    checkpoint: Annotated[
+        float, typer.Option(help="Seconds from one checkpoint to the next.", min=0, rich_help_panel=COMPUTING)
+    ] = 60.0,
     force: Force = False,
     json: Json = False,
     verbose: Verbose = False,
@@ -94,11 +101,25 @@ def fit(
       multicause fit speech.wav --components 12 --out run
 
       multicause fit rows.npy --image-shape 28x28 --model sparse --out run --json
+
+      multicause fit --resume run
+
+    Ctrl-C ends learning and keeps the model so far.
     """
     with command(json, verbose) as output:
-        from multicause.cli.fitting import fit_run
+        from multicause.cli.fitting import Request, fit_run
+        from multicause.cli.unfinished import read_request
         from multicause.datasets.reading import Reading
 
+        if resume is not None:
+            if data is not None or out is not None:
+                raise ValueError("--resume takes data and settings from the interrupted run; leave out DATA and --out.")
+            request = Request(**read_request(resume))
+            found = fit_run(output, request, resume, device=device, every=checkpoint, resume=True, force=force)
+            output.result(out=str(resume), **found)
+            return
+        if data is None or out is None:
+            raise ValueError("Name the data and a folder for the result: multicause fit DATA --out RUN.")
         reading = Reading(
             array=array,
             separator=separator,
@@ -124,17 +145,8 @@ def fit(
             "n_init": starts,
             "random_state": seed,
         }
-        found = fit_run(
-            output,
-            data,
-            out,
-            name=model,
-            parameters=parameters,
-            extra=settings or (),
-            reading=reading,
-            device=device,
-            memory=memory,
-            force=force,
-            with_report=report,
+        request = Request(
+            str(data.resolve()), model, parameters, list(settings or ()), reading.settings(), memory, report
         )
+        found = fit_run(output, request, out, device=device, every=checkpoint, resume=False, force=force)
         output.result(out=str(out), **found)
