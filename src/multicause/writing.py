@@ -6,7 +6,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -16,17 +16,34 @@ def check_free(path: Path, force: bool) -> None:
         raise FileExistsError(f"{str(path)!r} exists already. Choose a new name, or write over it with --force.")
 
 
+def check_file(path: Path, force: bool) -> None:
+    """Find out before any work whether a file of this name can be written in the end."""
+    check_free(path, force)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
+
+
 def check_place(path: Path, force: bool) -> None:
     """Find out before any work whether a folder of this name can be made in the end."""
     path = Path(os.path.abspath(path))
     check_free(path, force)
+    with parents_of(path):
+        temporary = _beside(path)
+        temporary.mkdir()
+        temporary.rmdir()
+
+
+@contextmanager
+def parents_of(path: Path) -> Iterator[None]:
+    """The folders above a path, made for the time of the block; those that are empty at its end are removed again."""
     missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _beside(path)
-    temporary.mkdir()
-    temporary.rmdir()
-    for folder in missing:
-        folder.rmdir()
+    try:
+        yield
+    finally:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 @contextmanager

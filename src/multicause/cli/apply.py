@@ -34,10 +34,10 @@ def transform(
     """
     with command(json, verbose) as output:
         from multicause.cli.results import TABLES, check_ending, component_names, write_table
-        from multicause.writing import check_free
+        from multicause.writing import check_file
 
         check_ending(out, TABLES)
-        check_free(out, force)
+        check_file(out, force)
         fitted = _open(run, device)
         rows = fitted.read(data, array=array, channel=channel).rows
         causes = np.asarray(fitted.model.transform(rows))
@@ -65,10 +65,10 @@ def sample(
     """
     with command(json, verbose) as output:
         from multicause.cli.results import TABLES, check_ending, write_mosaic, write_table
-        from multicause.writing import check_free
+        from multicause.writing import check_file
 
         check_ending(out, (*TABLES, ".png"))
-        check_free(out, force)
+        check_file(out, force)
         fitted = _open(run, device)
         shape = fitted.image_shape
         if out.suffix.lower() != ".png":
@@ -105,13 +105,15 @@ def reconstruct(
     """
     with command(json, verbose) as output:
         from multicause.datasets import pictures
-        from multicause.writing import check_free
+        from multicause.writing import check_file, check_free
 
         check_free(out, force)
         fitted = _open(run, device)
         if not hasattr(fitted.model, "reconstruct"):
             raise ValueError(f"{type(fitted.model).__name__} has no reconstruction: its filters do not make the data.")
         as_images = data.is_dir() or data.suffix.lower() in pictures.SUFFIXES
+        if out.suffix:
+            check_file(out, force)
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from multicause.persistence import newest_checkpoint
+from multicause.writing import parents_of
 
 SUFFIX, REQUEST = ".unfinished", "request.json"
 
@@ -37,19 +38,20 @@ def read_request(out: Path) -> dict[str, Any]:
 def checkpoints_of(out: Path, request: dict[str, Any], *, resume: bool, force: bool) -> Iterator[Path]:
     """A folder for checkpoints while a run learns. It is removed at the end, or if there is nothing to go on from."""
     folder = unfinished(out)
-    if not resume:
-        if folder.exists() and not force:
-            raise FileExistsError(
-                f"{str(folder)!r} holds the checkpoints of an interrupted run. Go on with --resume {str(out)!r}, or "
-                "begin anew with --force."
-            )
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
-    try:
-        yield folder
-    except BaseException:
-        if newest_checkpoint(folder) is None:
+    if not resume and folder.exists() and not force:
+        raise FileExistsError(
+            f"{str(folder)!r} holds the checkpoints of an interrupted run. Go on with --resume {str(out)!r}, or begin "
+            "anew with --force."
+        )
+    with parents_of(folder):
+        if not resume:
             shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder)
+            folder.mkdir()
+            (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
+        try:
+            yield folder
+        except BaseException:
+            if newest_checkpoint(folder) is None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder)

@@ -28,7 +28,7 @@ def reconstruct_image(
     scale : float, default=10.0
         The scale of the patches that were learned from.
     step : int, default=1
-        Pixels from one patch to the next. A larger one is faster and averages less.
+        Pixels from one patch to the next, at most the shorter side of a patch. More is faster and averages less.
     dtype : str, default="float64"
         Of the patches.
     """
@@ -36,6 +36,10 @@ def reconstruct_image(
     if image.shape[0] < height or image.shape[1] < width:
         raise ValueError(
             f"A patch of {height}×{width} does not fit into the image of {image.shape[0]}×{image.shape[1]}."
+        )
+    if not 1 <= step <= min(shape):
+        raise ValueError(
+            f"step must be from 1 to {min(shape)}, so that patches of {height}×{width} leave no gap; got {step}."
         )
     low, high = float(image.min()), float(image.max())
     if not high > low:
