@@ -52,21 +52,25 @@
   const heat = ["#07060f", "#3b0f6f", "#8c2981", "#dd4968", "#fd9f6c", "#fbfcbf"].map(channels);
   const mix = (a, b, t) => a.map((value, i) => value + (b[i] - value) * t);
 
-  /** Colours of values between limits: signed ones around a neutral middle, others from black to white. */
-  function palette(low, high, signed) {
-    const table = [];
+  const palettes = new Map();
+  /** 256 colours as pixels: signed values around a neutral middle, others from black to white. */
+  function palette(signed) {
+    const key = `${signed} ${root.dataset.theme}`;
+    if (palettes.has(key)) return palettes.get(key);
     const [negative, middle, positive] = ["--negative", "--middle", "--positive"].map((name) => channels(colour(name)));
-    for (let i = 0; i <= 255; i += 1) {
+    const found = new Uint8ClampedArray(4 * 256);
+    for (let i = 0; i < 256; i += 1) {
       const t = i / 255;
-      if (signed) table.push(t < 0.5 ? mix(negative, middle, 2 * t) : mix(middle, positive, 2 * t - 1));
+      let shade = [255 * t, 255 * t, 255 * t];
+      if (signed) shade = t < 0.5 ? mix(negative, middle, 2 * t) : mix(middle, positive, 2 * t - 1);
       else if (kind === "spectrogram") {
         const at = Math.min(heat.length - 2, Math.floor(t * (heat.length - 1)));
-        table.push(mix(heat[at], heat[at + 1], t * (heat.length - 1) - at));
-      } else table.push([255 * t, 255 * t, 255 * t]);
+        shade = mix(heat[at], heat[at + 1], t * (heat.length - 1) - at);
+      }
+      found.set([...shade, 255], 4 * i);
     }
-    const [from, to] = signed ? [-Math.max(-low, high), Math.max(-low, high)] : [low, high];
-    const span = to > from ? to - from : 1;
-    return (value) => table[Math.max(0, Math.min(255, Math.round((255 * (value - from)) / span)))];
+    palettes.set(key, new Uint32Array(found.buffer));
+    return palettes.get(key);
   }
 
   function drawImage(canvas, values, shape, low, high, signed) {
@@ -75,12 +79,15 @@
     canvas.height = height;
     // Frequency and time have no common unit, so a spectrogram may have any form.
     canvas.style.aspectRatio = kind === "spectrogram" ? "1 / 1" : `${width} / ${height}`;
+    const [from, to] = signed ? [-Math.max(-low, high), Math.max(-low, high)] : [low, high];
+    const factor = to > from ? 255 / (to - from) : 0;
+    const shades = palette(signed);
     const context = canvas.getContext("2d");
     const image = context.createImageData(width, height);
-    const shade = palette(low, high, signed);
+    const pixels = new Uint32Array(image.data.buffer);
     for (let y = 0; y < height; y += 1) {
-      const from = kind === "spectrogram" ? height - 1 - y : y; // the lowest frequency is at the bottom
-      for (let x = 0; x < width; x += 1) image.data.set([...shade(values[from * width + x]), 255], 4 * (y * width + x));
+      const line = (kind === "spectrogram" ? height - 1 - y : y) * width; // the lowest frequency is at the bottom
+      for (let x = 0; x < width; x += 1) pixels[y * width + x] = shades[Math.max(0, Math.min(255, Math.round(factor * (values[line + x] - from))))];
     }
     context.putImageData(image, 0, 0);
   }
