@@ -31,8 +31,7 @@ from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import evidence_threshold
 from multicause.learning.expectation_maximization import Fit, Progress, learn
 from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
-from multicause.learning.repair import repair
-from multicause.learning.search import rows_to_search, search
+from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
 from multicause.model import Block, Model, Moments, Parameters, Statistics, interned
 from multicause.noises import NAMES as NOISES
@@ -326,6 +325,12 @@ class CausalEstimator(Shell):
         The others probably have more active causes than the posterior considers (the classes of ET10 §3.1). With the
         exact posterior, all rows are explained. After ``partial_fit``, the last batch is the measure.
         """
+        check_is_fitted(self)
+        if not hasattr(self, "evidence_threshold_"):
+            raise ValueError(
+                "A model that is still learning, as in a checkpoint, does not know how well it explains its data. "
+                "Finish it with fit(X, resume=...)."
+            )
         return self.score_samples(X) >= self.evidence_threshold_
 
     def score_single_causes(self, X: ArrayLike) -> np.ndarray:
@@ -428,9 +433,10 @@ class CausalEstimator(Shell):
                 model, engine, blocks, few, starts, annealed=annealed, repairing=repairing, random=random, **settings
             )
         annealing = choose_annealing(self.annealing)
-        result = learn(model, engine, blocks, starts, annealing=annealing, **settings)
         if repairing:
-            result = repair(model, engine, blocks, result, random=random, **settings)
+            result = learn_and_repair(model, engine, blocks, starts, annealing=annealing, random=random, **settings)
+        else:
+            result = learn(model, engine, blocks, starts, annealing=annealing, **settings)
         return result, annealing
 
     def _next_batch(self, X: np.ndarray, weights: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -51,6 +51,7 @@ class Fitting:
         self._context: Any = None
         past = None if resume is None else read_checkpoint(resume, self.identity)
         self.seen = Seen() if past is None else Seen(**past.watched)
+        self._memories = [] if past is None else list(past.memories)
         if past is None:
             self.journal = Journal(check_random_state(estimator.random_state))
         else:
@@ -82,8 +83,8 @@ class Fitting:
         """Begin to tell scikit-learn's callbacks and, if asked, the terminal about every iteration.
 
         ``describe(progress, seen)`` gives the attributes that turn a copy of the estimator into one fitted so far; it
-        is only called for callbacks that want such a copy. ``bound(progress)`` is the bound, ``summarize(progress)`` the
-        text for the terminal. There are ``n_tasks`` iterations at most.
+        is only called for callbacks that want such a copy. ``bound(progress)`` is the bound, ``summarize(progress)``
+        the text for the terminal. There are ``n_tasks`` iterations at most.
         """
         self._describe = describe
         self._bound = _best_bound if bound is None else bound
@@ -92,6 +93,9 @@ class Fitting:
         n_tasks = self._estimator.max_iter if n_tasks is None else n_tasks
         self._tasks_left = max(0, n_tasks - self.seen.n_iterations)
         self._context = self._estimator._init_callback_context(max_subtasks=self._tasks_left)
+        for callback, (name, memory) in zip(self._followers(), self._memories, strict=False):
+            if type(callback).__name__ == name:
+                callback.memory = memory
         self._context.call_on_fit_task_begin(estimator=self._estimator, **self._rows)
 
     def __call__(self, progress: Any) -> bool:
@@ -116,10 +120,11 @@ class Fitting:
     def _tell(self, progress: Any, bound: float, temperature: float) -> bool:
         task = self._context.subcontext(task_name="iteration")
         cooled = bool(getattr(progress, "cooled", True))
-        task.iteration = Iteration(self, progress, self.seen.n_iterations, bound, temperature, cooled)
+        iteration = Iteration(self, progress, self.seen.n_iterations, bound, temperature, cooled)
+        task.iteration = iteration
         try:
             task.call_on_fit_task_begin(estimator=self._estimator, **self._rows)
-            return bool(
+            stop = bool(
                 task.call_on_fit_task_end(
                     estimator=self._estimator,
                     **self._rows,
@@ -129,6 +134,15 @@ class Fitting:
         finally:
             # The context stays until the fit ends; the parameters of every iteration must not.
             del task.iteration
+        # A fit that a callback ends must end there too when it is taken up before.
+        for action in [] if stop else iteration.deferred:
+            action(iteration)
+        return stop
+
+    def _followers(self) -> list[IterationCallback]:
+        """Callbacks of this library, some of which have something to remember."""
+        callbacks = getattr(self._estimator, "_skl_callbacks", [])
+        return [callback for callback in callbacks if isinstance(callback, IterationCallback)]
 
     def _model(self, progress: Any) -> Any:
         model = copy.copy(self._estimator)
@@ -150,6 +164,7 @@ class Iteration:
         self.bound = bound  # mean per row, of the best start
         self.temperature = temperature
         self.cooled = cooled  # whether annealing is over, so that bounds can be compared
+        self.deferred: list[Callable[[Iteration], None]] = []  # to be done when all callbacks have been told
 
     def model(self) -> Any:
         """A copy of the estimator that is fitted as far as learning has come."""
@@ -158,14 +173,30 @@ class Iteration:
     def checkpoint(self) -> Resumption:
         """All that is needed to go on from here."""
         fitting = self._fitting
-        return Resumption(fitting.identity._asdict(), fitting.journal.record(), fitting.seen._asdict())
+        memories = tuple((type(callback).__name__, callback.memory) for callback in fitting._followers())
+        return Resumption(fitting.identity._asdict(), fitting.journal.record(), fitting.seen._asdict(), memories)
 
 
 class IterationCallback:
     """A callback that is told of every iteration of a model of this library.
 
-    A subclass has ``after(iteration)``, which may return True to stop the fit, and perhaps ``begin(estimator)``.
+    A subclass has ``after(iteration)``, which may return True to stop the fit, and perhaps ``begin(estimator)``. Its
+    ``memory``, texts, numbers and lists of them, is part of a checkpoint.
     """
+
+    #: Attributes that a resumed fit goes on with.
+    _remembered: tuple[str, ...] = ()
+
+    @property
+    def memory(self) -> dict[str, Any]:
+        """What the callback has to remember when a fit is taken up again."""
+        return {name: getattr(self, name) for name in self._remembered}
+
+    @memory.setter
+    def memory(self, memory: dict[str, Any]) -> None:
+        for name in self._remembered:
+            value = memory[name]
+            setattr(self, name, list(value) if isinstance(value, tuple) else value)
 
     def begin(self, estimator: Any) -> None:
         """Before a fit."""

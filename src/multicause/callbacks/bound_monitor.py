@@ -21,7 +21,8 @@ class BoundMonitor(IterationCallback):
     Attributes
     ----------
     bounds, temperatures, seconds : lists of float
-        Mean bound per row, temperature, and time since the fit began, after every iteration of the last fit.
+        Mean bound per row, temperature, and time since the fit began, after every iteration of the last fit. A resumed
+        fit goes on with what its checkpoint remembers.
     validation_scores : list of float
         Mean score of the held-out rows, if there are any.
 
@@ -37,6 +38,8 @@ class BoundMonitor(IterationCallback):
     True
     """
 
+    _remembered = ("bounds", "temperatures", "seconds", "validation_scores")
+
     def __init__(self, *, validation: ArrayLike | None = None) -> None:
         self.validation = validation
         self.bounds: list[float] = []
@@ -47,12 +50,16 @@ class BoundMonitor(IterationCallback):
     def begin(self, estimator: Any) -> None:
         """Forget the last fit."""
         self.bounds, self.temperatures, self.seconds, self.validation_scores = [], [], [], []
-        self._began = time.monotonic()
+        self._began, self._timed = time.monotonic(), False
 
     def after(self, iteration: Iteration) -> None:
         """Take note."""
         self.bounds.append(iteration.bound)
         self.temperatures.append(iteration.temperature)
+        if not self._timed:
+            # The clock of a resumed fit goes on from where it was.
+            self._began -= self.seconds[-1] if self.seconds else 0.0
+            self._timed = True
         self.seconds.append(time.monotonic() - self._began)
         if self.validation is not None:
             self.validation_scores.append(iteration.model().score(self.validation))

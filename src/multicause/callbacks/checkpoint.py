@@ -98,10 +98,14 @@ class Checkpoint(IterationCallback):
             assert self.seconds is not None
             due = time.monotonic() - self._last >= self.seconds
         if due:
-            self.path = write_checkpoint(
-                iteration.model(), self.folder, iteration.number, self.keep, iteration.checkpoint()
-            )
-            self._last = time.monotonic()
+            # Callbacks that come later may have something to remember, too.
+            iteration.deferred.append(self._write)
+
+    def _write(self, iteration: Iteration) -> None:
+        self.path = write_checkpoint(
+            iteration.model(), self.folder, iteration.number, self.keep, iteration.checkpoint()
+        )
+        self._last = time.monotonic()
 
 
 def check_every(every: Any) -> int:

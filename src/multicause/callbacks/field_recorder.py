@@ -21,7 +21,8 @@ class FieldRecorder(IterationCallback):
     Attributes
     ----------
     fields : list of ndarrays of shape (n_components, n_features)
-        Components of the best start so far, in the last fit.
+        Components of the best start so far, in the last fit. Pictures are not part of a checkpoint: those of a resumed
+        fit begin where it was taken up.
     iterations : list of int
         After which iteration each was taken, counted from one.
 

@@ -262,7 +262,9 @@ def learn(
         reports = np.vstack([state.reports, np.array(jax.device_get(report), dtype=float)])
         return Rounds(course, before_end, reports, done + n)
 
-    with (journal or Journal()).loop(lambda: Rounds(course, course.parameters.filters, np.empty((0, 3)))) as loop:
+    with (journal or Journal()).loop(
+        Rounds, lambda: Rounds(course, course.parameters.filters, np.empty((0, 3)))
+    ) as loop:
         while loop.state.n_updates < max_iter and bool(loop.state.course.finite) and not loop.state.stopped:
             loop.state = state = step(loop.state)
             if not bool(state.course.finite):

@@ -237,7 +237,7 @@ def learn_all(
             state = state._replace(quiet=at_rest(state.quiet, np.asarray(change), cooled))
         return judged(trial, annealing.advance(cooling, np.asarray(change)), state)
 
-    with (journal or Journal()).loop(begin) as loop:
+    with (journal or Journal()).loop(Learning, begin) as loop:
         cut.memory, convergence.memory = loop.state.cut, loop.state.convergence
         while loop.state.iteration < max_iter and loop.state.learning.any():
             loop.state = state = step(loop.state)

@@ -50,10 +50,15 @@ class Journal:
         self._running: list[Loop[Any]] = []
 
     @contextmanager
-    def loop(self, first: Callable[[], State]) -> Iterator[Loop[State]]:
-        """Enter a loop, with the state that it had when it was interrupted, or with its first."""
+    def loop(self, kind: type[State], first: Callable[[], State]) -> Iterator[Loop[State]]:
+        """Enter a loop whose states are of one kind, with that which it had when interrupted, or with its first."""
         if self._waiting:
             loop = Loop(self._waiting.pop(0))
+            if not isinstance(loop.state, kind):
+                raise ValueError(
+                    f"The checkpoint does not fit this way of learning: expected a state {kind.__name__}, got "
+                    f"{type(loop.state).__name__}. Begin anew without resume."
+                )
             if not self._waiting and self._past is not None:
                 self.random.set_state(self._past.random)
         else:
@@ -63,6 +68,11 @@ class Journal:
             yield loop
         finally:
             self._running.pop()
+
+    @property
+    def innermost(self) -> Any:
+        """State of the innermost loop that is running."""
+        return self._running[-1].state
 
     def record(self) -> Record:
         """Where learning stands, for a checkpoint."""

@@ -96,7 +96,7 @@ def learn_second_order(
         # No step along the gradient raises F any more, short of rounding.
         return state._replace(outcome=Outcome.CONVERGED)
 
-    with (journal or Journal()).loop(begin) as loop:
+    with (journal or Journal()).loop(Climb, begin) as loop:
         while loop.state.outcome is None and len(loop.state.bounds) <= max_iter:
             loop.state = state = step(loop.state)
             if state.outcome is not None or watch is None:

@@ -129,7 +129,7 @@ def repair(
         )
         return state._replace(fit=joined(state.fit, rest), spent=state.spent + rest.n_rounds, winner=None)
 
-    with journal.loop(partial(Repair, fit, fit.n_rounds)) as loop:
+    with journal.loop(Repair, partial(Repair, fit, fit.n_rounds)) as loop:
         while True:
             state = loop.state
             if state.winner is not None:
@@ -208,7 +208,7 @@ def _tournament(
         best = np.argsort(bounds)[::-1][:survivors]
         return Tournament(jax.tree.map(lambda leaf: leaf[best], trials.parameters), number, spent)
 
-    with journal.loop(lambda: Tournament(variants())) as loop:
+    with journal.loop(Tournament, lambda: Tournament(variants())) as loop:
         while loop.state.trials is None:
             loop.state = play(loop.state)
         return best_of(loop.state.trials, blocks)._replace(n_rounds=loop.state.spent)

@@ -12,7 +12,7 @@ Steps 1 to 3 look at some thousand rows only, if there are more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
-from multicause.learning.annealing import LinearCooling, NoAnnealing
+from multicause.learning.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import Fit, Progress, joined, later, learn, maximize, one_start
@@ -101,6 +101,12 @@ def search(
     annealed = bool(annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and first.learn)
     settings: dict[str, Any] = {"key": key, "journal": journal}
 
+    def seen_by(other: Model, watch: Callable[[Progress], bool] | None) -> Callable[[Progress], bool] | None:
+        """The watcher of a phase: statistics of another posterior would be of no use to the model."""
+        if watch is None or other.posterior == model.posterior:
+            return watch
+        return lambda progress: watch(progress._replace(statistics=None))
+
     def cooling(state: Search) -> LinearCooling | NoAnnealing:
         return NoAnnealing() if state.temperature is None else LinearCooling(state.temperature, n_iter=n_iter)
 
@@ -109,21 +115,29 @@ def search(
 
     def anneal(state: Search) -> Search:
         cooled = learn(
-            first, engine, few, starts, annealing=cooling(state), max_iter=n_iter, tol=0.0, watch=watch, **settings
+            first,
+            engine,
+            few,
+            starts,
+            annealing=cooling(state),
+            max_iter=n_iter,
+            tol=0.0,
+            watch=seen_by(first, watch),
+            **settings,
         )
         return state._replace(fit=cooled)
 
-    def go_on(model: Model, blocks: Blocks, until: int, state: Search) -> Search:
+    def go_on(using: Model, blocks: Blocks, until: int, state: Search) -> Search:
         spent = 0 if state.fit is None else state.fit.n_rounds
         then = learn(
-            model,
+            using,
             engine,
             blocks,
             starts if state.fit is None else one_start(state.fit.parameters),
-            annealing=NoAnnealing() if model.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1),
+            annealing=NoAnnealing() if using.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1),
             max_iter=max(0, until - spent),
             tol=tol,
-            watch=later(watch, spent),
+            watch=later(seen_by(using, watch), spent),
             **settings,
         )
         return state._replace(fit=then if state.fit is None else joined(state.fit, then))
@@ -131,9 +145,25 @@ def search(
     def mend(state: Search) -> Search:
         assert state.fit is not None
         mended = repair(
-            finder, engine, few, state.fit, max_iter=to_find, tol=tol, random=random, watch=watch, **settings
+            finder,
+            engine,
+            few,
+            state.fit,
+            max_iter=to_find,
+            tol=tol,
+            random=random,
+            watch=seen_by(finder, watch),
+            **settings,
         )
         return state._replace(fit=mended)
+
+    def measured(fit: Fit) -> Fit:
+        """A fit that was stopped before its last phase, with bound and statistics of the model itself, on all data."""
+        end = learn(
+            model, engine, blocks, one_start(fit.parameters), annealing=NoAnnealing(), max_iter=0, tol=tol, key=key
+        )
+        bounds = np.array([*fit.bounds[:-1], end.bound])
+        return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics)
 
     phases: list[Callable[[Search], Search]] = [
         *([find_temperature, anneal] if annealed else []),
@@ -141,14 +171,50 @@ def search(
         *([mend] if repairing else []),
         *([partial(go_on, model, blocks, max_iter)] if finishing else []),
     ]
-    with journal.loop(Search) as loop:
-        while loop.state.phase < len(phases):
-            after = phases[loop.state.phase](loop.state)
-            stopped = after.fit is not None and after.fit.outcome == Outcome.STOPPED
-            loop.state = after._replace(phase=len(phases) if stopped else after.phase + 1)
-        state = loop.state
+    state = run_phases(phases, journal, measured if finishing else None)
     assert state.fit is not None
     return state.fit, cooling(state)
+
+
+def learn_and_repair(
+    model: Model,
+    engine: Engine,
+    blocks: Blocks,
+    starts: Parameters,
+    *,
+    annealing: Annealing,
+    random: np.random.RandomState,
+    journal: Journal | None = None,
+    **settings: Any,
+) -> Fit:
+    """EM with a schedule of the user's, and repair of what it found."""
+    journal = journal or Journal()
+
+    def first(state: Search) -> Search:
+        fit = learn(model, engine, blocks, starts, annealing=annealing, journal=journal, **settings)
+        return state._replace(fit=fit)
+
+    def mend(state: Search) -> Search:
+        assert state.fit is not None
+        return state._replace(fit=repair(model, engine, blocks, state.fit, random=random, journal=journal, **settings))
+
+    fit = run_phases([first, mend], journal).fit
+    assert fit is not None
+    return fit
+
+
+def run_phases(
+    phases: Sequence[Callable[[Search], Search]], journal: Journal, measured: Callable[[Fit], Fit] | None = None
+) -> Search:
+    """One phase after the other; a fit that is stopped before the last one is ``measured`` and ends there."""
+    with journal.loop(Search, Search) as loop:
+        while loop.state.phase < len(phases):
+            after = phases[loop.state.phase](loop.state)
+            phase = after.phase + 1
+            if after.fit is not None and after.fit.outcome == Outcome.STOPPED and phase < len(phases):
+                after, phase = after._replace(fit=measured(after.fit) if measured else after.fit), len(phases)
+            loop.state = after._replace(phase=phase)
+        return loop.state
 
 
 def lean_posterior(model: Model, n_components: int) -> Preselected:

@@ -92,7 +92,7 @@ def learn_in_batches(
         resting = tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW
         return Passes(parameters, bounds, Outcome.CONVERGED if resting else None)
 
-    with (journal or Journal()).loop(lambda: Passes(start)) as loop:
+    with (journal or Journal()).loop(Passes, lambda: Passes(start)) as loop:
         while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
             loop.state = state = step(loop.state)
             if state.outcome is Outcome.NON_FINITE or watch is None:

@@ -331,7 +331,9 @@ def learn_by_wake_and_sleep(
         resting = tol > 0 and recent - earlier < tol * WINDOW
         return Nights(machines, history, Outcome.CONVERGED if resting else None)
 
-    with (journal or Journal()).loop(lambda: Nights(machine_of(model, starts), np.empty((0, n_starts)))) as loop:
+    with (journal or Journal()).loop(
+        Nights, lambda: Nights(machine_of(model, starts), np.empty((0, n_starts)))
+    ) as loop:
         while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
             loop.state = state = step(loop.state)
             if state.outcome is Outcome.NON_FINITE or watch is None:

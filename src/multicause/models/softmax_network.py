@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
 from multicause.arrays import Array, double_precision, key_from
-from multicause.callbacks import Fitting
+from multicause.callbacks.adapter import Fitting, Seen
 from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator
 from multicause.learning import hebbian
@@ -224,8 +224,9 @@ class SoftmaxNetwork(RestrictedCauses):
         with double_precision(), self._watched(resume, X, None, probes) as fitting:
             model, starts, blocks, rule = self._begin(X, fitting.random)
             keys = [key_from(fitting.random) for _ in range(n_starts)]
-            fitting.watch(X, y, None, partial(self._so_far, model), n_tasks=n_starts * self.max_iter)
-            with fitting.journal.loop(_Starts) as loop:
+            describe = partial(self._network_so_far, model, rule, fitting)
+            fitting.watch(X, y, None, describe, n_tasks=n_starts * self.max_iter)
+            with fitting.journal.loop(_Starts, _Starts) as loop:
                 while loop.state.number < n_starts:
                     best, number = loop.state.best, loop.state.number
                     parameters = jax.tree.map(lambda leaf, number=number: leaf[number], starts)
@@ -241,6 +242,17 @@ class SoftmaxNetwork(RestrictedCauses):
             self.outcome_, self.converged_ = Outcome.STOPPED.value, False
         warn_of(Outcome(self.outcome_))
         return self
+
+    def _network_so_far(
+        self, model: Model, rule: hebbian.Rule, fitting: Fitting, progress: Progress, seen: Seen
+    ) -> dict[str, Any]:
+        network = fitting.journal.innermost.network
+        return {
+            **self._so_far(model, progress, seen),
+            "temperature_": float(rule.temperature),
+            "n_presentations_": int(network.presented),
+            "n_learned_": int(network.since),
+        }
 
     def _run(
         self,
@@ -264,7 +276,7 @@ class SoftmaxNetwork(RestrictedCauses):
             learned = bool(hebbian.has_learned(network, len(rows), self.hold, self.annealing))
             return _Epochs(network, statistics, bounds, (*state.temperatures, temperature), learned)
 
-        with fitting.journal.loop(lambda: _Epochs(hebbian.begin(start.components, probes))) as loop:
+        with fitting.journal.loop(_Epochs, lambda: _Epochs(hebbian.begin(start.components, probes))) as loop:
             while len(loop.state.bounds) < self.max_iter and not (loop.state.learned or loop.state.stopped):
                 loop.state = state = step(loop.state)
                 now = one_start(start._replace(components=state.network.average))

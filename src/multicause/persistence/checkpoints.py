@@ -48,7 +48,8 @@ class Resumption(NamedTuple):
 
     identity: dict[str, Any]
     record: Record
-    watched: dict[str, Any]  # what the watcher of the fit has seen
+    watched: dict[str, Any]  # what the fit has reported
+    memories: tuple[Any, ...] = ()  # of its callbacks
 
 
 def identity_of(model: Shell, *data: np.ndarray | None) -> Identity:
@@ -88,36 +89,37 @@ def read_checkpoint(resume: str | PathLike[str], identity: Identity) -> Resumpti
     """The checkpoint of a file, or the newest one in a folder, if it belongs to the fit of this identity."""
     path = Path(resume)
     if not path.is_dir():
-        return _read(path, identity)
+        return _understood(path, *container.read(path), identity)
     found = _checkpoints(path)
     if not found:
         raise FileNotFoundError(
             f"There is no checkpoint in {path}, so there is nothing to resume. Leave out resume to begin anew."
         )
     own = [file for file in found if f"-{identity.short}-" in file.name]
-    if not own:
-        _read(found[0], identity)  # says what is different
+    # Those of another fit are read to say what is different.
     for file in own[:-1]:
         try:
-            return _read(file, identity)
+            contents = container.read(file)
         except ModelFileError as error:
-            warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=4)
-    return _read((own or found)[-1], identity)
+            warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=8)
+        else:
+            return _understood(file, *contents, identity)
+    oldest = own[-1] if own else found[0]
+    return _understood(oldest, *container.read(oldest), identity)
 
 
 def _checkpoints(folder: Path, stem: str = "") -> list[Path]:
     """All checkpoints, or those of one fit, the newest first: numbers begin anew where a fit does."""
-    files = [(file.stat().st_mtime_ns, file.name, file) for file in folder.glob(f"{stem}*{SUFFIX}")]
-    return [file for _, _, file in sorted(files, reverse=True)]
+    whole = [file for file in folder.glob(f"{stem}*{SUFFIX}") if not file.name.startswith(".")]
+    return sorted(whole, key=lambda file: (file.stat().st_mtime_ns, file.name), reverse=True)
 
 
-def _read(path: Path, identity: Identity) -> Resumption:
-    header, arrays = container.read(path)
+def _understood(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], identity: Identity) -> Resumption:
     if "checkpoint" not in header:
         raise ModelFileError(f"{path} is a model, not a checkpoint; learning of it is finished. Use multicause.load.")
     if header.get("version") != __version__:
         raise ModelFileError(
-            f"{path} was written by multicause {header.get('version')}, and this is {__version__}, which learns in "
+            f"{path} was written by multicause {header.get('version')}, and this is {__version__}, which may learn in "
             "another way. Resume with that version; multicause.load reads the model so far."
         )
     try:

@@ -117,7 +117,7 @@ def _read_whole(path: str | PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise _explained(error, f"Cannot read {path}", path) from error
+        raise _explained(error, f"Cannot read {path}") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -135,7 +135,7 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise _explained(error, f"Cannot save to {path}", path) from error
+            raise _explained(error, f"Cannot save to {path}") from error
         raise
 
 
@@ -150,7 +150,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _explained(error: OSError, what: str, path: str | PathLike[str]) -> OSError:
+def _explained(error: OSError, what: str) -> OSError:
     """The same kind of error in a sentence that says what to do."""
     reasons = {
         errno.ENOENT: "there is no such file",
@@ -164,5 +164,5 @@ def _explained(error: OSError, what: str, path: str | PathLike[str]) -> OSError:
     }
     number = error.errno if error.errno is not None else -1
     explained = type(error)(f"{what}: {reasons.get(number, _one_line(error))}.")
-    explained.errno, explained.filename = error.errno, str(path)
+    explained.errno = error.errno
     return explained
