@@ -23,7 +23,6 @@ from multicause import energies, samplers
 from multicause.arrays import bytes_from, double_precision, key_from
 from multicause.callbacks.adapter import Seen
 from multicause.energies import NONLINEARITIES, Energy, EnergyParameters, Expert, FunctionExpert, check_expert
-from multicause.energies.network import parameters_from
 from multicause.engines import Blocks, Engine
 from multicause.learning import contrastive_divergence as cd
 from multicause.learning.convergence import Outcome
@@ -330,21 +329,24 @@ class EnergyEstimator(Shell):
             "sampler": self._method.sampler,
             "n_steps": self._method.n_steps,
             "persistent": self._method.persistent,
-            "course": tuple(jax.device_get(self._course)),
-            "whitening": tuple(self._whitening),
-            "log_partition": None if self.log_partition_ is None else tuple(self.log_partition_),
+            "course": jax.device_get(self._course),
+            "whitening": self._whitening,
+            "log_partition": self.log_partition_,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        energy = Energy(state["expert"], state["nonlinearity"])
-        parameters, velocity, *rest = state["course"]
-        course = cd.Course(parameters_from(parameters), parameters_from(velocity), *rest)
-        whitening = Whitening(*state["whitening"])
+        energy, course, whitening = Energy(state["expert"], state["nonlinearity"]), state["course"], state["whitening"]
         method = cd.Method(energy, state["sampler"], state["n_steps"], state["persistent"])
+        kinds = {"expert": Expert, "sampler": Sampler, "course": cd.Course, "whitening": Whitening}
+        for name, kind in kinds.items():
+            if not isinstance(state[name], kind):
+                raise TypeError(f"{name} must be a {kind.__name__}; got {type(state[name]).__name__}")
         with double_precision():
             self._keep(method, course, whitening)
+            rows = whiten(jnp.zeros((1, self.n_features_in_)), *self._on_device(whitening, np.dtype(float)))
+            jax.eval_shape(energy.value, course.parameters, rows)  # shapes that do not fit each other raise
         if state["log_partition"] is not None:
-            self.log_partition_ = LogPartition(*state["log_partition"])
+            self.log_partition_ = state["log_partition"]
 
     # ------------------------------------------------------------------------------------------------- inside
 

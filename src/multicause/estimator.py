@@ -393,6 +393,12 @@ class CausalEstimator(Shell):
             self._preparation = state["preparation"]
             parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
             model.posterior.check(len(parameters.components))
+            row = self._prepared(np.zeros((1, self.n_features_in_), dtype=parameters.components.dtype))
+            if row.shape != (1, parameters.components.shape[1]) or self._unprepared(row).shape != (
+                1,
+                self.n_features_in_,
+            ):
+                raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
             self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
             self._keep(model, parameters)
 

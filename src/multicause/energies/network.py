@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -154,9 +154,3 @@ def has_background(parameters: EnergyParameters) -> bool:
     """Whether there are directions that no filter sees."""
     units, dimensions = parameters.filters.shape[-2:]
     return units < dimensions
-
-
-def parameters_from(state: Any) -> EnergyParameters:
-    """The parameters of a saved model, whose records have become tuples."""
-    filters, layers, shapes, background = state
-    return EnergyParameters(filters, tuple(Layer(*layer) for layer in layers), tuple(shapes), background)
