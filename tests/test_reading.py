@@ -1,5 +1,7 @@
 """Rows from the user's own files."""
 
+import sys
+
 import numpy as np
 import pandas
 import pytest
@@ -36,6 +38,14 @@ def test_tables_have_the_same_rows_in_every_format(tmp_path):
     swapped = read_data(tmp_path / "t.csv", Reading(columns=("c", "a"), dtype="float32"))
     np.testing.assert_array_equal(swapped.rows, numbers[:, [2, 0]].astype(np.float32))
     assert swapped.names == ["c", "a"]
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):
+    (tmp_path / "t.parquet").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    message = r"pyarrow is needed for reading parquet files .* pip install 'multicause\[parquet\]'"
+    with pytest.raises(ImportError, match=message):
+        read_data(tmp_path / "t.parquet")
 
 
 def test_images_are_grey_and_scaled(tmp_path):

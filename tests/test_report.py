@@ -5,7 +5,9 @@ import json
 import os
 import re
 import shutil
+from contextlib import contextmanager
 
+import jax
 import numpy as np
 import pandas
 import pytest
@@ -13,6 +15,7 @@ import pytest
 import multicause
 from multicause.datasets import make_bars
 from multicause.learning.annealing import LinearCooling
+from multicause.posteriors import Preselected
 from multicause.report import write_report
 from multicause.report.encoding import shrunk
 
@@ -33,6 +36,14 @@ def decoded(source, text=None):
     return low + levels.reshape(len(low), -1) / 255 * (high - low)
 
 
+@contextmanager
+def optimizations_off():
+    """As ``compiled_quickly``, for what is made once."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(scope="module")
 def bars():
     return make_bars(80, noise="poisson", random_state=0)
@@ -40,14 +51,17 @@ def bars():
 
 @pytest.fixture(scope="module")
 def causes(bars):
-    schedule = LinearCooling(4.0, n_iter=8)
-    return multicause.MaximalCauses(4, noise="poisson", annealing=schedule, max_iter=8, random_state=0).fit(bars.data)
+    """Annealed, and at the end learned from those rows that two causes explain."""
+    parts = {"annealing": LinearCooling(4.0, n_iter=8), "posterior": Preselected(3, 2), "noise": "poisson"}
+    with optimizations_off():
+        return multicause.MaximalCauses(4, **parts, max_iter=8, random_state=0).fit(bars.data)
 
 
 @pytest.fixture(scope="module")
 def written(bars, causes, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    return write_report(causes, bars.data, path, image_shape=(5, 5), title="Bars", warnings=["Mind the gap."])
+    with optimizations_off():
+        return write_report(causes, bars.data, path, image_shape=(5, 5), title="Bars", warnings=["Mind the gap."])
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +94,17 @@ def test_causes_and_states_of_rows_are_those_of_the_model(bars, causes, contents
         assert all(
             value == pytest.approx(probabilities[rows["numbers"][r], h], rel=1e-5) for h, value in rows["causes"][r]
         )
-    assert [curve["label"] for curve in contents["curves"]] == ["mean log evidence of a row", "temperature"]
+
+
+def test_curves_are_the_course_of_learning(bars, causes, contents):
+    labels = ["mean log evidence of a row", "temperature", "share of rows that are learned from"]
+    assert [curve["label"] for curve in contents["curves"]] == labels
     assert contents["curves"][1]["values"] == pytest.approx(causes.temperatures_, rel=1e-5)
+    kept = contents["curves"][2]["values"]
+    assert (kept[0], len(kept)) == (1, len(causes.lower_bounds_))
+    # Rows that were kept at last are those that the model calls explained.
+    assert kept[-1] == pytest.approx(causes.is_explained(bars.data).mean(), rel=1e-5)
+    assert kept[-1] < 1
 
 
 def test_energy_of_principal_components_is_their_share_of_the_variance(tmp_path):
@@ -230,7 +253,7 @@ def test_choosing_components_and_rows(written, page_of, contents):
         "for (let i = 0; i < 25; i += 1) if (d[4 * i] > d[4 * best]) best = i; return [best, d[4 * best]];}"
     )
     assert brightest == [int(np.argmax(decoded(contents["components"])[2])), 255]
-    assert page.locator("#curves svg").count() == 2
+    assert page.locator("#curves svg").count() == 3
     assert page.problems == []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from multicause.datasets.tables import need
 from multicause.persistence.container import write_whole
 
 TABLES = (".npy", ".npz", ".csv", ".parquet")
@@ -19,6 +20,8 @@ def check_ending(path: Path, known: Sequence[str]) -> None:
     """Refuse a file's name before any work is done for it."""
     if path.suffix.lower() not in known:
         raise ValueError(f"{str(path)!r} must end in one of {', '.join(known)}.")
+    if path.suffix.lower() == ".parquet":
+        need("pyarrow", "writing parquet files", "parquet")
 
 
 def write_table(path: Path, rows: np.ndarray, names: Sequence[str] | None = None) -> None:
@@ -29,8 +32,7 @@ def write_table(path: Path, rows: np.ndarray, names: Sequence[str] | None = None
     elif kind == ".npz":
         np.savez_compressed(buffer, allow_pickle=False, rows=rows)
     else:
-        import pandas
-
+        pandas = need("pandas", f"writing {kind} files", "app")
         frame = pandas.DataFrame(rows, columns=list(names) if names is not None else _numbered(rows.shape[1]))
         if kind == ".csv":
             buffer.write(frame.to_csv(index=False).encode("utf-8"))

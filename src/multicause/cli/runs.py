@@ -28,6 +28,7 @@ PACKAGES = ("multicause", "numpy", "scipy", "scikit-learn", "jax", "jaxlib")
 CURVES = {
     "bound": "lower_bounds_",
     "temperature": "temperatures_",
+    "rows_kept": "rows_kept_",
     "contrast": "contrasts_",
     "acceptance": "acceptance_rates_",
 }
@@ -125,8 +126,8 @@ def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:
 
 def write_history(path: Path, model: Any) -> None:
     """One line for each iteration, one column for each curve that the model has."""
-    curves = {name: np.asarray(getattr(model, attribute, [])) for name, attribute in CURVES.items()}
-    curves = {name: values for name, values in curves.items() if len(values)}
+    found = {name: getattr(model, attribute, None) for name, attribute in CURVES.items()}
+    curves = {name: np.asarray(values) for name, values in found.items() if values is not None}
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["iteration", *curves])

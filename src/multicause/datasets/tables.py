@@ -59,6 +59,19 @@ def check_finite(rows: np.ndarray, path: Path, names: Sequence[str] | None = Non
         )
 
 
+def need(package: str, purpose: str, extra: str) -> Any:
+    """A package that is installed by an extra, or an error that says which."""
+    from importlib import import_module
+
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"{package} is needed for {purpose} and is not installed. Install it with pip install "
+            f"'multicause[{extra}]'."
+        ) from error
+
+
 def _read_array(path: Path, array: str | None) -> np.ndarray:
     try:
         stored: Any = np.load(path, allow_pickle=False)
@@ -90,7 +103,7 @@ def _numbers(array: np.ndarray, path: Path) -> np.ndarray:
 
 
 def _read_text(path: Path, kind: str, separator: str | None, header: bool) -> Any:
-    pandas = _need("pandas", f"reading {kind} files", "app")
+    pandas = need("pandas", f"reading {kind} files", "app")
     if separator is None:
         separator = "\t" if kind == ".tsv" else ","
     try:
@@ -107,8 +120,8 @@ def _read_text(path: Path, kind: str, separator: str | None, header: bool) -> An
 
 
 def _read_parquet(path: Path) -> Any:
-    pandas = _need("pandas", "reading parquet files", "parquet")
-    _need("pyarrow", "reading parquet files", "parquet")
+    pandas = need("pandas", "reading parquet files", "parquet")
+    need("pyarrow", "reading parquet files", "parquet")
     try:
         frame = pandas.read_parquet(path, engine="pyarrow")
     except (ValueError, OSError) as error:
@@ -156,15 +169,3 @@ def _is_number(text: str) -> bool:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
-
-
-def _need(package: str, purpose: str, extra: str) -> Any:
-    from importlib import import_module
-
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"{package} is needed for {purpose} and is not installed. Install it with pip install "
-            f"'multicause[{extra}]'."
-        ) from error

@@ -27,6 +27,7 @@ LEAST_SPAN = 0.25
 CURVES = {
     "lower_bounds_": "mean log evidence of a row",
     "temperatures_": "temperature",
+    "rows_kept_": "share of rows that are learned from",
     "contrasts_": "contrast: energy of samples less energy of data",
     "acceptance_rates_": "acceptance of the chains",
 }
@@ -193,8 +194,9 @@ def curves(model: Any) -> list[dict[str, Any]]:
     """The course of learning, as far as it was recorded and moved."""
     found = []
     for attribute, label in CURVES.items():
-        values = np.asarray(getattr(model, attribute, []), dtype=float)
-        still = attribute == "temperatures_" and bool((values == 1).all())
+        recorded = getattr(model, attribute, None)
+        values = np.asarray([] if recorded is None else recorded, dtype=float)
+        still = attribute in ("temperatures_", "rows_kept_") and bool((values == 1).all())
         if len(values) > 1 and np.isfinite(values).any() and not still:
             places, shown = thinned(values, N_POINTS)
             found.append({"label": label, "places": places, "values": shown})
