@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
+from multicause.experiments.timing import milliseconds
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import maximize
 from multicause.learning.updates.base import choose_update

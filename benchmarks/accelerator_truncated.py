@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
 from multicause.engines import Local
+from multicause.experiments.timing import milliseconds
 from multicause.learning import recognition
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import maximize

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.experiments.mca08 import NAMES, TESTS, fitted
+from multicause.experiments.timing import milliseconds
 from multicause.learning.expectation import expect_one
 from multicause.learning.expectation_maximization import maximize_one
 from multicause.metrics import recovered_causes

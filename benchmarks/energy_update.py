@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.energies import Energy, Logistic, Student
+from multicause.experiments.timing import milliseconds
 from multicause.learning.contrastive_divergence import Batches, Method, Rates, begin, learn_round
 from multicause.samplers import Hamiltonian
 

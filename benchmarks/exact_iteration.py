@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.timing import milliseconds
 from multicause import MaximalCauses
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars
+from multicause.experiments.timing import milliseconds
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import maximize
 from multicause.model import Block

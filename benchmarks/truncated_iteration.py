@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.timing import milliseconds
 from multicause import LinearCauses, MaximalCauses
 from multicause.arrays import double_precision
 from multicause.engines import Local
+from multicause.experiments.timing import milliseconds
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import maximize
 from multicause.learning.initialization import first_moments

@@ -1,28 +1,354 @@
 """The command line, as a user calls it."""
 
+import errno
+import json
+import shutil
+
+import numpy as np
+import pandas
 import pytest
+from scipy.io import wavfile
+from skimage.io import imread, imsave
 from typer.testing import CliRunner
 
+import multicause
 from multicause.cli.commands import app
+from multicause.cli.models import make_model
+from multicause.datasets import make_bars
 from multicause.experiments import experiment
 from multicause.plotting import draw_images
+from multicause.posteriors import Preselected
 
 
-def test_demo_prints_a_table_and_writes_a_picture(tmp_path):
-    run = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "new" / "folder")])
+def call(*words):
+    """Run a command in this process."""
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def result_of(*words):
+    """The JSON that a command prints, and nothing else on its standard output."""
+    run = call(*words, "--json")
+    assert run.exit_code == 0, run.output
+    return json.loads(run.stdout)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Data of all kinds, and a run of a mixture on small images."""
+    path = tmp_path_factory.mktemp("data")
+    random = np.random.RandomState(0)
+    rows = make_bars(60, noise="poisson", random_state=0).data
+    np.save(path / "rows.npy", rows.reshape(60, 5, 5))
+    pandas.DataFrame(rows[:, :4], columns=["a", "b", "c", "<d>"]).to_csv(path / "table.csv", index=False)
+    (path / "photos").mkdir()
+    for name in "xy":
+        image = random.uniform(size=(12, 14)).cumsum(axis=0) * 20
+        imsave(path / "photos" / f"{name}.png", image.astype(np.uint8), check_contrast=False)
+    wavfile.write(path / "sound.wav", 8000, random.randint(-999, 999, 3000).astype(np.int16))
+    run = call("fit", path / "rows.npy", "--model", "mixture", "--components", 3, "--out", path / "run", "--seed", 1)
+    assert run.exit_code == 0, run.output
+    return path
+
+
+def test_a_run_has_model_history_settings_versions_and_report(folder):
+    model = multicause.load(folder / "run" / "model.multicause")
+    rows = np.load(folder / "rows.npy").reshape(60, 25)
+    again = multicause.MixtureOfGaussians(3, random_state=1).fit(rows)
+    np.testing.assert_array_equal(model.components_, again.components_)
+    history = pandas.read_csv(folder / "run" / "history.csv")
+    np.testing.assert_array_equal(history["bound"], again.lower_bounds_)
+    settings = json.loads((folder / "run" / "settings.json").read_text())
+    assert settings["data"]["image_shape"] == [5, 5]
+    assert settings["outcome"] == again.outcome_
+    assert json.loads((folder / "run" / "versions.json").read_text())["numpy"] == np.__version__
+    assert (folder / "run" / "report.html").read_text().startswith("<!DOCTYPE html>")
+    assert sorted(p.name for p in folder.iterdir()) == ["photos", "rows.npy", "run", "sound.wav", "table.csv"]
+
+
+def test_transform_sample_and_reconstruct_are_those_of_the_model(folder, tmp_path):
+    model = multicause.load(folder / "run" / "model.multicause")
+    rows = np.load(folder / "rows.npy").reshape(60, 25)
+    found = result_of("transform", folder / "run", folder / "rows.npy", "--out", tmp_path / "causes.csv")
+    assert found["shape"] == [60, 3]
+    table = pandas.read_csv(tmp_path / "causes.csv")
+    assert list(table.columns) == list(model.get_feature_names_out())
+    np.testing.assert_allclose(table.to_numpy(), model.transform(rows), rtol=1e-12)
+    result_of("sample", folder / "run", "--count", 4, "--seed", 2, "--out", tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz") as stored:
+        np.testing.assert_array_equal(stored["rows"], model.sample(4, random_state=2)[0])
+    result_of("sample", folder / "run", "--count", 4, "--out", tmp_path / "new.png")
+    assert (tmp_path / "new.png").read_bytes().startswith(b"\x89PNG")
+    found = result_of("reconstruct", folder / "run", folder / "rows.npy", "--out", tmp_path / "clean.npy")
+    clean = np.load(tmp_path / "clean.npy")
+    np.testing.assert_allclose(clean, model.reconstruct(rows))
+    assert found["root_mean_square"] == pytest.approx(np.sqrt(np.mean((clean - rows) ** 2)))
+
+
+def test_report_of_a_run_again_and_of_data_that_moved(folder, tmp_path):
+    found = result_of("report", folder / "run", "--out", tmp_path / "again.html")
+    assert found["bytes"] == (tmp_path / "again.html").stat().st_size
+    assert (tmp_path / "again.html").read_text() == (folder / "run" / "report.html").read_text()
+    shutil.copytree(folder / "run", tmp_path / "copy")
+    settings = json.loads((tmp_path / "copy" / "settings.json").read_text())
+    settings["data"]["path"] = str(tmp_path / "gone.npy")
+    (tmp_path / "copy" / "settings.json").write_text(json.dumps(settings))
+    run = call("report", tmp_path / "copy")
+    assert run.exit_code == 2
+    assert "not at" in run.stderr
+    assert "name them with --data" in run.stderr
+
+
+def test_images_by_patches_and_back(folder, tmp_path):
+    """As many components as pixels explain all, so that the image comes back as it was."""
+    options = ["--patches", "3x2", "--count", 80, "--model", "pca", "--components", 6, "--no-report"]
+    result_of("fit", folder / "photos", *options, "--out", tmp_path / "run")
+    assert not (tmp_path / "run" / "report.html").exists()
+    result_of("reconstruct", tmp_path / "run", folder / "photos" / "x.png", "--out", tmp_path / "x.png", "--step", 2)
+    np.testing.assert_array_equal(imread(tmp_path / "x.png"), imread(folder / "photos" / "x.png"))
+    result_of("reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "clean")
+    assert [p.name for p in sorted((tmp_path / "clean").iterdir())] == ["00000-x.png", "00001-y.png"]
+
+
+def test_sound_and_table_to_a_run(folder, tmp_path):
+    options = ["--model", "kmeans", "--components", 2, "--iterations", 2, "--no-report"]
+    found = result_of("fit", folder / "sound.wav", "--frames", 2, *options, "--out", tmp_path / "sound")
+    assert found["data"]["image_shape"] == [50, 2]
+    assert found["reading"]["level"] > 0
+    assert (
+        result_of("transform", tmp_path / "sound", folder / "sound.wav", "--out", tmp_path / "s.npy")["shape"][1] == 2
+    )
+    found = result_of("fit", folder / "table.csv", "--drop", "b", *options, "--out", tmp_path / "table")
+    assert found["data"]["names"] == ["a", "c", "<d>"]
+    # The same columns in another order, among others.
+    pandas.read_csv(folder / "table.csv")[["<d>", "b", "a", "c"]].to_csv(tmp_path / "other.csv", index=False)
+    for name in ("table.csv", "other.csv"):
+        path = (folder if name == "table.csv" else tmp_path) / name
+        result_of("transform", tmp_path / "table", path, "--out", tmp_path / f"{name}.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "table.csv.npy"), np.load(tmp_path / "other.csv.npy"))
+
+
+def test_a_full_disk_leaves_checkpoints_and_resume_ends_as_if_nothing_had_been(folder, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", "x")
+
+    words = ["fit", folder / "rows.npy", "--model", "mixture", "--components", 3, "--seed", 1, "--checkpoint", 0]
+    with monkeypatch.context() as patched:
+        patched.setattr("multicause.cli.fitting.write_run", full)
+        run = call(*words, "--out", tmp_path / "run")
+    assert run.exit_code == 2
+    assert run.stderr == "Error: 'x': No space left on device.\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["run.unfinished"]
+    refused = call(*words, "--out", tmp_path / "run")
+    assert refused.exit_code == 2
+    assert "Go on with --resume" in refused.stderr
+    result_of("fit", "--resume", tmp_path / "run")
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    models = [multicause.load(path / "run" / "model.multicause") for path in (folder, tmp_path)]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+    assert "is finished" in call("fit", "--resume", tmp_path / "run").stderr
+
+
+def test_an_existing_folder_is_replaced_only_by_force_and_only_by_a_whole_one(folder, tmp_path, monkeypatch):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "settings.json").write_text("x")
+    words = [
+        "fit",
+        folder / "rows.npy",
+        "--model",
+        "kmeans",
+        "--components",
+        2,
+        "--no-report",
+        "--out",
+        tmp_path / "run",
+    ]
+    run = call(*words)
+    assert run.exit_code == 2
+    assert "exists already. Choose a new name, or write over it with --force" in run.stderr
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("multicause.cli.fitting.write_run", interrupted)
+        assert call(*words, "--force").exit_code == 130
+    assert (tmp_path / "run" / "settings.json").read_text() == "x"
+    assert call(*words, "--force").exit_code == 0
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["model"] == "kmeans"
+    assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    (tmp_path / "run" / "precious.txt").write_text("x")
+    run = call(*words, "--force")
+    assert run.exit_code == 2
+    assert "holds other things, such as 'precious.txt', so it is not replaced, even with --force" in run.stderr
+    assert (tmp_path / "run" / "precious.txt").exists()
+
+
+def bad_files(path):
+    """Files that cannot be learned from."""
+    (path / "empty").mkdir()
+    for name, sizes in {"sizes": [(4, 5), (4, 6)], "small": [(4, 5)]}.items():
+        (path / name).mkdir()
+        for number, size in enumerate(sizes):
+            image = np.arange(np.prod(size), dtype=np.uint8).reshape(size)
+            imsave(path / name / f"{number}.png", image, check_contrast=False)
+    (path / "broken.png").write_bytes(b"\x89PNG and no more")
+    (path / "broken.npy").write_bytes(b"nothing")
+    (path / "broken.wav").write_bytes(b"nothing")
+    (path / "broken.parquet").write_bytes(b"nothing")
+    (path / "blank.csv").write_text("")
+    (path / "song.mp3").write_bytes(b"nothing")
+    np.save(path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.save(path / "flat.npy", np.arange(5.0))
+    np.savez(path / "two.npz", a=np.ones(3), b=np.ones(3))
+    (path / "text.csv").write_text("a,name,colour\n1,x,red\n2,y,blue\n")
+    (path / "gap.csv").write_text("a,b\n1,2\n3,\n")
+    (path / "headless.csv").write_text("1,2\n3,4\n5,6\n")
+    wavfile.write(path / "stereo.wav", 8000, np.ones((2000, 2), np.int16))
+    wavfile.write(path / "short.wav", 8000, np.arange(50, dtype=np.int16))
+    wavfile.write(path / "silent.wav", 8000, np.zeros(5000, np.int16))
+    (path / "file").write_text("x")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("nowhere.csv", "There is no 'nowhere.csv'."),
+        ("empty", "holds no images or sounds, but 0 other files"),
+        ("sizes", "'sizes/0.png' has 4×5 pixels and 'sizes/1.png' has 4×6. Resize them, or learn from patches"),
+        ("small --patches 9x9", "'small/0.png': A patch of 9×9 does not fit into the image of 4×5"),
+        ("small --patches 9", "--patches must be a height and a width such as 10x10; got '9'"),
+        ("broken.png --patches 2x2", "'broken.png' cannot be read as an image"),
+        ("broken.npy", "'broken.npy' cannot be read as an array of numbers"),
+        ("pickle.npy", "'pickle.npy' cannot be read as an array of numbers"),
+        ("broken.wav", "'broken.wav' cannot be read as a wav file"),
+        ("broken.parquet", "'broken.parquet' cannot be read as a parquet file"),
+        ("blank.csv", "'blank.csv' cannot be read as a table: No columns to parse"),
+        ("song.mp3", "has a format that is not known. Known endings: .npy"),
+        ("flat.npy", "must have shape (rows, columns) or (rows, height, width); got (5,)"),
+        ("two.npz", "holds 2 arrays (a, b); expected one. Choose one with --array NAME"),
+        ("two.npz --array c", "there is no 'c'"),
+        ("text.csv", "columns that are not numbers: 'name', 'colour'. Leave them out with --drop 'name' --drop"),
+        ("gap.csv", "has 1 values that are NaN, empty or infinite, the first in row 1, column 'b'"),
+        ("gap.csv --drop z", "has no column 'z' to drop; it has 'a', 'b'"),
+        ("headless.csv", "looks like data rather than names of columns. Use --no-header"),
+        ("stereo.wav", "has 2 channels; expected one. Choose a channel"),
+        ("stereo.wav --channel 2", "there is no channel 2"),
+        ("short.wav", "has 50 samples, too few for one piece of 1000"),
+        ("silent.wav", "is silent"),
+        ("short.wav --sound noise", "Unknown sound 'noise'. Known: spectrogram, waveform"),
+        ("headless.csv --no-header --model magic", "Unknown model 'magic'. Known: maximal, linear"),
+        ("headless.csv --no-header --model kmeans --noise poisson", "The model 'kmeans' has no --noise; its settings"),
+        ("headless.csv --no-header --set tol", "--set needs a name and a value"),
+        ("headless.csv --no-header --set posterior__depth=2", "Name the posterior to set something of it"),
+        ("headless.csv --no-header --memory much", "A memory size must be a positive number"),
+        ("headless.csv --no-header --device abacus", "Unknown device 'abacus'. Known: auto, cpu, gpu"),
+        ("headless.csv --no-header --dtype int", "dtype must be float32 or float64; got 'int'"),
+        ("headless.csv --no-header --image-shape 2x2", "Images of 2×2 have 4 pixels, but 'headless.csv' has 2 columns"),
+        (
+            "headless.csv --no-header --model helmholtz --components 2",
+            "Binary data are needed, with values 0 and 1",
+        ),
+    ],
+)
+def test_bad_data_give_one_line_exit_code_2_and_nothing_written(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bad_files(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    run = call("fit", *words.split(), "--out", "new/run", "--json")
+    assert run.exit_code == 2
+    assert run.stderr.startswith("Error: ")
+    assert run.stderr.count("\n") == 1
+    # Paths of data are made whole on their way; what the user typed is enough here.
+    assert message in run.stderr.replace(f"{tmp_path}/", "")
+    assert json.loads(run.stdout)["exit_code"] == 2
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_places_that_cannot_be_written_to(folder, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    run = call("fit", folder / "rows.npy", "--out", tmp_path / "file" / "run")
+    assert run.exit_code == 2
+    assert "Not a directory" in run.stderr or "File exists" in run.stderr
+
+    def forbidden(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", "closed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.mkdir", forbidden)
+        run = call("fit", folder / "rows.npy", "--out", tmp_path / "run")
+    assert run.exit_code == 2
+    assert run.stderr == "Error: 'closed': Permission denied.\n"
+    for words in (["transform", folder / "run", folder / "rows.npy"], ["sample", folder / "run"]):
+        run = call(*words, "--out", tmp_path / "file")
+        assert "must end in one of .npy" in run.stderr
+        run = call(*words, "--out", tmp_path / "nowhere" / "x.npy")
+        assert run.exit_code == 2
+        assert "does not exist" in run.stderr
+
+
+def test_a_folder_that_is_no_run_and_data_that_do_not_fit(folder, tmp_path):
+    for words, message in [
+        (["transform", tmp_path, folder / "rows.npy"], "is no folder of 'multicause fit': it has no model.multicause"),
+        (["transform", tmp_path / "x", folder / "rows.npy"], "There is no"),
+        (["transform", folder / "run", folder / "sound.wav"], "gives rows of 450 values, but the model has learned"),
+    ]:
+        run = call(*words, "--out", tmp_path / "out.npy")
+        assert run.exit_code == 2
+        assert message in run.stderr
+    assert call("sample", folder / "run", "--out", folder / "rows.npy").exit_code == 2  # exists already
+
+
+def test_verbose_shows_where_and_help_has_examples(tmp_path):
+    run = call("fit", tmp_path / "nowhere", "--out", tmp_path / "run", "--verbose")
+    assert "Traceback" in run.stderr
+    assert run.stderr.endswith(f"Error: There is no {str(tmp_path / 'nowhere')!r}.\n")
+    assert call("--version").output == f"multicause {multicause.__version__}\n"
+    for command in ("demo", "fit", "transform", "sample", "reconstruct", "report", "reproduce", "benchmark"):
+        text = call(command, "--help").output
+        assert f"multicause {command}" in text, command
+        assert "--json" in text
+        assert "--verbose" in text
+
+
+def test_parts_and_other_settings_can_be_set():
+    texts = ["posterior__max_active=2", "annealing=null", "tol=1e-3", 'learn=["components"]']
+    model = make_model("linear", {"n_components": 3, "posterior": "preselected", "noise": None}, texts)
+    assert isinstance(model, multicause.LinearCauses)
+    assert isinstance(model.posterior, Preselected)
+    assert model.posterior.max_active == 2
+    assert (model.annealing, model.tol, model.learn, model.noise) == (None, 1e-3, ("components",), "gaussian")
+    for text, message in [
+        ("posterior__depth=2", "'preselected' has no 'depth'; its settings are candidates"),
+        ("speed=2", "The model 'linear' has no speed; its settings are n_components"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            make_model("linear", {"posterior": "preselected"}, [text])
+
+
+def test_benchmark_times_an_iteration_beside_matrix_products():
+    found = result_of("benchmark", "--model", "kmeans", "--rows", 50, "--features", 4, "--components", 2)
+    assert found["models"][0]["model"] == "kmeans"
+    assert found["products_milliseconds"] > 0
+    assert call("benchmark", "--model", "magic").exit_code == 2
+
+
+def test_demo_prints_a_table_and_writes_a_picture_and_a_report(tmp_path):
+    run = call("demo", "--out", tmp_path / "new" / "folder")
     assert run.exit_code == 0, run.output
     assert "bars with a cause of their own" in run.output
     picture = tmp_path / "new" / "folder" / "bars.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 5000
+    assert "Bars that occlude each other" in (tmp_path / "new" / "folder" / "report.html").read_text()
 
 
 def test_reproduce_lists_and_refuses(tmp_path):
-    assert "mca_ex" in CliRunner().invoke(app, ["reproduce", "--list"]).output
-    run = CliRunner().invoke(app, ["reproduce", "nonsense"])
+    assert "mca_ex" in call("reproduce", "--list").output
+    assert "mca_ex" in result_of("reproduce", "--list")["experiments"]
+    run = call("reproduce", "nonsense")
     assert run.exit_code == 2
     assert "Unknown experiment 'nonsense'. Known: 'mca_ex'" in run.output
-    assert CliRunner().invoke(app, ["reproduce", "mca_ex", "--trials", "0"]).exit_code == 2
+    assert call("reproduce", "mca_ex", "--trials", "0").exit_code == 2
 
 
 def test_an_experiment_returns_what_was_asked_and_found():

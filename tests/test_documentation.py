@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,22 @@ def test_quoted_source_is_the_real_one(page):
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+def test_commands_on_the_pages_are_known():
+    """Every command that a page shows can be parsed: its name, its options and their values."""
+    from typer.main import get_command
+
+    from multicause.cli.commands import app
+
+    commands, shown = get_command(app).commands, 0
+    for page in PAGES:
+        for block in re.findall(r"```bash\n(.*?)```", page.read_text(), re.S):
+            for line in re.findall(r"^multicause (.*)$", block, re.M):
+                name, *words = shlex.split(line, comments=True)
+                commands[name].make_context(name, words)
+                shown += 1
+    assert shown > 5
 
 
 MODELS = [

@@ -27,6 +27,7 @@ def test_import_is_light():
 
 def test_estimators_import_no_plots_and_start_no_device():
     code = (
+        "from multicause.priors import Bernoulli\n"  # parts can be imported before anything else
         "from multicause import EnergyComponents, MaximalCauses, LinearCauses\n"
         "from jax._src import xla_bridge\n"
         "assert not xla_bridge.backends_are_initialized(), 'importing started a device'"

@@ -142,6 +142,31 @@ def key_from(random_state: np.random.RandomState) -> Array:
     return jax.random.key(int(random_state.randint(np.iinfo(np.int32).max)))
 
 
+DEVICES = {"auto": None, "cpu": "cpu", "gpu": "cuda"}
+
+
+def use_device(name: str) -> str:
+    """Compute on "cpu", on "gpu" or where JAX would ("auto") from now on; returns what JAX calls it.
+
+    Only a process that has not computed yet can choose.
+    """
+    if name not in DEVICES:
+        raise ValueError(f"Unknown device {name!r}. Known: {', '.join(DEVICES)}.")
+    before = jax.config.values["jax_platforms"]
+    if DEVICES[name] is not None:
+        jax.config.update("jax_platforms", DEVICES[name])
+    try:
+        backend = jax.default_backend()
+    except RuntimeError as error:
+        jax.config.update("jax_platforms", before)
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"JAX finds no {name} here: {reason} Use --device cpu, or see multicause[cuda].") from error
+    if name != "auto" and backend != name:
+        jax.config.update("jax_platforms", before)
+        raise ValueError(f"JAX computes on {backend} in this process already, not on {name}.")
+    return backend
+
+
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 

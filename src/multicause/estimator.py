@@ -145,6 +145,7 @@ class CausalEstimator(Shell):
     _in_bulk = True
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
+    rows_kept_: np.ndarray | None
     _model: Model
     _parameters: Parameters
     _preparation: dict[str, np.ndarray] = {}
@@ -288,6 +289,7 @@ class CausalEstimator(Shell):
             self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, parameters)
         if first:
             self.lower_bounds_ = self.temperatures_ = np.empty(0)
+            self.rows_kept_ = None
         self.lower_bounds_ = np.array([*self.lower_bounds_, bound])
         self.temperatures_ = np.array([*self.temperatures_, 1.0])
         self.lower_bound_, self.n_iter_ = float(bound), self._online.n_batches
@@ -574,7 +576,7 @@ class CausalEstimator(Shell):
         self._online = online.continued(result.statistics, result.n_iter)
         self.annealing_ = annealing
         self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
-        self.temperatures_ = result.temperatures
+        self.temperatures_, self.rows_kept_ = result.temperatures, result.kept
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
         warn_of(result.outcome)
 

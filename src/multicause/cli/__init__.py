@@ -1,4 +1,4 @@
-"""The command line: ``multicause demo``, ``multicause reproduce``."""
+"""The command line: ``multicause fit`` and its siblings, one file for each command or family of them."""
 
 import sys
 

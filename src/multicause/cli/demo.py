@@ -1,60 +1,95 @@
-"""The demonstration: bars that occlude each other, found in noisy images."""
+"""``multicause demo``: bars that occlude each other, found in noisy images."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Annotated, Any
 
-import matplotlib
-import numpy as np
-from rich.console import Console
-from rich.table import Table
-from sklearn.callback import ProgressBar
+import typer
 
-from multicause import MaximalCauses
-from multicause.datasets import make_bars
-from multicause.experiments.bars_reference import generating_bound
-from multicause.metrics import Recovery, recovered_causes
-from multicause.plotting import draw_bound, draw_images
+from multicause.cli.options import Json, Seed, Verbose
+from multicause.cli.output import Output, command
 
 
-def run_demo(console: Console, out: Path, seed: int) -> None:
-    """Learn, print a table, and write ``bars.png`` into the folder ``out``."""
-    out.mkdir(parents=True, exist_ok=True)
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for picture and report; made if it does not exist.")] = Path(
+        "out/demo"
+    ),
+    seed: Seed = 0,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the hidden bars in 500 noisy images, print what was found, draw it, and write a report.
+
+    Example:
+      multicause demo --out out/demo
+    """
+    with command(json, verbose) as output:
+        out.mkdir(parents=True, exist_ok=True)
+        output.result(out=str(out), **run_demo(output, out, seed))
+
+
+def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
+    """Learn, print a table, and write ``bars.png`` and ``report.html`` into the folder ``out``."""
+    import numpy as np
+
+    from multicause import MaximalCauses
+    from multicause.callbacks import ProgressBar
+    from multicause.datasets import make_bars
+    from multicause.experiments.bars_reference import generating_bound
+    from multicause.metrics import recovered_causes
+    from multicause.report import write_report
+
     bars = make_bars(500, noise="poisson", random_state=seed)
-    console.print(
+    output.say(
         "500 images of 5×5 pixels. Each shows about two of ten bars, which occlude each other, under Poisson noise.\n"
         "MaximalCauses is told nothing but the number of causes."
     )
-    model = MaximalCauses(10, noise="poisson", random_state=seed).set_callbacks(ProgressBar())
+    model = MaximalCauses(10, noise="poisson", random_state=seed)
+    if not output.as_json:
+        model.set_callbacks(ProgressBar())
     started = perf_counter()
     model.fit(bars.data)
     seconds = perf_counter() - started
 
     found, reference = recovered_causes(model, bars.causes), generating_bound(model, bars)
-    frequency = bars.states.mean(axis=0)
-    table = Table(title=f"Learned in {model.n_iter_} iterations, {seconds:.1f} s ({model.outcome_})")
-    table.add_column("")
-    table.add_column("found", justify="right")
-    table.add_column("truth", justify="right")
-    table.add_row("bars with a cause of their own", str(found.n_found), str(len(bars.causes)))
-    table.add_row("mean absolute error of the weights", f"{found.mean_absolute_error:.3f}", "0")
     lit = model.components_[found.mapping][bars.causes > 0]
-    table.add_row("mean weight of bar pixels", f"{lit.mean():.2f}", "10")
-    error = np.abs(model.activity_[found.mapping] - frequency).mean()
-    table.add_row("mean error of the causes' frequency", f"{error:.4f}", "0")
-    table.add_row("mean log evidence of an image", f"{model.lower_bound_:.3f}", f"{reference:.3f}")
-    console.print(table)
-    path = out / "bars.png"
-    draw(path, bars, model, found, reference)
-    console.print(f"Picture: {path}")
+    error = float(np.abs(model.activity_[found.mapping] - bars.states.mean(axis=0)).mean())
+    lines = [
+        ["bars with a cause of their own", str(found.n_found), str(len(bars.causes))],
+        ["mean absolute error of the weights", f"{found.mean_absolute_error:.3f}", "0"],
+        ["mean weight of bar pixels", f"{lit.mean():.2f}", "10"],
+        ["mean error of the causes' frequency", f"{error:.4f}", "0"],
+        ["mean log evidence of an image", f"{model.lower_bound_:.3f}", f"{reference:.3f}"],
+    ]
+    title = f"Learned in {model.n_iter_} iterations, {seconds:.1f} s ({model.outcome_})"
+    output.table(title, ["", "found", "truth"], lines)
+    picture, report = out / "bars.png", out / "report.html"
+    draw(picture, bars, model, found, reference)
+    write_report(model, bars.data, report, image_shape=bars.image_shape, title="Bars that occlude each other")
+    output.say(f"Picture: {picture}\nReport: {report}")
+    return {
+        "bars": len(bars.causes),
+        "found": int(found.n_found),
+        "outcome": model.outcome_,
+        "n_iter": int(model.n_iter_),
+        "lower_bound": float(model.lower_bound_),
+        "generating_bound": float(reference),
+        "seconds": seconds,
+        "picture": str(picture),
+        "report": str(report),
+    }
 
 
-def draw(path: Path, bars: Any, model: Any, found: Recovery, reference: float) -> None:
+def draw(path: Path, bars: Any, model: Any, found: Any, reference: float) -> None:
     """Data, true causes, learned components in their order, and the bound."""
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+
+    from multicause.plotting import draw_bound, draw_images
 
     figure, axes = plt.subplots(4, 1, figsize=(7, 6.6), height_ratios=[2.2, 1, 1, 2.2], layout="constrained")
     draw_images(axes[0], bars.data[:20], bars.image_shape, title="data: 20 of 500 images")

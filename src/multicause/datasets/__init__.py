@@ -1,15 +1,21 @@
-"""Data sets with known causes, and natural ones."""
+"""Data sets with known causes, natural ones, and data of the user's own."""
 
 from multicause.datasets.bars import make_bars
 from multicause.datasets.images import load_photographs, make_white_patches, whiten_image
+from multicause.datasets.overlap import reconstruct_image
 from multicause.datasets.patches import make_patches
 from multicause.datasets.phonemes import make_phoneme_mixtures
+from multicause.datasets.reading import Reading, UserData, read_data
 
 __all__ = [
+    "Reading",
+    "UserData",
     "load_photographs",
     "make_bars",
     "make_patches",
     "make_phoneme_mixtures",
     "make_white_patches",
+    "read_data",
+    "reconstruct_image",
     "whiten_image",
 ]

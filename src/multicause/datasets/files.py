@@ -39,8 +39,8 @@ def sound_files(path: str | PathLike[str]) -> list[Path]:
     return files
 
 
-def read_sound(path: str | PathLike[str], sample_rate: int) -> np.ndarray:
-    """Samples of a wav file with one channel, at ``sample_rate`` Hz."""
+def read_sound(path: str | PathLike[str], sample_rate: int, channel: int | None = None) -> np.ndarray:
+    """Samples of a wav file at ``sample_rate`` Hz: its only channel, or the one that ``channel`` counts from zero."""
     from scipy.io import wavfile
     from scipy.signal import resample_poly
 
@@ -49,11 +49,18 @@ def read_sound(path: str | PathLike[str], sample_rate: int) -> np.ndarray:
         rate, samples = wavfile.read(path)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{str(path)!r} cannot be read as a wav file: {error}") from error
-    if samples.ndim != 1:
+    n_channels = 1 if samples.ndim == 1 else samples.shape[1]
+    if channel is None and n_channels > 1:
         raise ValueError(
-            f"{str(path)!r} has {samples.shape[1]} channels; expected one. Choose a channel or average them, "
-            "e.g. scipy.io.wavfile.read(path)[1].mean(axis=1), and pass the array."
+            f"{str(path)!r} has {n_channels} channels; expected one. Choose a channel or average them, "
+            "for example with scipy.io.wavfile; on the command line, --channel 0 takes the first."
         )
+    if channel is not None and not 0 <= channel < n_channels:
+        raise ValueError(f"{str(path)!r} has {n_channels} channels, counted from 0; there is no channel {channel}.")
+    if samples.ndim > 1:
+        samples = samples[:, channel or 0]
+    if samples.size == 0:
+        raise ValueError(f"{str(path)!r} has no samples.")
     centred = samples.astype(float) - (MIDDLE_OF_8_BITS if samples.dtype == np.uint8 else 0)
     return centred if rate == sample_rate else resample_poly(centred, sample_rate, rate)
 

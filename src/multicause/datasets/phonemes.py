@@ -12,15 +12,13 @@ from sklearn.utils import Bunch, check_random_state
 
 from multicause.datasets.checks import check_probabilities, one_per_cause, whole
 from multicause.datasets.files import read_sound, sound_files
+from multicause.datasets.spectrograms import N_CHANNELS, log_scaled, spectrograms
 from multicause.datasets.synthetic_speech import synthesize
 
 # Settings of MCA08 appendix E.4.
 SAMPLE_RATE = 8000
 LENGTH = 1000
-N_CHANNELS, LOWEST, HIGHEST = 50, 100.0, 4000.0
-N_WINDOWS, WINDOW = 9, 200
-DYNAMIC_RANGE = 42.8
-TOP = 10.0
+N_WINDOWS = 9
 
 Waveforms = str | PathLike[str] | Sequence[ArrayLike | str | PathLike[str]]
 
@@ -69,11 +67,11 @@ def make_phoneme_mixtures(
     check_probabilities(probabilities, "phoneme", "activity")
     random = check_random_state(random_state)
     states = (random.uniform(size=(n_samples, len(waves))) < probabilities).astype(int)
-    spectrograms = _spectrogram(waves)
-    loudest = np.abs(spectrograms).max()
+    coefficients = spectrograms(waves, SAMPLE_RATE, N_WINDOWS)
+    loudest = np.abs(coefficients).max()
     return Bunch(
-        data=_log_scaled(states @ spectrograms, loudest),  # the transform is linear: mixing may come after it
-        causes=_log_scaled(spectrograms, loudest),
+        data=log_scaled(states @ coefficients, loudest),  # the transform is linear: mixing may come after it
+        causes=log_scaled(coefficients, loudest),
         states=states,
         activity=probabilities,
         image_shape=(N_CHANNELS, N_WINDOWS),
@@ -81,24 +79,6 @@ def make_phoneme_mixtures(
         names=[name for name, _ in named],
         sample_rate=SAMPLE_RATE,
     )
-
-
-def _spectrogram(waves: np.ndarray) -> np.ndarray:
-    """Fourier coefficients (n, 450) of the waveforms (n, 1000), frequency × time in each row."""
-    frequencies = np.geomspace(LOWEST, HIGHEST, N_CHANNELS)
-    time = np.arange(WINDOW) / SAMPLE_RATE
-    basis = np.hamming(WINDOW) * np.exp(-2j * np.pi * np.outer(frequencies, time))
-    step = (LENGTH - WINDOW) // (N_WINDOWS - 1)
-    windows = np.lib.stride_tricks.sliding_window_view(waves, WINDOW, axis=1)[:, ::step]
-    return np.einsum("ft,nwt->nfw", basis, windows).reshape(len(waves), -1)
-
-
-def _log_scaled(spectrograms: np.ndarray, loudest: float) -> np.ndarray:
-    """Magnitudes in decibels, with ``loudest`` at 10 and everything from 42.8 dB below it on at 0."""
-    silence = 10 ** (-DYNAMIC_RANGE / 20)
-    relative = np.abs(spectrograms) / loudest
-    decibels = 20 * np.log10(np.maximum(relative, silence))
-    return np.where(relative > silence, TOP * (1 + decibels / DYNAMIC_RANGE), 0)
 
 
 def _named(waveforms: Waveforms | None) -> list[tuple[str, np.ndarray]]:

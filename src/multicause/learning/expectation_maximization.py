@@ -38,6 +38,7 @@ class Trials(NamedTuple):
     bound: np.ndarray  # (starts,) mean per row, at temperature one
     bounds: np.ndarray  # (n_rounds + 1, starts) mean per row, before each iteration and at the end
     temperatures: np.ndarray  # (n_rounds + 1, starts)
+    kept: np.ndarray  # (n_rounds + 1, starts) share of all rows that are learned from
     outcome: np.ndarray  # (starts,)
     last: np.ndarray  # (starts,) iterations after which each start ended
     n_rounds: int
@@ -55,6 +56,7 @@ class Fit(NamedTuple):
     converged: bool
     outcome: Outcome
     statistics: Statistics  # at the end, at temperature one
+    kept: np.ndarray | None = None  # (n_iter + 1,) share of all rows that are learned from, where some may be cut
 
 
 class Progress(NamedTuple):
@@ -141,6 +143,7 @@ class Learning(NamedTuple):
     quiet: np.ndarray  # (starts,) iterations at rest, where the bound is no judge
     bounds: np.ndarray  # (iteration + 1, starts)
     temperatures: np.ndarray  # (iteration + 1, starts)
+    kept: np.ndarray  # (iteration + 1, starts)
     learning: np.ndarray  # (starts,) which go on
     outcome: np.ndarray  # (starts,)
     last: np.ndarray  # (starts,)
@@ -182,6 +185,7 @@ def learn_all(
         cut.advance(progress, trial)
         statistics = cut.expect(engine, blocks, trial, jnp.asarray(cooling.temperature))
         bound, objective, magnitude = per_row(statistics, "bound", "free_energy", "magnitude")
+        kept = np.asarray(statistics.weight, dtype=float) / np.asarray(statistics.seen, dtype=float)
         objective = objective - cut.log_mass(trial)
         cooled = annealing.cooled(cooling) & cut.complete(progress)
         accepted = convergence.judge(objective, magnitude, cooled & model.posterior.climbs)
@@ -196,6 +200,7 @@ def learn_all(
                 quiet=np.zeros(n_starts, dtype=int),
                 bounds=bound[None],
                 temperatures=cooling.temperature[None],
+                kept=kept[None],
                 learning=np.ones(n_starts, dtype=bool),
                 outcome=np.full(n_starts, Outcome.MAX_ITER, dtype=object),
                 last=np.full(n_starts, max_iter),
@@ -211,6 +216,7 @@ def learn_all(
                 convergence=convergence.memory,
                 bounds=np.vstack([before.bounds, np.where(accepted, bound, before.bounds[-1])]),
                 temperatures=np.vstack([before.temperatures, cooling.temperature]),
+                kept=np.vstack([before.kept, kept]),
             )
         iteration = state.iteration
         state = state.ended(~np.isfinite(objective), Outcome.NON_FINITE, max(iteration - 1, 0))
@@ -257,6 +263,7 @@ def learn_all(
         final_bound,
         state.bounds,
         state.temperatures,
+        state.kept,
         state.outcome,
         state.last,
         n_rounds=state.iteration,
@@ -291,6 +298,7 @@ def best_of(trials: Trials, blocks: Blocks) -> Fit:
         converged=why == Outcome.CONVERGED,
         outcome=final_outcome(why, parameters, sums, blocks),
         statistics=sums,
+        kept=trials.kept[: n_iter + 1, chosen],
     )
 
 
@@ -299,6 +307,7 @@ def joined(first: Fit, then: Fit) -> Fit:
     return then._replace(
         bounds=np.concatenate([first.bounds, then.bounds[1:]]),
         temperatures=np.concatenate([first.temperatures, then.temperatures[1:]]),
+        kept=None if first.kept is None or then.kept is None else np.concatenate([first.kept, then.kept[1:]]),
         n_iter=first.n_iter + then.n_iter,
         n_rounds=first.n_rounds + then.n_rounds,
     )

@@ -84,6 +84,9 @@ class MaximalCauses(CausalEstimator):
         bound of each batch before its step.
     temperatures_ : ndarray of the same shape
         Temperature of each of these.
+    rows_kept_ : ndarray of the same shape or None
+        Share of all rows, by weight, that were learned from: one, unless ``Preselected(keep=...)`` leaves some out.
+        None where learning has no such record.
     n_iter_ : int
         Number of iterations.
     converged_ : bool

@@ -50,7 +50,7 @@ def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, n
     if found is None:
         raise RuntimeError("This version of safetensors orders its table of contents in a way that is not expected.")
     start, end = found.span("digest")
-    _write_whole(Path(path), content[:start] + hashlib.sha256(content).hexdigest().encode() + content[end:])
+    write_whole(Path(path), content[:start] + hashlib.sha256(content).hexdigest().encode() + content[end:])
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -121,7 +121,7 @@ def _read_whole(path: str | PathLike[str]) -> bytes:
         raise _explained(error, f"Cannot read {path}") from error
 
 
-def _write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """Write beside the target and move into place, so that a crash leaves the old file or the new one."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")

@@ -21,6 +21,7 @@ HISTORY = (
     "lower_bound_",
     "lower_bounds_",
     "temperatures_",
+    "rows_kept_",
     "n_iter_",
     "converged_",
     "outcome_",

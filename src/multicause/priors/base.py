@@ -1,7 +1,9 @@
 """The interface of a prior over hidden causes."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.parts import Part
-from multicause.posteriors.base import Inference
+
+if TYPE_CHECKING:
+    from multicause.posteriors.base import Inference
 
 
 class Prior(Part):

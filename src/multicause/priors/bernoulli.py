@@ -1,6 +1,8 @@
 """Independent binary causes: MCA08 eq. 1, ET10 eq. 22."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, matmul
-from multicause.posteriors.base import Inference
 from multicause.priors import truncation
 from multicause.priors.base import Prior
+
+if TYPE_CHECKING:
+    from multicause.posteriors.base import Inference
 
 # Activities stay this far from 0 and 1, so that log p(s) is finite for every state.
 MARGIN = 1e-6

@@ -1,6 +1,8 @@
 """One cause at a time: TN10 eq. 10.15, the prior of mixtures."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, matmul
-from multicause.posteriors.base import Inference
 from multicause.priors.base import Prior
+
+if TYPE_CHECKING:
+    from multicause.posteriors.base import Inference
 
 # Proportions stay above this, so that a cluster that has lost all rows keeps a finite log γ.
 MARGIN = 1e-12

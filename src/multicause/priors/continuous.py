@@ -1,7 +1,9 @@
 """Independent causes of any real value: TN10 eq. 10.18, 10.28 and 10.29, and figure 10.4."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
-from multicause.posteriors.base import Inference
 from multicause.priors.base import Prior
+
+if TYPE_CHECKING:
+    from multicause.posteriors.base import Inference
 
 
 class Continuous(Prior):

@@ -1,7 +1,9 @@
 """Binary causes that higher causes switch on: the upper part of a Helmholtz machine, TN10 eq. 10.39."""
 
+from __future__ import annotations
+
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +12,10 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.learning.wake_sleep import Layers, fantasies, log_bernoulli
-from multicause.posteriors.base import Inference
 from multicause.priors.base import Prior
+
+if TYPE_CHECKING:
+    from multicause.posteriors.base import Inference
 
 # Standard deviation of weights between layers before learning.
 SMALL = 0.1

@@ -1,0 +1,179 @@
+"""``multicause transform``, ``sample`` and ``reconstruct``: what a fitted model does to data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from multicause.cli.options import Array, Channel, DataPath, Device, Force, Json, RunFolder, Seed, Verbose
+from multicause.cli.output import Output, command
+
+OutFile = Annotated[Path, typer.Option(help="File to write; its ending says how.", show_default=False)]
+
+
+def transform(
+    run: RunFolder,
+    data: DataPath,
+    out: OutFile,
+    array: Array = None,
+    channel: Channel = None,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say which causes explain each row of some data: probabilities, or values of the causes.
+
+    Examples:
+      multicause transform run more.csv --out causes.csv
+
+      multicause transform run photos --out causes.npy
+    """
+    with command(json, verbose) as output:
+        from multicause.cli.results import TABLES, check_ending, component_names, write_table
+        from multicause.writing import check_file
+
+        check_ending(out, TABLES)
+        check_file(out, force)
+        fitted = _open(run, device)
+        rows = fitted.read(data, array=array, channel=channel).rows
+        causes = np.asarray(fitted.model.transform(rows))
+        write_table(out, causes, component_names(fitted.model))
+        output.say(f"Causes of {causes.shape[0]} rows: {out}")
+        output.result(out=str(out), shape=list(causes.shape))
+
+
+def sample(
+    run: RunFolder,
+    out: OutFile,
+    count: Annotated[int, typer.Option(help="Number of rows.", min=1)] = 100,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Draw new rows from a fitted model, as a table or, if rows are images, as a picture.
+
+    Examples:
+      multicause sample run --count 1000 --out new.npy
+
+      multicause sample run --count 40 --out new.png
+    """
+    with command(json, verbose) as output:
+        from multicause.cli.results import TABLES, check_ending, write_mosaic, write_table
+        from multicause.writing import check_file
+
+        check_ending(out, (*TABLES, ".png"))
+        check_file(out, force)
+        fitted = _open(run, device)
+        shape = fitted.image_shape
+        if out.suffix.lower() != ".png":
+            shape = None
+        elif shape is None:
+            raise ValueError(f"Rows of this model are no images; choose one of {', '.join(TABLES)}.")
+        rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
+        if shape is not None:
+            write_mosaic(out, rows, shape, f"{count} samples of {type(fitted.model).__name__}")
+        else:
+            write_table(out, rows, fitted.data["names"])
+        output.say(f"{count} new rows: {out}")
+        output.result(out=str(out), shape=list(rows.shape))
+
+
+def reconstruct(
+    run: RunFolder,
+    data: DataPath,
+    out: Annotated[Path, typer.Option(help="File to write, or folder for a folder of images.", show_default=False)],
+    step: Annotated[int, typer.Option(help="Pixels from one patch of an image to the next.", min=1)] = 1,
+    array: Array = None,
+    channel: Channel = None,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Denoise: replace data by what their causes explain. Patches of an image overlap and are averaged.
+
+    Examples:
+      multicause reconstruct run noisy.png --out clean.png
+
+      multicause reconstruct run noisy.csv --out clean.csv
+    """
+    with command(json, verbose) as output:
+        from multicause.datasets import pictures
+        from multicause.writing import check_file, check_free
+
+        check_free(out, force)
+        fitted = _open(run, device)
+        if not hasattr(fitted.model, "reconstruct"):
+            raise ValueError(f"{type(fitted.model).__name__} has no reconstruction: its filters do not make the data.")
+        as_images = data.is_dir() or data.suffix.lower() in pictures.SUFFIXES
+        if out.suffix:
+            check_file(out, force)
+        if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
+            _reconstruct_images(output, fitted, data, out, step, force)
+        else:
+            _reconstruct_rows(output, fitted, fitted.read(data, array=array, channel=channel), out)
+
+
+def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None:
+    from multicause.cli.results import TABLES, check_ending, write_table
+
+    check_ending(out, TABLES)
+    rows = np.asarray(fitted.model.reconstruct(data.rows))
+    write_table(out, rows, data.names)
+    error = float(np.sqrt(np.mean((rows - data.rows) ** 2, dtype=float)))
+    output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")
+    output.result(out=str(out), shape=list(rows.shape), root_mean_square=error)
+
+
+def _reconstruct_images(output: Output, fitted: Any, path: Path, out: Path, step: int, force: bool) -> None:
+    """One image into a file, a folder of images into a folder."""
+    from multicause.cli.results import IMAGES, check_ending, write_image
+    from multicause.datasets.pictures import read_grey
+    from multicause.datasets.reading import files_of
+    from multicause.writing import new_folder
+
+    files, _ = files_of(path)
+    if path.is_file():
+        check_ending(out, IMAGES)
+        write_image(out, _denoised(fitted, files[0], read_grey(files[0])[0], step))
+    else:
+        with new_folder(out, force=force) as folder:
+            for number, file in enumerate(files):
+                grey = read_grey(file)[0]
+                write_image(folder / f"{number:05d}-{file.stem}.png", _denoised(fitted, file, grey, step))
+    output.say(f"{len(files)} images: {out}")
+    output.result(out=str(out), images=len(files))
+
+
+def _denoised(fitted: Any, file: Path, image: np.ndarray, step: int) -> np.ndarray:
+    from multicause.datasets.overlap import reconstruct_image
+
+    reading = fitted.reading
+    if fitted.data["kind"] == "patches":
+        try:
+            return reconstruct_image(
+                fitted.model, image, reading.patches, scale=reading.scale, step=step, dtype=reading.dtype
+            )
+        except ValueError as error:
+            raise ValueError(f"{str(file)!r}: {error}") from error
+    if image.shape != fitted.image_shape:
+        height, width = fitted.image_shape
+        raise ValueError(
+            f"{str(file)!r} has {image.shape[0]}×{image.shape[1]} pixels; the model knows images of {height}×{width}."
+        )
+    row = (reading.scale * image).reshape(1, -1).astype(reading.dtype)
+    return np.asarray(fitted.model.reconstruct(row)).reshape(image.shape) / reading.scale
+
+
+def _open(run: Path, device: str) -> Any:
+    from multicause.arrays import use_device
+    from multicause.cli.runs import read_run
+
+    use_device(device)
+    return read_run(run)

@@ -1,0 +1,152 @@
+"""``multicause fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from multicause.cli.models import MODELS
+from multicause.cli.options import Array, Channel, Device, Force, Json, Memory, Seed, Verbose, shape_from
+from multicause.cli.output import command
+
+LEARNING, READING, COMPUTING = "Learning", "Data", "Computing and output"
+
+
+def fit(
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            help="npy, npz, csv, tsv or parquet; an image; a folder of images; a wav file or a folder of them.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; must be new.", show_default=False)] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Folder of a run that was interrupted: go on from its last checkpoint.", show_default=False),
+    ] = None,
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.", rich_help_panel=LEARNING)] = "maximal",
+    components: Annotated[int, typer.Option(help="Number of causes.", min=1, rich_help_panel=LEARNING)] = 20,
+    noise: Annotated[
+        str | None, typer.Option(help="gaussian or poisson, for models that have a choice.", rich_help_panel=LEARNING)
+    ] = None,
+    posterior: Annotated[
+        str | None,
+        typer.Option(help="exact, truncated or preselected; by default by number of causes.", rich_help_panel=LEARNING),
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Most iterations; each model has its default.", min=1, rich_help_panel=LEARNING)
+    ] = None,
+    starts: Annotated[
+        int | None, typer.Option(help="Random starts, of which the best is kept.", min=1, rich_help_panel=LEARNING)
+    ] = None,
+    seed: Seed = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Any other setting of the model, such as tol=1e-4 or posterior__max_active=3; may be repeated.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = None,
+    patches: Annotated[
+        str | None, typer.Option(help="Cut images into patches of this size, such as 10x10.", rich_help_panel=READING)
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(help="How many patches, or pieces of sound.", min=1, rich_help_panel=READING)
+    ] = None,
+    scale: Annotated[float, typer.Option(help="Value of a white pixel.", rich_help_panel=READING)] = 10.0,
+    image_shape: Annotated[
+        str | None, typer.Option(help="Rows of a table are images of this size.", rich_help_panel=READING)
+    ] = None,
+    sound: Annotated[
+        str, typer.Option(help="Rows of a recording: spectrogram or waveform.", rich_help_panel=READING)
+    ] = "spectrogram",
+    frames: Annotated[int, typer.Option(help="Windows of a row's spectrogram.", min=1, rich_help_panel=READING)] = 9,
+    length: Annotated[int, typer.Option(help="Samples of a row's waveform.", min=2, rich_help_panel=READING)] = 128,
+    sample_rate: Annotated[
+        int, typer.Option(help="Hz to which sounds are resampled.", min=1000, rich_help_panel=READING)
+    ] = 8000,
+    channel: Channel = None,
+    array: Array = None,
+    separator: Annotated[
+        str | None, typer.Option(help="What separates columns of a csv file.", rich_help_panel=READING)
+    ] = None,
+    header: Annotated[
+        bool, typer.Option(help="Whether a csv file begins with names of columns.", rich_help_panel=READING)
+    ] = True,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column to leave out; may be repeated.", rich_help_panel=READING)
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="float64 or float32.", rich_help_panel=COMPUTING)] = "float64",
+    device: Device = "auto",
+    memory: Memory = "2GiB",
+    report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel=COMPUTING)] = True,
+    checkpoint: Annotated[
+        float, typer.Option(help="Seconds from one checkpoint to the next.", min=0, rich_help_panel=COMPUTING)
+    ] = 60.0,
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Learn the causes of your own data, and write a folder with the model and a report.
+
+    Examples:
+      multicause fit photos --patches 10x10 --count 40000 --components 50 --out run
+
+      multicause fit table.csv --drop id --model nonnegative --noise poisson --out run
+
+      multicause fit speech.wav --components 12 --out run
+
+      multicause fit rows.npy --image-shape 28x28 --model sparse --out run --json
+
+      multicause fit --resume run
+
+    Ctrl-C ends learning and keeps the model so far.
+    """
+    with command(json, verbose) as output:
+        from multicause.cli.fitting import Request, fit_run
+        from multicause.cli.unfinished import read_request
+        from multicause.datasets.reading import Reading
+
+        if resume is not None:
+            if data is not None or out is not None:
+                raise ValueError("--resume takes data and settings from the interrupted run; leave out DATA and --out.")
+            request = Request(**read_request(resume))
+            found = fit_run(output, request, resume, device=device, every=checkpoint, resume=True, force=force)
+            output.result(out=str(resume), **found)
+            return
+        if data is None or out is None:
+            raise ValueError("Name the data and a folder for the result: multicause fit DATA --out RUN.")
+        reading = Reading(
+            array=array,
+            separator=separator,
+            header=header,
+            drop=tuple(drop or ()),
+            image_shape=shape_from(image_shape, "--image-shape"),
+            patches=shape_from(patches, "--patches"),
+            count=count,
+            scale=scale,
+            sound=sound,
+            frames=frames,
+            length=length,
+            sample_rate=sample_rate,
+            channel=channel,
+            dtype=dtype,
+            seed=seed,
+        )
+        parameters = {
+            "n_components": components,
+            "noise": noise,
+            "posterior": posterior,
+            "max_iter": iterations,
+            "n_init": starts,
+            "random_state": seed,
+        }
+        request = Request(
+            str(data.resolve()), model, parameters, list(settings or ()), reading.settings(), memory, report
+        )
+        found = fit_run(output, request, out, device=device, every=checkpoint, resume=False, force=force)
+        output.result(out=str(out), **found)

@@ -1,0 +1,111 @@
+"""One fit of the command line: data, model, progress, and a folder in the end."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from multicause.arrays import bytes_from, use_device
+from multicause.callbacks import Checkpoint, ProgressBar
+from multicause.cli.models import make_model
+from multicause.cli.output import Output
+from multicause.cli.runs import FILES, MODEL, REPORT, describe_run, write_run
+from multicause.cli.unfinished import checkpoints_of
+from multicause.datasets.reading import Reading, UserData, read_data
+from multicause.engines import Local
+from multicause.persistence import newest_checkpoint
+from multicause.writing import check_place, new_folder
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a fit was asked for: plain values, so that an interrupted one can go on."""
+
+    path: str
+    name: str
+    parameters: dict[str, Any]
+    extra: list[str]
+    reading: dict[str, Any]
+    memory: str
+    with_report: bool
+
+
+def fit_run(
+    output: Output, request: Request, out: Path, *, device: str, every: float, resume: bool, force: bool
+) -> dict[str, Any]:
+    """Learn from a file or folder and write the folder of the run; returns its settings."""
+    check_place(out, force, FILES)
+    bytes_from(request.memory)
+    engine = Local(memory_budget=request.memory)
+    model = make_model(request.name, {**request.parameters, "engine": engine}, request.extra)
+    use_device(device)
+    path = Path(request.path)
+    data = read_data(path, Reading.from_settings(request.reading))
+    output.say(f"{path}: {data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind}).")
+    for remark in data.remarks:
+        output.say(remark, style="yellow")
+    with checkpoints_of(out, asdict(request), resume=resume, force=force) as checkpoints:
+        seconds, notes = learn(output, model, data, checkpoints, every)
+        settings = describe_run(path, data, request.name, model, seconds, [*data.remarks, *notes])
+        with new_folder(out, force=force, files=FILES) as folder:
+            write_run(folder, model, settings)
+            if request.with_report:
+                write_run_report(folder / REPORT, model, data, path, settings)
+    tell(output, out, model, settings, notes, request.with_report)
+    return settings
+
+
+def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: float) -> tuple[float, list[str]]:
+    """Fit, from the newest checkpoint on if there is one; returns the seconds it took and its warnings."""
+    callbacks: list[Any] = [Checkpoint(checkpoints, seconds=every)]
+    if output.console.is_terminal and not output.as_json:
+        callbacks.append(ProgressBar())
+    model.set_callbacks(*callbacks)
+    resume = newest_checkpoint(checkpoints)
+    if resume is not None:
+        output.say(f"Goes on from {resume.name}.")
+    started = perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(data.rows, resume=None if resume is None else checkpoints)
+    seconds = perf_counter() - started
+    return seconds, list(dict.fromkeys(str(warning.message) for warning in caught))
+
+
+def write_run_report(path: Path, model: Any, data: UserData, path_of_data: Path, settings: dict[str, Any]) -> None:
+    """The report of a run."""
+    from multicause.report import write_report
+
+    write_report(
+        model,
+        data.rows,
+        path,
+        image_shape=data.image_shape,
+        kind=data.kind,
+        feature_names=data.names,
+        title=f"{settings['estimator']}: {path_of_data.name}",
+        warnings=settings["warnings"],
+    )
+
+
+def tell(
+    output: Output, out: Path, model: Any, settings: dict[str, Any], notes: Sequence[str], with_report: bool
+) -> None:
+    """The end of a fit, for people."""
+    bound = settings["lower_bound"]
+    lines = [
+        ["outcome", settings["outcome"]],
+        ["iterations", str(settings["n_iter"])],
+        ["mean log evidence", "not known" if bound is None else f"{bound:.4f}"],
+        ["seconds", f"{settings['seconds']:.1f}"],
+    ]
+    output.table(f"{settings['estimator']}, {len(model.components_)} components", ["", ""], lines)
+    for note in notes:
+        output.say(f"Warning: {note}", style="yellow")
+    output.say(f"Model: {out / MODEL}")
+    if with_report:
+        output.say(f"Report: {out / REPORT}")

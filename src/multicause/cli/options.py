@@ -1,0 +1,32 @@
+"""Options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show the traceback of an error.")]
+Force = Annotated[bool, typer.Option("--force", help="Write over what is there.")]
+Seed = Annotated[int, typer.Option(help="Seed of all that is random.", min=0, max=2**32 - 1)]
+Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu or gpu.")]
+Memory = Annotated[str, typer.Option(help="Most memory of temporary arrays, such as 512MiB.")]
+RunFolder = Annotated[Path, typer.Argument(help="Folder that 'multicause fit' wrote.", show_default=False)]
+DataPath = Annotated[
+    Path, typer.Argument(help="File or folder, of the kind that the model has learned from.", show_default=False)
+]
+Array = Annotated[str | None, typer.Option(help="Which array of a npz file.")]
+Channel = Annotated[int | None, typer.Option(help="Which channel of a sound, counted from 0.", min=0)]
+
+
+def shape_from(text: str | None, name: str) -> tuple[int, int] | None:
+    """Height and width from text such as "10x10"."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+)\s*[x×,]\s*(\d+)\s*", text)
+    if match is None or int(match[1]) < 1 or int(match[2]) < 1:
+        raise ValueError(f"{name} must be a height and a width such as 10x10; got {text!r}.")
+    return int(match[1]), int(match[2])

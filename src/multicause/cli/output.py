@@ -1,0 +1,84 @@
+"""What every command shares: one place for results, one line for an error, an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+
+
+class Output:
+    """Text and tables for people, or one JSON object for programs."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = Console(quiet=as_json)
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """A line of text, as it is: brackets in a file's name are no markup."""
+        self.console.print(text, style=style, markup=False, highlight=False)
+
+    def table(self, title: str, headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+        """A table whose first column is text and whose others are numbers."""
+        table = Table(title=title, title_justify="left")
+        for number, heading in enumerate(headings):
+            table.add_column(heading, justify="right" if number else "left")
+        for line in lines:
+            table.add_row(*line)
+        self.console.print(table)
+
+    def result(self, **values: Any) -> None:
+        """What a program wants to know; people have been told."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(values, default=_plain, allow_nan=True) + "\n")
+
+
+@contextmanager
+def command(as_json: bool, verbose: bool) -> Iterator[Output]:
+    """Run a command: what goes wrong is told in one line, with an exit code, and in full with --verbose."""
+    try:
+        yield Output(as_json)
+    except (typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt:
+        _fail("Interrupted; nothing was written.", INTERRUPTED, as_json, verbose)
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        _fail(describe(error), BAD_INPUT, as_json, verbose)
+    except Exception as error:
+        text = f"{type(error).__name__}: {describe(error)} (unexpected; --verbose shows where)"
+        _fail(text, FAILED, as_json, verbose)
+
+
+def describe(error: BaseException) -> str:
+    """One line that says what went wrong."""
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename!r}: " if error.filename else ""
+        return f"{place}{error.strerror}."
+    if isinstance(error, MemoryError):
+        return f"Not enough memory: {error}. Use less data, or float32 with --dtype float32."
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _fail(text: str, code: int, as_json: bool, verbose: bool) -> None:
+    if verbose:
+        sys.stderr.write(traceback.format_exc())
+    sys.stderr.write(f"Error: {text}\n")
+    if as_json:
+        sys.stdout.write(json.dumps({"error": text, "exit_code": code}) + "\n")
+    raise typer.Exit(code) from None
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and paths of other libraries as JSON has them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)

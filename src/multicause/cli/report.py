@@ -1,0 +1,45 @@
+"""``multicause report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from multicause.cli.options import Device, Json, RunFolder, Verbose
+from multicause.cli.output import command
+
+
+def report(
+    run: RunFolder,
+    data: Annotated[
+        Path | None, typer.Option(help="Data to explain; by default those of the fit, read again from their place.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="File; by default report.html in the folder of the run.")] = None,
+    device: Device = "auto",
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Write the report of a fitted model again, or for other data.
+
+    Examples:
+      multicause report run
+
+      multicause report run --data test.csv --out test.html
+    """
+    with command(json, verbose) as output:
+        from multicause.arrays import use_device
+        from multicause.cli.fitting import write_run_report
+        from multicause.cli.runs import REPORT, read_run
+
+        use_device(device)
+        fitted = read_run(run)
+        path = Path(fitted.data["path"]) if data is None else data
+        if data is None and not path.exists():
+            raise FileNotFoundError(f"The data of this run are not at {str(path)!r} any more; name them with --data.")
+        found = fitted.read(path)
+        out = run / REPORT if out is None else out
+        write_run_report(out, fitted.model, found, path, fitted.settings)
+        output.say(f"Report: {out}")
+        output.result(out=str(out), bytes=out.stat().st_size)

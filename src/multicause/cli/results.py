@@ -1,0 +1,78 @@
+"""Arrays and images that commands write: the ending of a file's name says how."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multicause.datasets.tables import need
+from multicause.persistence.container import write_whole
+
+TABLES = (".npy", ".npz", ".csv", ".parquet")
+IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+
+
+def check_ending(path: Path, known: Sequence[str]) -> None:
+    """Refuse a file's name before any work is done for it."""
+    if path.suffix.lower() not in known:
+        raise ValueError(f"{str(path)!r} must end in one of {', '.join(known)}.")
+    if path.suffix.lower() == ".parquet":
+        need("pyarrow", "writing parquet files", "parquet")
+
+
+def write_table(path: Path, rows: np.ndarray, names: Sequence[str] | None = None) -> None:
+    """Rows as npy, npz, csv or parquet; the latter two have names of columns."""
+    kind, buffer = path.suffix.lower(), io.BytesIO()
+    if kind == ".npy":
+        np.save(buffer, rows, allow_pickle=False)
+    elif kind == ".npz":
+        np.savez_compressed(buffer, allow_pickle=False, rows=rows)
+    else:
+        pandas = need("pandas", f"writing {kind} files", "app")
+        frame = pandas.DataFrame(rows, columns=list(names) if names is not None else _numbered(rows.shape[1]))
+        if kind == ".csv":
+            buffer.write(frame.to_csv(index=False).encode("utf-8"))
+        else:
+            frame.to_parquet(buffer, engine="pyarrow")
+    write_whole(path, buffer.getvalue())
+
+
+def write_image(path: Path, grey: np.ndarray) -> None:
+    """A grey image with black at zero and white at one; values beyond are cut off."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    levels = np.rint(255 * np.clip(grey, 0, 1)).astype(np.uint8)
+    Image.fromarray(levels).save(buffer, format=Image.registered_extensions()[path.suffix.lower()])
+    write_whole(path, buffer.getvalue())
+
+
+def write_mosaic(path: Path, rows: np.ndarray, image_shape: tuple[int, int], title: str) -> None:
+    """Rows as images beside each other."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from multicause.plotting import draw_images
+
+    lines = -(-len(rows) // 10)
+    figure, axes = plt.subplots(figsize=(7, 0.4 + 0.7 * lines), layout="constrained")
+    draw_images(axes, rows, image_shape, title=title)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    plt.close(figure)
+    write_whole(path, buffer.getvalue())
+
+
+def component_names(model: Any) -> list[str]:
+    """Names of a model's components, as scikit-learn has them."""
+    return [str(name) for name in model.get_feature_names_out()]
+
+
+def _numbered(n: int) -> list[str]:
+    return [f"feature{number}" for number in range(n)]

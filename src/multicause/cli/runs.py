@@ -1,0 +1,159 @@
+"""The folder of a run: model, history, settings and versions, written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multicause.datasets.reading import Reading, UserData, read_data
+
+MODEL, HISTORY, SETTINGS, VERSIONS, REPORT = (
+    "model.multicause",
+    "history.csv",
+    "settings.json",
+    "versions.json",
+    "report.html",
+)
+#: All that a run may hold; a folder with anything else in it is never replaced.
+FILES = (MODEL, HISTORY, SETTINGS, VERSIONS, REPORT)
+FORMAT = 1
+PACKAGES = ("multicause", "numpy", "scipy", "scikit-learn", "jax", "jaxlib")
+# Columns of the history, and the attributes of a fitted model that have them; models of different families differ.
+CURVES = {
+    "bound": "lower_bounds_",
+    "temperature": "temperatures_",
+    "rows_kept": "rows_kept_",
+    "contrast": "contrasts_",
+    "acceptance": "acceptance_rates_",
+}
+
+
+class Run(NamedTuple):
+    """A fitted model and how its data were read."""
+
+    folder: Path
+    model: Any
+    settings: dict[str, Any]
+
+    @property
+    def reading(self) -> Reading:
+        """How the data of the fit became rows."""
+        return Reading.from_settings(self.settings["reading"])
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Path, kind, number of rows and the like."""
+        return self.settings["data"]
+
+    @property
+    def image_shape(self) -> tuple[int, int] | None:
+        """Height and width of a row, if it is an image."""
+        shape = self.data["image_shape"]
+        return None if shape is None else (shape[0], shape[1])
+
+    def read(self, path: Path, **changes: Any) -> UserData:
+        """Data that this model can be applied to, read as those of its fit."""
+        names = self.data["names"]
+        given = {key: value for key, value in changes.items() if value is not None}
+        own = replace(self.reading, drop=(), columns=None if names is None else tuple(names), **given)
+        data = read_data(path, own)
+        if data.rows.shape[1] != self.model.n_features_in_:
+            raise ValueError(
+                f"{str(path)!r} gives rows of {data.rows.shape[1]} values, but the model has learned from rows of "
+                f"{self.model.n_features_in_} ({self.data['kind']} of {self.data['path']!r})."
+            )
+        return data
+
+
+def read_run(folder: Path) -> Run:
+    """The run that a folder holds."""
+    from multicause import load
+
+    if not folder.exists():
+        raise FileNotFoundError(
+            f"There is no {str(folder)!r}. 'multicause fit DATA --out {folder}' makes such a folder."
+        )
+    missing = [name for name in (MODEL, SETTINGS) if not (folder / name).is_file()]
+    if missing:
+        raise ValueError(f"{str(folder)!r} is no folder of 'multicause fit': it has no {missing[0]}.")
+    try:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{str(folder / SETTINGS)!r} is damaged: {error}.") from error
+    if not isinstance(settings, dict) or settings.get("format") != FORMAT:
+        raise ValueError(f"{str(folder / SETTINGS)!r} was not written by this version of multicause.")
+    return Run(folder, load(folder / MODEL), settings)
+
+
+def describe_run(path: Path, data: UserData, name: str, model: Any, seconds: float, notes: Sequence[str]) -> dict:
+    """Settings of a run, as plain values."""
+    return {
+        "format": FORMAT,
+        "model": name,
+        "estimator": type(model).__name__,
+        "parameters": {key: plain(value) for key, value in model.get_params(deep=False).items()},
+        "data": {
+            "path": str(path.resolve()),
+            "kind": data.kind,
+            "n_rows": int(data.rows.shape[0]),
+            "n_features": int(data.rows.shape[1]),
+            "image_shape": data.image_shape,
+            "names": data.names,
+        },
+        "reading": data.reading.settings(),
+        "outcome": model.outcome_,
+        "n_iter": int(model.n_iter_),
+        "lower_bound": float(model.lower_bound_) if np.isfinite(model.lower_bound_) else None,
+        "seconds": seconds,
+        "warnings": list(notes),
+    }
+
+
+def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:
+    """Write all files of a run but its report into a folder."""
+    model.save(folder / MODEL)
+    write_history(folder / HISTORY, model)
+    text = {SETTINGS: settings, VERSIONS: versions()}
+    for name, value in text.items():
+        (folder / name).write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
+
+
+def write_history(path: Path, model: Any) -> None:
+    """One line for each iteration, one column for each curve that the model has."""
+    found = {name: getattr(model, attribute, None) for name, attribute in CURVES.items()}
+    curves = {name: np.asarray(values) for name, values in found.items() if values is not None}
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["iteration", *curves])
+        for number, line in enumerate(zip(*curves.values(), strict=True)):
+            writer.writerow([number, *(repr(float(value)) for value in line)])
+
+
+def versions() -> dict[str, str]:
+    """What made a run."""
+    import jax
+
+    found = {"python": platform.python_version(), "platform": platform.platform(), "device": jax.default_backend()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A setting as JSON has it; a part is its text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return repr(value)

@@ -1,0 +1,57 @@
+"""Runs that go on: what was asked for and the checkpoints lie beside the folder that a run will be written to."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from multicause.persistence import newest_checkpoint
+from multicause.writing import parents_of
+
+SUFFIX, REQUEST = ".unfinished", "request.json"
+
+
+def unfinished(out: Path) -> Path:
+    """The folder of checkpoints of the run that is to become ``out``."""
+    path = Path(os.path.abspath(out))
+    return path.with_name(path.name + SUFFIX)
+
+
+def read_request(out: Path) -> dict[str, Any]:
+    """What an interrupted run was asked for."""
+    folder = unfinished(out)
+    if not (folder / REQUEST).is_file():
+        there = f"{str(out)!r} is finished" if out.exists() else f"there is no {str(folder)!r}"
+        raise FileNotFoundError(f"There is nothing to resume: {there}.")
+    try:
+        return json.loads((folder / REQUEST).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{str(folder / REQUEST)!r} is damaged: {error}. Begin anew with --force.") from error
+
+
+@contextmanager
+def checkpoints_of(out: Path, request: dict[str, Any], *, resume: bool, force: bool) -> Iterator[Path]:
+    """A folder for checkpoints while a run learns. It is removed at the end, or if there is nothing to go on from."""
+    folder = unfinished(out)
+    if not resume and folder.exists() and not force:
+        raise FileExistsError(
+            f"{str(folder)!r} holds the checkpoints of an interrupted run. Go on with --resume {str(out)!r}, or begin "
+            "anew with --force."
+        )
+    with parents_of(folder):
+        if not resume:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
+        try:
+            yield folder
+        except BaseException:
+            if newest_checkpoint(folder) is None:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+        shutil.rmtree(folder)

@@ -1,0 +1,68 @@
+"""A whole image from its overlapping patches, each as a model reconstructs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Patches that are reconstructed together; more would only take more memory.
+AT_ONCE = 20_000
+
+
+def reconstruct_image(
+    model: Any, image: np.ndarray, shape: tuple[int, int], *, scale: float = 10.0, step: int = 1, dtype: str = "float64"
+) -> np.ndarray:
+    """Mean of all reconstructed patches at each pixel, in the range of the image: (height, width).
+
+    The image is rescaled to fill [0, ``scale``], as :func:`multicause.datasets.make_patches` does, and back at the end.
+
+    Parameters
+    ----------
+    model : fitted estimator with ``reconstruct``
+        It has learned from patches.
+    image : array of shape (height, width)
+        Any image that a patch fits into.
+    shape : (int, int)
+        Height and width of a patch.
+    scale : float, default=10.0
+        The scale of the patches that were learned from.
+    step : int, default=1
+        Pixels from one patch to the next, at most the shorter side of a patch. More is faster and averages less.
+    dtype : str, default="float64"
+        Of the patches.
+    """
+    height, width = shape
+    if image.shape[0] < height or image.shape[1] < width:
+        raise ValueError(
+            f"A patch of {height}×{width} does not fit into the image of {image.shape[0]}×{image.shape[1]}."
+        )
+    if not 1 <= step <= min(shape):
+        raise ValueError(
+            f"step must be from 1 to {min(shape)}, so that patches of {height}×{width} leave no gap; got {step}."
+        )
+    low, high = float(image.min()), float(image.max())
+    if not high > low:
+        raise ValueError(f"The image is constant, all pixels are {low:g}; there is nothing to reconstruct.")
+    windows = np.lib.stride_tricks.sliding_window_view(scale * ((image - low) / (high - low)), shape)
+    tops, lefts = (_places(n, step) for n in windows.shape[:2])
+    sums, counts = np.zeros(image.shape), np.zeros(image.shape)
+    lines = max(1, min(len(tops), AT_ONCE // len(lefts)))
+    for start in range(0, len(tops), lines):
+        own = tops[start : start + lines]
+        # The last group is filled up, so that it needs no program of its own.
+        filled = np.append(own, np.repeat(own[-1:], lines - len(own)))
+        patches = windows[np.ix_(filled, lefts)].reshape(-1, height * width).astype(dtype)
+        found = np.asarray(model.reconstruct(patches), dtype=float)[: len(own) * len(lefts)]
+        found = found.reshape(len(own), len(lefts), height, width)
+        for y in range(height):
+            for x in range(width):
+                place = np.ix_(own + y, lefts + x)
+                sums[place] += found[:, :, y, x]
+                counts[place] += 1
+    return low + (high - low) * sums / counts / scale
+
+
+def _places(n: int, step: int) -> np.ndarray:
+    """Every ``step``-th place, and the last, so that no border is left out."""
+    return np.unique(np.append(np.arange(0, n, step), n - 1))

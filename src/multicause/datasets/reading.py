@@ -1,0 +1,180 @@
+"""Data of the user's own: any file or folder that can become rows, read the same way each time."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from multicause.datasets import pictures, recordings, tables
+from multicause.datasets.checks import positive, whole
+from multicause.datasets.files import read_sound
+from multicause.datasets.spectrograms import N_CHANNELS
+
+DEFAULT_COUNT = 10_000
+SOUNDS = ("spectrogram", "waveform")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files become rows. A model and its later data need the same, so a fitted run keeps it."""
+
+    array: str | None = None  # of a npz file
+    separator: str | None = None  # of a csv file
+    header: bool = True
+    drop: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None  # None: all
+    image_shape: tuple[int, int] | None = None  # of the rows of a table
+    patches: tuple[int, int] | None = None  # None: whole images
+    count: int | None = None  # number of patches; most pieces of a recording
+    scale: float = 10.0  # of white
+    sound: str = "spectrogram"
+    frames: int = 9  # windows of a piece of the spectrogram
+    length: int = 128  # samples of a piece of the waveform
+    sample_rate: int = 8000
+    channel: int | None = None
+    level: float | None = None  # of sound, found from the first recordings
+    dtype: str = "float64"
+    seed: int = 0
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Reading:
+        """The reading whose :meth:`settings` these are."""
+        known = {field.name for field in fields(cls)}
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items() if k in known}
+        return cls(**values)
+
+    def settings(self) -> dict[str, Any]:
+        """All settings as plain values."""
+        return asdict(self)
+
+
+class UserData(NamedTuple):
+    """Rows that were read, and what is known of them."""
+
+    rows: np.ndarray  # (n, D)
+    kind: str  # table, images, patches, spectrogram, waveform
+    image_shape: tuple[int, int] | None
+    names: list[str] | None  # of columns
+    files: tuple[Path, ...]
+    remarks: tuple[str, ...]
+    reading: Reading  # with what was found on the way
+
+
+def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserData:  # noqa: B008, it is frozen
+    """Read a table (npy, npz, csv, tsv, parquet), an image or a folder of images, a wav file or a folder of them.
+
+    Parameters
+    ----------
+    path : path-like
+        File or folder.
+    reading : Reading
+        How rows are made: patches, spectrograms, columns that are left out and so on.
+    """
+    path = Path(path).expanduser()
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {str(path)!r}.")
+    _check(reading)
+    files, remarks = files_of(path)
+    suffix = files[0].suffix.lower()
+    if suffix == ".wav":
+        data = _sound(files, reading)
+    elif suffix in pictures.SUFFIXES or reading.patches is not None:
+        data = _pictures(files, reading)
+    else:
+        data = _table(path, reading)
+    tables.check_finite(data.rows, path, data.names)
+    return data._replace(rows=data.rows.astype(reading.dtype, order="C"), remarks=(*remarks, *data.remarks))
+
+
+def files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Files of one kind, and a remark on those that are left out."""
+    known = (*tables.SUFFIXES, *pictures.SUFFIXES, ".wav")
+    if path.is_file():
+        if path.suffix.lower() not in known:
+            raise ValueError(f"{str(path)!r} has a format that is not known. Known endings: {', '.join(known)}.")
+        return (path,), ()
+    inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+    images = [p for p in inside if p.suffix.lower() in pictures.SUFFIXES]
+    sounds = [p for p in inside if p.suffix.lower() == ".wav"]
+    if images and sounds:
+        raise ValueError(f"{str(path)!r} holds both images and sounds; name a folder that holds one kind.")
+    found = images or sounds
+    if not found:
+        raise ValueError(
+            f"{str(path)!r} holds no images or sounds, but {len(inside)} other files. Expected endings: "
+            f"{', '.join((*pictures.SUFFIXES, '.wav'))}."
+        )
+    others = [p.name for p in inside if p not in set(found)]
+    remark = f"Files of other kinds were left out: {len(others)}, such as {others[0]!r}." if others else ""
+    return tuple(found), (remark,) if remark else ()
+
+
+def _table(path: Path, reading: Reading) -> UserData:
+    rows, names = tables.read_table(
+        path,
+        array=reading.array,
+        separator=reading.separator,
+        header=reading.header,
+        drop=reading.drop,
+        columns=reading.columns,
+    )
+    shape = reading.image_shape
+    if rows.ndim == 3 and shape is None:
+        shape = (int(rows.shape[1]), int(rows.shape[2]))
+        rows = rows.reshape(len(rows), -1)
+    if rows.ndim != 2:
+        raise ValueError(f"{str(path)!r} must have shape (rows, columns) or (rows, height, width); got {rows.shape}.")
+    if shape is not None and shape[0] * shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"Images of {shape[0]}×{shape[1]} have {shape[0] * shape[1]} pixels, but {str(path)!r} has {rows.shape[1]} "
+            "columns; change --image-shape."
+        )
+    return UserData(rows, "table" if shape is None else "images", shape, names, (path,), (), reading)
+
+
+def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
+    if files[0].suffix.lower() in tables.SUFFIXES:  # an array whose patches are asked for is one image
+        image, _ = tables.read_table(files[0], array=reading.array)
+        images, coloured = [np.asarray(image, dtype=float)], 0
+    else:
+        grey = [pictures.read_grey(file) for file in files]
+        images, coloured = [image for image, _ in grey], sum(colour for _, colour in grey)
+    remarks = (f"Colours were averaged to grey in {coloured} of {len(files)} images.",) if coloured else ()
+    if reading.patches is None:
+        rows = pictures.whole_images(files, images, reading.scale)
+        shape = (int(images[0].shape[0]), int(images[0].shape[1]))
+        return UserData(rows, "images", shape, None, files, remarks, reading)
+    count = DEFAULT_COUNT if reading.count is None else reading.count
+    random = check_random_state(reading.seed)
+    rows = pictures.patches_of(files, images, reading.patches, count, reading.scale, random)
+    return UserData(rows, "patches", reading.patches, None, files, remarks, reading)
+
+
+def _sound(files: tuple[Path, ...], reading: Reading) -> UserData:
+    waves = [read_sound(file, reading.sample_rate, reading.channel) for file in files]
+    shape: tuple[int, int] | None = None
+    if reading.sound == "spectrogram":
+        rows, level = recordings.spectrogram_rows(files, waves, reading.frames, reading.sample_rate, reading.level)
+        shape = (N_CHANNELS, reading.frames)
+    else:
+        rows, level = recordings.waveform_rows(files, waves, reading.length, reading.level)
+    if reading.count is not None and reading.count < len(rows):
+        rows = rows[np.sort(check_random_state(reading.seed).choice(len(rows), reading.count, replace=False))]
+    return UserData(rows, reading.sound, shape, None, files, (), replace(reading, level=level))
+
+
+def _check(reading: Reading) -> None:
+    if reading.count is not None:
+        whole(reading.count, "count", 1)
+    positive(reading.scale, "scale")
+    for name, least in (("frames", 1), ("length", 2), ("sample_rate", 1000)):
+        whole(getattr(reading, name), name, least)
+    if reading.sound not in SOUNDS:
+        raise ValueError(f"Unknown sound {reading.sound!r}. Known: {', '.join(SOUNDS)}.")
+    if reading.dtype not in ("float32", "float64"):
+        raise ValueError(f"dtype must be float32 or float64; got {reading.dtype!r}.")

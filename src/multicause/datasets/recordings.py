@@ -1,0 +1,46 @@
+"""Rows from recordings: pieces of the log-spectrogram, or of the waveform itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from multicause.datasets.spectrograms import length_of, log_scaled, spectrograms
+
+
+def pieces_of(files: Sequence[Path], waves: Sequence[np.ndarray], length: int) -> np.ndarray:
+    """Pieces of so many samples, each of which begins in the middle of the one before: (n, length)."""
+    for file, wave in zip(files, waves, strict=True):
+        if len(wave) < length:
+            raise ValueError(
+                f"{str(file)!r} has {len(wave)} samples, too few for one piece of {length}. Use a longer recording, or "
+                "shorter pieces: fewer --frames, a smaller --length."
+            )
+    step = max(1, length // 2)
+    return np.concatenate([np.lib.stride_tricks.sliding_window_view(wave, length)[::step] for wave in waves])
+
+
+def spectrogram_rows(
+    files: Sequence[Path], waves: Sequence[np.ndarray], n_windows: int, sample_rate: int, level: float | None
+) -> tuple[np.ndarray, float]:
+    """Log-spectrograms (n, 50 · n_windows) of pieces, and the magnitude that lies at 10: ``level``, or the loudest."""
+    coefficients = spectrograms(pieces_of(files, waves, length_of(n_windows)), sample_rate, n_windows)
+    level = float(np.abs(coefficients).max()) if level is None else level
+    _check_level(level, files)
+    return log_scaled(coefficients, level), level
+
+
+def waveform_rows(
+    files: Sequence[Path], waves: Sequence[np.ndarray], length: int, level: float | None
+) -> tuple[np.ndarray, float]:
+    """Pieces of the waveform (n, length), divided by ``level``, or by the deviation of all samples."""
+    level = float(np.concatenate(waves).std()) if level is None else level
+    _check_level(level, files)
+    return pieces_of(files, waves, length) / level, level
+
+
+def _check_level(level: float, files: Sequence[Path]) -> None:
+    if not (np.isfinite(level) and level > 0):
+        raise ValueError(f"{str(files[0])!r} is silent or not finite; there is nothing to learn from it.")

@@ -1,0 +1,90 @@
+"""The clock of all benchmarks, and what one iteration of each model costs on this machine."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+import multicause
+from multicause.arrays import double_precision
+
+# Iterations of a short and of a long fit, whose times differ by iterations alone.
+SHORT, LONG = 2, 12
+REPEATS = 3
+
+
+def milliseconds(function: Callable[[], Any], *, repeats: int = 30) -> float:
+    """Median time of a call after one call for warm-up; the call must wait for its result."""
+    function()
+    times = []
+    for _ in range(repeats):
+        started = perf_counter()
+        function()
+        times.append(perf_counter() - started)
+    return 1e3 * median(times)
+
+
+class Timing(NamedTuple):
+    """What one iteration takes, in milliseconds, and as a multiple of the two matrix products X Wᵀ and Sᵀ X."""
+
+    name: str
+    iteration: float
+    ratio: float
+
+
+def example_data(n_rows: int, n_features: int, n_components: int, dtype: str, seed: int = 0) -> np.ndarray:
+    """Counts of causes of which two are active on average, the stronger of which is seen."""
+    random = np.random.RandomState(seed)
+    components = 10 * random.binomial(1, 0.2, size=(n_components, n_features))
+    states = random.uniform(size=(n_rows, n_components)) < min(0.5, 2 / n_components)
+    means = np.max(states[:, :, None] * components, axis=1) if n_components < 50 else states @ components
+    return random.poisson(means).astype(dtype)
+
+
+def time_products(X: np.ndarray, n_components: int) -> float:
+    """Milliseconds of X Wᵀ and Sᵀ X, which each iteration of each model needs in some form."""
+    with double_precision():
+        rows = jnp.asarray(X)
+        components = jnp.asarray(np.random.RandomState(0).uniform(size=(n_components, X.shape[1])), X.dtype)
+        products = jax.jit(lambda Y, W: (Y @ W.T).T @ Y)
+        return milliseconds(lambda: jax.block_until_ready(products(rows, components)))
+
+
+def time_models(names: Sequence[str], X: np.ndarray, n_components: int) -> Iterator[Timing]:
+    """One iteration of each estimator of these names, compilation not counted.
+
+    An iteration is what ``n_iter_`` counts: a pass over all rows, or for ``EnergyComponents`` an update with one
+    mini-batch. Its time is the difference between a long and a short fit, divided by that of their iterations.
+    """
+    products = time_products(X, n_components)
+    for name in names:
+        estimator = getattr(multicause, name)
+        # The Helmholtz machine knows zeros and ones only.
+        rows = (X.mean() < X).astype(X.dtype) if name == "HelmholtzMachine" else X
+        iteration = _iteration(estimator, rows, n_components)
+        yield Timing(name, iteration, iteration / products)
+
+
+def _iteration(estimator: Any, X: np.ndarray, n_components: int) -> float:
+    known = inspect.signature(estimator).parameters
+    wanted = {"tol": 0.0, "annealing": None, "repair": False, "n_init": 1, "random_state": 0}
+    settings = {key: value for key, value in wanted.items() if key in known}
+    counts, times = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for max_iter in (SHORT, LONG):
+            model = estimator(n_components, max_iter=max_iter, **settings)
+            times.append(milliseconds(partial(model.fit, X), repeats=REPEATS))
+            counts.append(model.n_iter_)
+    made = counts[1] - counts[0]
+    return max(times[1] - times[0], 0.0) / made if made > 0 else float("nan")

@@ -1,0 +1,291 @@
+"""The report: its numbers against the model's, and the page in a real browser."""
+
+import base64
+import json
+import os
+import re
+import shutil
+from contextlib import contextmanager
+
+import jax
+import numpy as np
+import pandas
+import pytest
+
+import multicause
+from multicause.datasets import make_bars
+from multicause.learning.annealing import LinearCooling
+from multicause.posteriors import Preselected
+from multicause.report import write_report
+from multicause.report.encoding import shrunk
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+NASTY = "</script><script>alert(1)</script>"
+
+
+def contents_in(path):
+    """What the script of a page reads."""
+    return json.loads(re.search(r'id="contents">(.*?)</script>', path.read_text(), re.S)[1])
+
+
+def decoded(source, text=None):
+    """Rows from the bytes of a page, as its script reads them."""
+    levels = np.frombuffer(base64.b64decode(source["bytes"] if text is None else text), np.uint8)
+    low, high = np.array(source["low"])[:, None], np.array(source["high"])[:, None]
+    return low + levels.reshape(len(low), -1) / 255 * (high - low)
+
+
+@contextmanager
+def optimizations_off():
+    """As ``compiled_quickly``, for what is made once."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(scope="module")
+def bars():
+    return make_bars(80, noise="poisson", random_state=0)
+
+
+@pytest.fixture(scope="module")
+def causes(bars):
+    """Annealed, and at the end learned from those rows that two causes explain."""
+    parts = {"annealing": LinearCooling(4.0, n_iter=8), "posterior": Preselected(3, 2), "noise": "poisson"}
+    with optimizations_off():
+        return multicause.MaximalCauses(4, **parts, max_iter=8, random_state=0).fit(bars.data)
+
+
+@pytest.fixture(scope="module")
+def written(bars, causes, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    with optimizations_off():
+        return write_report(causes, bars.data, path, image_shape=(5, 5), title="Bars", warnings=["Mind the gap."])
+
+
+@pytest.fixture(scope="module")
+def contents(written):
+    return contents_in(written)
+
+
+def test_pictures_are_those_of_the_model(bars, causes, contents):
+    components, rows = contents["components"], contents["rows"]
+    step = (np.ptp(causes.components_, axis=1) / 255)[:, None]
+    assert (np.abs(decoded(components) - causes.components_) <= 0.51 * step).all()
+    shown = bars.data[rows["numbers"]]
+    step = (np.array(rows["high"]) - np.array(rows["low"]))[:, None] / 255
+    assert (np.abs(decoded(rows) - shown) <= 0.51 * step).all()
+    assert (np.abs(decoded(rows, rows["reconstructions"]) - causes.reconstruct(shown)) <= 0.51 * step).all()
+
+
+def test_causes_and_states_of_rows_are_those_of_the_model(bars, causes, contents):
+    probabilities = causes.transform(bars.data)
+    np.testing.assert_allclose(contents["components"]["activity"], probabilities.mean(axis=0), rtol=1e-5)
+    rows = contents["rows"]
+    for h, users in enumerate(contents["components"]["users"]):
+        found = probabilities[[rows["numbers"][r] for r in users], h]
+        assert (np.diff(found) <= 0).all()
+        assert found[-1] >= np.sort(probabilities[:, h])[-len(users)] - 1e-12
+    recognized = causes.recognize(bars.data[rows["numbers"]], top=2)
+    for r, states in enumerate(rows["states"]):
+        assert states[0][1] == pytest.approx(recognized.probabilities[r, 0], rel=1e-5)
+        assert states[0][0] == np.flatnonzero(recognized.states[r, 0]).tolist()
+        assert all(
+            value == pytest.approx(probabilities[rows["numbers"][r], h], rel=1e-5) for h, value in rows["causes"][r]
+        )
+
+
+def test_curves_are_the_course_of_learning(bars, causes, contents):
+    labels = ["mean log evidence of a row", "temperature", "share of rows that are learned from"]
+    assert [curve["label"] for curve in contents["curves"]] == labels
+    assert contents["curves"][1]["values"] == pytest.approx(causes.temperatures_, rel=1e-5)
+    kept = contents["curves"][2]["values"]
+    assert (kept[0], len(kept)) == (1, len(causes.lower_bounds_))
+    # Rows that were kept at last are those that the model calls explained.
+    assert kept[-1] == pytest.approx(causes.is_explained(bars.data).mean(), rel=1e-5)
+    assert kept[-1] < 1
+
+
+def test_energy_of_principal_components_is_their_share_of_the_variance(tmp_path):
+    X = np.random.RandomState(0).normal(size=(200, 3)) * [3.0, 2.0, 1.0]
+    model = multicause.PrincipalComponents(3, random_state=0, tol=1e-12).fit(X)
+    found = contents_in(write_report(model, X, tmp_path / "report.html", feature_names=["a", "b", "c"]))
+    variances = np.linalg.eigvalsh(np.cov(X.T))[::-1]
+    np.testing.assert_allclose(found["components"]["energy"], variances / variances.sum(), atol=1e-3)
+    assert found["rows"]["states"] is None
+    assert found["components"]["features"][0][0][0] == "a"
+    assert [curve["label"] for curve in found["curves"]] == ["mean log evidence of a row"]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("SparseCoding", {}),
+        ("IndependentComponents", {}),
+        ("HelmholtzMachine", {}),
+        ("MixtureOfPoissons", {}),
+        ("EnergyComponents", {"layers": (2,)}),
+    ],
+)
+def test_every_family_has_a_report(name, settings, bars, tmp_path, compiled_quickly):
+    X = (bars.data[:40] > 3).astype(float) if name == "HelmholtzMachine" else bars.data[:40]
+    model = getattr(multicause, name)(2, max_iter=2, random_state=0, **settings).fit(X)
+    found = contents_in(write_report(model, X, tmp_path / "report.html", image_shape=(5, 5)))
+    assert found["model"] == name
+    assert (found["rows"]["reconstructions"] is None) == (name == "EnergyComponents")
+    assert (found["rows"]["states"] is not None) == (name in ("HelmholtzMachine", "MixtureOfPoissons"))
+    assert len(found["components"]["energy"]) == 2
+
+
+def test_large_pictures_are_shrunk_by_means():
+    rows = np.arange(2 * 5 * 4, dtype=float).reshape(2, 20)
+    small, shape = shrunk(rows, (5, 4), 2)
+    assert shape == (3, 2)
+    images = rows.reshape(2, 5, 4)
+    np.testing.assert_allclose(small[0, 0], images[0, :2, :2].mean())
+    np.testing.assert_allclose(small[1, 5], images[1, 4:, 2:].mean())
+    flat, shape = shrunk(rows, (1, 20), 3)
+    assert shape == (1, 7)
+    np.testing.assert_allclose(flat[0, 6], rows[0, 18:].mean())
+
+
+def test_names_and_titles_do_no_harm_and_nothing_is_loaded(tmp_path):
+    X = pandas.DataFrame(np.random.RandomState(0).normal(size=(20, 2)), columns=[NASTY, "b"])
+    model = multicause.KMeans(2, random_state=0).fit(X)
+    text = write_report(model, X, tmp_path / "report.html", title=NASTY, warnings=[NASTY]).read_text()
+    assert "<script>alert" not in text
+    assert text.count("<script") == 2  # the contents and the script of the page
+    assert not re.search(r"(src|href)=[\"'](?!data:)", text)
+    assert "default-src 'none'" in text
+
+
+def test_what_does_not_fit_is_refused(bars, causes, tmp_path):
+    for settings, message in [
+        ({"image_shape": (5, 4)}, "Images of 5×4 have 20 pixels; the model has 25 features"),
+        ({"kind": "patches"}, "kind='patches' needs an image_shape"),
+        ({"kind": "film"}, "Unknown kind 'film'. Known: table"),
+        ({"feature_names": ["a"]}, "feature_names must have 25 names; got 1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            write_report(causes, bars.data, tmp_path / "x.html", **settings)
+    with pytest.raises(ValueError, match="X must have the 25 features"):
+        write_report(causes, bars.data[:, :3], tmp_path / "x.html")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        write_report(causes, bars.data, tmp_path / "no" / "x.html")
+    assert not list(tmp_path.iterdir())
+
+
+# ------------------------------------------------------------------------------------------------- in a browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium of the system; nothing is downloaded."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="Playwright is not installed: pip install playwright"
+    )
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    path = next((found for found in map(shutil.which, names) if found), None)
+    if path is None:
+        pytest.skip("No Chromium is installed; Debian has it as apt-get install chromium")
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=path, args=["--no-sandbox"] if os.geteuid() == 0 else [])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def page_of(browser):
+    """Opens a file and collects all that goes wrong in it."""
+
+    def opened(path, **settings):
+        page = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings}).new_page()
+        page.problems = []
+        page.on("console", lambda message: page.problems.append(message.text))
+        page.on("pageerror", lambda error: page.problems.append(str(error)))
+        page.on("request", lambda request: page.problems.append(request.url) if request.url[:4] == "http" else None)
+        page.goto(path.as_uri())
+        return page
+
+    return opened
+
+
+def order_of(page):
+    return [int(tile.get_attribute("data-index")) for tile in page.query_selector_all("#grid .tile")]
+
+
+def test_sorting_reorders_by_click_and_by_key(written, page_of, contents):
+    page = page_of(written)
+    assert page.title() == "Bars"
+    assert page.locator(".warnings").inner_text().startswith("Mind the gap.")
+    numbers = contents["components"]
+    assert order_of(page) == np.argsort(-np.array(numbers["energy"]), kind="stable").tolist()
+    page.get_by_label("activity", exact=True).check(force=True)
+    assert order_of(page) == np.argsort(-np.array(numbers["activity"]), kind="stable").tolist()
+    page.keyboard.press("ArrowRight")  # of radio buttons: the next one
+    assert order_of(page) == [0, 1, 2, 3]
+    assert page.locator("#said").inner_text() == "Sorted by number"
+    assert page.problems == []
+
+
+def test_choosing_components_and_rows(written, page_of, contents):
+    page = page_of(written)
+    tile = page.get_by_role("button", name=re.compile("^Component 2, activity .*, energy explained"))
+    tile.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#panel-title").inner_text() == "Component 2"
+    assert tile.get_attribute("aria-pressed") == "true"
+    users = [int(user.get_attribute("data-row")) for user in page.query_selector_all("#users .tile")]
+    assert users == [contents["rows"]["numbers"][r] for r in contents["components"]["users"][2]]
+    page.locator("#users .tile").first.click()
+    place = contents["components"]["users"][2][0]
+    assert f"Row {users[0]}" in page.locator("#row").inner_text()
+    named = [button.get_attribute("aria-label") for button in page.query_selector_all("#causes button")]
+    assert [int(text.split()[1].rstrip(":")) for text in named] == [h for h, _ in contents["rows"]["causes"][place]]
+    assert page.locator("#states .state").count() == 4
+    page.locator("#causes button").first.click()
+    assert page.locator("#panel-title").inner_text() == f"Component {contents['rows']['causes'][place][0][0]}"
+    assert page.locator("#curves svg").count() == 3
+    assert page.problems == []
+    # The pixels of a tile are those of the model: the strongest weight is white.
+    pixels = (
+        "() => {const c = document.querySelector('[data-index=\"2\"] canvas');"
+        "const d = c.getContext('2d').getImageData(0, 0, 5, 5).data; let best = 0;"
+        "for (let i = 0; i < 25; i += 1) if (d[4 * i] > d[4 * best]) best = i; return [best, d[4 * best]];}"
+    )
+    assert page.evaluate(pixels) == [int(np.argmax(decoded(contents["components"])[2])), 255]
+    page.get_by_label("Scale").select_option("common")
+    highest = contents["components"]["high"]
+    assert page.evaluate(pixels)[1] == pytest.approx(255 * highest[2] / max(highest), abs=1)
+
+
+def test_dark_by_system_and_by_button(written, page_of):
+    background = "getComputedStyle(document.body).backgroundColor"
+    light, dark = page_of(written), page_of(written, color_scheme="dark")
+    first = light.evaluate(background)
+    assert first != dark.evaluate(background)
+    light.get_by_role("button", name="Switch between light and dark").click()
+    assert light.evaluate(background) == dark.evaluate(background)
+    light.keyboard.press("Enter")
+    assert light.evaluate(background) == first
+    assert light.problems == dark.problems == []
+
+
+def test_a_phone_needs_no_sideways_scrolling(written, page_of):
+    page = page_of(written, viewport={"width": 340, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 340
+    page.locator("#grid .tile").nth(1).click()
+    assert page.locator("#panel").bounding_box()["y"] < 700  # what was asked for is in sight
+    assert page.evaluate("document.documentElement.scrollWidth") <= 340
+    assert page.problems == []
+
+
+def test_forty_thousand_rows_and_a_hundred_components_open_in_a_second(page_of, tmp_path):
+    X = np.random.RandomState(0).uniform(size=(40_000, 100)).astype(np.float32)
+    model = multicause.KMeans(100, max_iter=1, init=X[:100], random_state=0).fit(X)
+    path = write_report(model, X, tmp_path / "large.html", image_shape=(10, 10))
+    assert path.stat().st_size < 5e6
+    took = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+    assert min(page_of(path).evaluate(took) for _ in range(3)) < 1000
+    assert page_of(path).locator("#grid .tile").count() == 100
