@@ -110,7 +110,7 @@ TESTS = (
 )
 
 
-def paper_model(algorithm: str, test: Test, n_causes: int, n_features: int) -> Any:
+def paper_model(algorithm: str, test: Test, n_features: int) -> Any:
     """An algorithm with the settings of MCA08 appendix E, or of GSN07."""
     H, D = test.n_components, n_features
     if algorithm == "mca3":
@@ -148,9 +148,8 @@ def default_model(algorithm: str, test: Test) -> Any:
 def fitted(test: Test, algorithm: str, n_trials: int, setting: str = "paper", jobs: int = 1) -> tuple[list, list]:
     """Fitted models of all trials, and their data."""
     sets = [test.make(FIRST_SEED + t) for t in range(n_trials)]
-    n_causes, n_features = sets[0].causes.shape
     paper = setting == "paper"
-    model = paper_model(algorithm, test, n_causes, n_features) if paper else default_model(algorithm, test)
+    model = paper_model(algorithm, test, sets[0].data.shape[1]) if paper else default_model(algorithm, test)
     X = [each.data for each in sets]
     if isinstance(model, SoftmaxNetwork):
         known = [each.causes for each in sets] if model.annealing is None and paper else None
