@@ -44,7 +44,7 @@ def test_mca3_is_what_the_equations_say(noise, seed):
         W, activity, alpha = oracle.mca3(X, W, activity, alpha, T, noise, 1.3)
     np.testing.assert_allclose(model.components_, W, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(model.activity_, activity, rtol=1e-7)
-    assert float(model._parameters.prior["compensation"]) == pytest.approx(alpha, rel=1e-7)
+    assert float(model._parameters.posterior["compensation"]) == pytest.approx(alpha, rel=1e-7)
 
 
 def test_restricted_update_is_what_the_equations_say(seed):

@@ -113,11 +113,12 @@ class Truncated(Posterior):
         return {"sparse": inference.total_sparse}
 
     def maximize(
-        self, model: Model, prior: dict[str, Array], statistics: dict[str, Array], weight: Array
+        self, model: Model, parameters: Parameters, statistics: dict[str, Array], weight: Array
     ) -> dict[str, Array]:
         """α ← α + P(|s| < γ) − (rows with fewer than γ causes) / N, after eq. 34."""
         if not self.compensate:
-            return prior
-        expected = jnp.exp(model.prior.log_mass(prior, int(self.max_active) - 1))
-        alpha = prior["compensation"] + expected - statistics["sparse"] / weight
-        return prior | {"compensation": jnp.maximum(alpha, 0).astype(prior["compensation"].dtype)}
+            return parameters.posterior
+        old = parameters.posterior["compensation"]
+        expected = jnp.exp(model.prior.log_mass(parameters.prior, int(self.max_active) - 1))
+        alpha = old + expected - statistics["sparse"] / weight
+        return {"compensation": jnp.maximum(alpha, 0).astype(old.dtype)}
