@@ -47,6 +47,25 @@ def test_a_stream_without_noise_is_the_delta_rule(seed):
     assert network.outcome_ == "stopped"
 
 
+def test_every_batch_of_a_stream_is_one_epoch_of_the_schedule(seed, compiled_quickly):
+    """Also where batches differ in length: the temperature must not jump with the size of a batch."""
+    random = np.random.RandomState(seed)
+    W, Y = random.uniform(0.1, 3, (H, D)), random.poisson(2, (28, D)).astype(float)
+    cooling = LinearCooling(6.0, n_iter=4, hold=0, settle=0)
+    network = SoftmaxNetwork(
+        H, init=W, total=12.0, activity=0.3, annealing=cooling, learning_rate=0.5, component_noise=0.0
+    )
+    temperatures = []
+    for k, (first, last) in enumerate([(0, 20), (20, 24), (24, 28)]):
+        network.partial_fit(Y[first:last])
+        temperatures += [6 - 5 * (k + i / (last - first)) / 4 for i in range(last - first)]
+    W = 12 * W / W.sum(axis=1, keepdims=True)
+    expected = oracle.hebbian(Y, W, 0.3, np.array(temperatures), 0.5, tempered=True)
+    np.testing.assert_allclose(network.components_, expected, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(network.temperatures_, [4.75, 3.5, 2.25])
+    assert network.n_iter_ == 3
+
+
 def test_slow_network_and_batch_algorithm_have_the_same_fixed_point(bars):
     """MCA08 appendix D: with a small rate, the mean weights solve eq. 24. Both run at T = 4, from the same start.
 
@@ -126,11 +145,17 @@ def test_saved_and_loaded_networks_go_on(bars, tmp_path):
         ({"total": 0.0}, "total"),
         ({"annealing": LinearCooling(1.0, final=2.0)}, "start >= final >= 1"),
         ({"hold": 0}, "hold"),
+        (
+            {"temperature": 5.0, "annealing": LinearCooling(6.0)},
+            "a fixed temperature or a schedule; got temperature=5.0",
+        ),
+        ({"annealing": LinearCooling(6.0, component_noise=0.5)}, r"use SoftmaxNetwork\(component_noise=0.5\) instead"),
+        ({"n_components": 400}, "compares all pairs of causes: 80,201 states for n_components=400, more than 65,536"),
     ],
 )
 def test_impossible_settings_are_refused(words, text, bars):
     with pytest.raises(ValueError, match=text):
-        SoftmaxNetwork(4, **words).fit(bars.data)
+        SoftmaxNetwork(**({"n_components": 4} | words)).fit(bars.data)
 
 
 def test_bad_data_are_refused(bars):
@@ -138,8 +163,14 @@ def test_bad_data_are_refused(bars):
         SoftmaxNetwork(4).fit(bars.data - 1)
     with pytest.raises(ValueError, match="All values of X are equal"):
         SoftmaxNetwork(4).fit(np.zeros((10, 5)))
-    with pytest.raises(ValueError, match=r"shape \(n_causes, 25\); got \(3, 4\)"):
-        SoftmaxNetwork(4).fit(bars.data, causes=np.ones((3, 4)))
+    for shape in ((3, 4), (25,), (0, 25), (5, 25)):
+        with pytest.raises(
+            ValueError, match=rf"\(n_causes, 25\), with at most n_components=4 .* got shape \({shape[0]},"
+        ):
+            SoftmaxNetwork(4).fit(bars.data, causes=np.ones(shape))
+    for value in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="causes must be finite and not negative"):
+            SoftmaxNetwork(4).fit(bars.data, causes=np.full((3, 25), value))
     network = SoftmaxNetwork(4, temperature=5.0, random_state=0).partial_fit(bars.data[:20])
     with pytest.raises(ValueError, match="24 features"):
         network.partial_fit(bars.data[:20, 1:])

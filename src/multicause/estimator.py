@@ -208,6 +208,7 @@ class CausalEstimator(Shell):
                 X = estimator._validate_rows(dataset, reset=True)
                 model, random = estimator._wire(X), check_random_state(estimator.random_state)
                 model.noise.check_data(X)
+                estimator._check_memory_of_trial(model, X)
                 rows, weights = jnp.asarray(X), np.ones(len(X), X.dtype)
                 position = jnp.arange(len(X), dtype=jnp.uint32)
                 blocks.append(Block(rows, jnp.asarray(weights), recognition.summarize(model, rows), position))
@@ -223,6 +224,16 @@ class CausalEstimator(Shell):
                 trial = jax.tree.map(lambda leaf, t=t: leaf[t], found)
                 estimator._keep(model, trial.parameters)
                 estimator._keep_end(trial, annealing, Blocks(blocks[t : t + 1], len(datasets[t]), len(datasets[t])))
+
+    def _check_memory_of_trial(self, model: Model, X: np.ndarray) -> None:
+        per_row, fixed = self._memory(model, X, self.n_components)
+        n_bytes = len(X) * per_row + fixed
+        if not self._engine().can_keep(n_bytes):
+            raise ValueError(
+                f"A trial with {len(X)} rows needs {n_bytes:,} bytes of temporary memory, more than the budget, and "
+                "fit_trials does not cut data into blocks. Use fit, which does, or raise the budget with "
+                "engine=Local(memory_budget=...)."
+            )
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -241,7 +252,7 @@ class CausalEstimator(Shell):
         model.noise.check_data(X)
         engine = self._engine()
         with double_precision():
-            blocks = self._load(engine, model, X, weights, 1)
+            blocks = self._load(engine, model, X, weights, 1, fitted=not first)
             if first:
                 random = check_random_state(self.random_state)
                 starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
@@ -453,12 +464,19 @@ class CausalEstimator(Shell):
                 "A tuple of one name is written ('components',)."
             )
 
-    def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
-        n_components = len(self.components_) if hasattr(self, "components_") else self.n_components
-        size, at_once = (n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
-        per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
-        fixed = model.posterior.bytes_of_states(*size)
+    def _load(
+        self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int, *, fitted: bool = False
+    ) -> Blocks:
+        """Blocks within the memory budget, for components that are to be learned or are ``fitted`` already."""
+        at_once = starts_at_once(n_starts)
+        per_row, fixed = self._memory(model, X, len(self.components_) if fitted else self.n_components)
         return engine.load(X, weights, partial(recognition.summarize, model), at_once * per_row, at_once * fixed)
+
+    @staticmethod
+    def _memory(model: Model, X: np.ndarray, n_components: int) -> tuple[int, int]:
+        """Bytes that inference takes for each row, and for any number of rows."""
+        size = (n_components, X.shape[1], X.itemsize)
+        return model.posterior.bytes_per_row(*size, linear=model.linear), model.posterior.bytes_of_states(*size)
 
     def _some_rows(
         self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, blocks: Blocks, random: Any
@@ -564,7 +582,7 @@ class CausalEstimator(Shell):
         model.noise.check_data(X)
         engine = self._engine()
         with double_precision():
-            blocks = self._load(engine, model, X, np.ones(len(X), dtype=X.dtype), 1)
+            blocks = self._load(engine, model, X, np.ones(len(X), dtype=X.dtype), 1, fitted=True)
             mapped = engine.map(lambda block: function(model, block, self._parameters, *arguments), blocks)
             return engine.collect(mapped, blocks)
 

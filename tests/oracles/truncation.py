@@ -74,11 +74,11 @@ def rmca2(Y, W, pi, temperature):
     return W.sum(axis=1, keepdims=True) * sums / sums.sum(axis=1, keepdims=True)
 
 
-def hebbian(Y, W, pi, temperature, rate):
-    """Weights after each row was shown once, without noise: eq. 23."""
+def hebbian(Y, W, pi, temperature, rate, tempered=False):
+    """Weights after each row was shown once, without noise: eq. 23; one temperature, or one for each row."""
     total = W[0].sum()
-    for y in Y:
+    for y, T in zip(Y, np.broadcast_to(temperature, len(Y)), strict=True):
         if y.any():
-            W = W + rate * np.outer(responses(y, W, pi, temperature, tempered=False), y)
+            W = W + rate * np.outer(responses(y, W, pi, T, tempered), y)
             W = total * W / W.sum(axis=1, keepdims=True)
     return W

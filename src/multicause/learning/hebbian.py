@@ -175,7 +175,7 @@ def epoch(
         noise_key,
         rule,
         schedule,
-        n_rows=len(rows),
+        network.presented / len(rows),
         known=known,
     )
     after = after._replace(average=after.average / len(rows), response=after.response / len(rows))
@@ -192,24 +192,24 @@ def epoch(
     )
 
 
-@partial(jax.jit, static_argnums=(4,), static_argnames=("n_rows", "known"))
+@partial(jax.jit, static_argnums=(4,), static_argnames=("known",))
 def stream(
     network: Network,
     rows: Array,
     key: Array,
     rule: Rule,
     schedule: LinearCooling | None,
+    epochs: Array,
     *,
-    n_rows: int | None = None,
     known: bool = False,
 ) -> Network:
-    """Show rows in their order; an epoch of the schedule has ``n_rows`` presentations, by default as many as given."""
-    n_epoch, (n_chunks, rest) = n_rows or len(rows), divmod(len(rows), CHUNK)
+    """Show rows in their order: one epoch of the schedule, after some ``epochs`` of any length."""
+    before, (n_chunks, rest) = network.presented, divmod(len(rows), CHUNK)
     keys = jax.random.split(key, n_chunks + 1)
     kind = {"cooling": schedule is not None, "known": known}
 
     def temperature_at(presented: Array) -> Array:
-        return temperature_of(rule, schedule, presented / n_epoch).astype(rows.dtype)
+        return temperature_of(rule, schedule, epochs + (presented - before) / len(rows)).astype(rows.dtype)
 
     def chunk(network: Network, given: tuple[Array, Array]) -> tuple[Network, None]:
         some, key = given

@@ -66,6 +66,15 @@ class Truncated(Posterior):
         if not isinstance(self.max_states, Integral) or self.max_states < 2:
             raise ValueError(f"max_states of Truncated must be a whole number of at least 2; got {self.max_states!r}.")
 
+    def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Truncated:
+        """The same, for a prior that allows several causes and knows how often they are few."""
+        if not model.prior.selectable:
+            raise ValueError(
+                f"Truncated needs a prior that says how often few causes are active; {type(model.prior).__name__} must "
+                "implement log_mass, and set selectable. Use posterior='exact', or prior='bernoulli'."
+            )
+        return self
+
     def n_states(self, n_components: int) -> int:
         """Σ_k (H over k) up to γ."""
         return sum(comb(int(n_components), k) for k in range(int(self.max_active) + 1))
