@@ -252,7 +252,8 @@ class SoftmaxNetwork(RestrictedCauses):
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn from a stream: show each row of one batch once, in the order given.
 
-        The first batch sets start and temperature, so it should be typical.
+        The first batch sets start, C, and the temperature if it is "auto", so it should be typical. Other settings may
+        change from batch to batch.
         """
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
@@ -267,7 +268,8 @@ class SoftmaxNetwork(RestrictedCauses):
                 model.noise.check_data(X)
                 parameters = jax.tree.map(jnp.asarray, self._parameters)
                 blocks = self._load(self._engine(), model, X, np.ones(len(X), X.dtype), 1, fitted=True)
-                rule = self._rule(parameters, self.temperature_)
+                temperature = self._checked_temperature()
+                rule = self._rule(parameters, self.temperature_ if temperature == "auto" else float(temperature))
                 presented, n_iter = self.n_presentations_, self.n_iter_
                 history = np.array([self.lower_bounds_, self.temperatures_])
             # A seed that is repeated for every batch must not repeat its noise.
