@@ -27,7 +27,7 @@ from multicause.learning import online, recognition
 from multicause.learning.bulk import Trial, learn_trials
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import evidence_threshold
-from multicause.learning.expectation_maximization import Fit, Progress, learn
+from multicause.learning.expectation_maximization import Fit, Progress, has_died, learn
 from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
 from multicause.learning.repair import repair
 from multicause.learning.search import rows_to_search, search
@@ -219,11 +219,14 @@ class CausalEstimator(Shell):
             if model.posterior.keep is not None:
                 raise ValueError(f"fit_trials has no data cut; use keep=None instead of {model.posterior.keep!r}.")
             stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *zip(blocks, starts, keys, strict=True))
-            found = learn_trials(model, annealing, int(first.max_iter), *stacked)
+            found = learn_trials(model, annealing, int(first.max_iter), first.tol > 0, *stacked)
             for t, estimator in enumerate(estimators):
                 trial = jax.tree.map(lambda leaf, t=t: leaf[t], found)
                 estimator._keep(model, trial.parameters)
-                estimator._keep_end(trial, annealing, Blocks(blocks[t : t + 1], len(datasets[t]), len(datasets[t])))
+                own = Blocks(blocks[t : t + 1], len(datasets[t]), len(datasets[t]))
+                estimator._keep_end(trial, annealing, own)
+                if trial.finite and has_died(trial.parameters, trial.statistics, own):
+                    estimator.outcome_ = Outcome.CAUSE_DIED.value
 
     def _check_memory_of_trial(self, model: Model, X: np.ndarray) -> None:
         per_row, fixed = self._memory(model, X, self.n_components)

@@ -18,8 +18,9 @@ def fit_trials(
     """Fit copies of an estimator to many data sets of one shape, as one compiled program on all cores.
 
     Trial t has the seed ``random_state + t``, and ends with the parameters that
-    ``clone(estimator).set_params(random_state=random_state + t).fit(datasets[t])`` would find, except that no step is
-    ever taken back where the bound falls. Each of a hundred small fits takes a fraction of a second that way.
+    ``clone(estimator).set_params(random_state=random_state + t).fit(datasets[t])`` would find, with two exceptions for
+    posteriors that climb a bound (all but ``Truncated``): no step is taken back where it falls, and learning ends when
+    components rest, not by the size of ``tol``. Each of a hundred small fits takes a fraction of a second that way.
 
     Parameters
     ----------

@@ -221,7 +221,7 @@ def best_of(trials: Trials, blocks: Blocks) -> Fit:
         n_iter=n_iter,
         n_rounds=trials.n_rounds,
         converged=why == Outcome.CONVERGED,
-        outcome=Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and _died(parameters, sums, blocks) else why,
+        outcome=Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and has_died(parameters, sums, blocks) else why,
         statistics=sums,
     )
 
@@ -254,7 +254,7 @@ def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
     return tuple(np.asarray(getattr(statistics, name)) / (seen if name == "bound" else learned) for name in names)
 
 
-def _died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:
+def has_died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:
     """Whether some cause explains practically no row, has no weights, or is a copy of another.
 
     Whole weights count as repetitions of a row, weights that are shares of one as rows.

@@ -29,7 +29,7 @@ class Truncated(Posterior):
     α times (eq. 17), where α adapts until as many rows have fewer than three causes as the activities say (eq. 33 and
     34). The cost of a row is D·H^γ/γ!, so it is meant for tens of causes; ``Preselected`` for hundreds.
 
-    The empty state has the probability that the noise gives it. Eq. 16 gives it that of a row of zeros, whatever the row,
+    The empty state has the probability that the noise gives it. Eq. 16 gives it that of a row of zeros in every row,
     which finds all standard bars in 92 instead of 88 of 100 trials with noise, and in 85 instead of 79 without.
 
     Parameters
