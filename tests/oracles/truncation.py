@@ -56,7 +56,8 @@ def mca3(Y, W, activity, alpha, temperature, noise="poisson", sigma=None):
     new = active / N
     odds = new / (1 - new)
     expected = np.prod(1 - new) * (1 + odds.sum() + sum(odds[a] * odds[b] for a, b in combinations(range(H), 2)))
-    return data / credit, new, alpha + expected - sparse / N
+    # Weights are not negative in this model, but means of data with Gaussian noise may be.
+    return np.maximum(data / credit, 0), new, alpha + expected - sparse / N
 
 
 def responses(y, W, pi, temperature, tempered=True):
