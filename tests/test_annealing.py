@@ -65,8 +65,14 @@ def test_no_annealing_is_temperature_one():
         (LinearCooling(2.0, final=3.0), "start >= final >= 1; got start=2.0 and final=3.0"),
         (LinearCooling(np.nan), "start >= final >= 1"),
         (LinearCooling(3.0, hold=0.7, settle=0.6), r"hold \+ settle <= 1"),
+        (LinearCooling(3.0, settle=np.nan), r"hold \+ settle <= 1; got n_iter=100, hold=0.1, settle=nan"),
+        (LinearCooling(3.0, n_iter=np.nan), "a whole number n_iter >= 1"),
+        (LinearCooling(3.0, n_iter=2.5), "a whole number n_iter >= 1"),
+        (LinearCooling("hot"), "start >= final >= 1; got start='hot'"),
         (ConditionalCooling(3.0, n_steps=0), "n_steps >= 1"),
+        (ConditionalCooling(3.0, n_steps=2.5), "whole numbers n_steps >= 1"),
         (LinearCooling(3.0, component_noise=-1.0), "component_noise must be a standard deviation of at least 0"),
+        (LinearCooling(3.0, component_noise=None), "component_noise must be a standard deviation of at least 0"),
     ],
 )
 def test_impossible_settings(schedule, text):

@@ -17,6 +17,8 @@ import multicause.models.maximal_causes
 import multicause.models.mixtures
 import multicause.models.nonnegative_causes
 import multicause.models.principal_components
+import multicause.models.restricted_maximal_causes
+import multicause.models.softmax_network
 import multicause.models.sparse_coding
 import multicause.preprocessing
 
@@ -64,6 +66,8 @@ def test_commands_on_the_pages_are_known():
 
 MODELS = [
     multicause.models.maximal_causes,
+    multicause.models.restricted_maximal_causes,
+    multicause.models.softmax_network,
     multicause.models.linear_causes,
     multicause.models.nonnegative_causes,
     multicause.models.energy_components,
@@ -80,8 +84,9 @@ MODELS = [
 
 @pytest.mark.parametrize("module", MODELS)
 def test_docstrings(module):
-    assert doctest.testmod(module).failed == 0
-    assert doctest.testmod(module).attempted > 0
+    results = doctest.testmod(module)
+    assert results.failed == 0
+    assert results.attempted > 0
 
 
 def test_the_table_of_models_is_made_from_their_classes():

@@ -42,15 +42,39 @@ def test_a_stream_without_noise_is_the_delta_rule(seed):
     network = SoftmaxNetwork(H, init=W, random_state=0, **words)
     network.partial_fit(Y[:120]).partial_fit(Y[120:])
     W = 12 * W / W.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(network.components_, oracle.hebbian(Y, W, 0.3, 3.0, 0.5), rtol=1e-7, atol=1e-10)
+    W = oracle.hebbian(Y, W, 0.3, 3.0, 0.5)
+    np.testing.assert_allclose(network.components_, W, rtol=1e-7, atol=1e-10)
     assert network.n_presentations_ == 230
     assert network.outcome_ == "stopped"
+    network.set_params(temperature=5.0, learning_rate=0.2).partial_fit(Y[120:])
+    expected = oracle.hebbian(Y[120:], W, 0.3, 5.0, 0.2)
+    np.testing.assert_allclose(network.components_, expected, rtol=1e-7, atol=1e-10)
+
+
+def test_every_batch_of_a_stream_is_one_epoch_of_the_schedule(seed, compiled_quickly):
+    """Also where batches differ in length: the temperature must not jump with the size of a batch."""
+    random = np.random.RandomState(seed)
+    W, Y = random.uniform(0.1, 3, (H, D)), random.poisson(2, (28, D)).astype(float)
+    cooling = LinearCooling(6.0, n_iter=4, hold=0, settle=0)
+    network = SoftmaxNetwork(
+        H, init=W, total=12.0, activity=0.3, annealing=cooling, learning_rate=0.5, component_noise=0.0
+    )
+    temperatures = []
+    for k, (first, last) in enumerate([(0, 20), (20, 24), (24, 28)]):
+        network.partial_fit(Y[first:last])
+        temperatures += [6 - 5 * (k + i / (last - first)) / 4 for i in range(last - first)]
+    W = 12 * W / W.sum(axis=1, keepdims=True)
+    expected = oracle.hebbian(Y, W, 0.3, np.array(temperatures), 0.5, tempered=True)
+    np.testing.assert_allclose(network.components_, expected, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(network.temperatures_, [4.75, 3.5, 2.25])
+    assert network.n_iter_ == 3
 
 
 def test_slow_network_and_batch_algorithm_have_the_same_fixed_point(bars):
     """MCA08 appendix D: with a small rate, the mean weights solve eq. 24. Both run at T = 4, from the same start.
 
-    The rate is 0.02, so weights average over some hundred rows; 3 % of the largest weight is allowed for what is left.
+    The rate is 0.02, so weights average over some hundred rows; 0.5 % of the largest weight is allowed for what is
+    left, twenty times what four seeds leave.
     """
     words = {"total": 50.0, "activity": 0.2, "init": bars.causes + 1.0}
     fixed = LinearCooling(4.0, final=4.0, n_iter=100)
@@ -58,7 +82,7 @@ def test_slow_network_and_batch_algorithm_have_the_same_fixed_point(bars):
     # The batch algorithm tempers π, as a network does that follows a schedule.
     network = SoftmaxNetwork(10, annealing=fixed, learning_rate=0.02, component_noise=0.0, max_iter=60, **words)
     network.set_params(random_state=0, hold=10**6, n_init=1).fit(bars.data)
-    assert np.abs(network.components_ - batch.components_).mean() < 0.03 * batch.components_.max()
+    assert np.abs(network.components_ - batch.components_).mean() < 0.005 * batch.components_.max()
 
 
 def test_defaults_find_all_bars_and_say_so(bars):
@@ -98,11 +122,13 @@ def test_one_unit_has_no_pairs():
 def test_seeds_repeat_and_streams_do_not_repeat_their_noise(bars):
     a, b = (SoftmaxNetwork(4, temperature=5.0, max_iter=2, random_state=1).fit(bars.data) for _ in range(2))
     np.testing.assert_array_equal(a.components_, b.components_)
-    stream = SoftmaxNetwork(4, temperature=5.0, random_state=1, learning_rate=1e-6, component_noise=0.1)
+    # Weights far from zero move by noise alone; the correlation of 100 independent steps is below 0.4 in all but one of
+    # ten thousand seeds, that of repeated ones is near one.
+    stream = SoftmaxNetwork(4, init=np.ones((4, 25)), temperature=5.0, random_state=1, learning_rate=1e-6)
+    stream.set_params(total=250.0, component_noise=0.1)
     first = stream.partial_fit(bars.data[:50]).components_
-    second = stream.partial_fit(bars.data[:50]).components_ - first
-    start = np.abs(first - first.mean())
-    assert np.abs(np.corrcoef(start.ravel(), second.ravel())[0, 1]) < 0.5
+    second = stream.partial_fit(bars.data[:50]).components_
+    assert np.abs(np.corrcoef((first - 10).ravel(), (second - first).ravel())[0, 1]) < 0.4
 
 
 def test_saved_and_loaded_networks_go_on(bars, tmp_path):
@@ -126,11 +152,17 @@ def test_saved_and_loaded_networks_go_on(bars, tmp_path):
         ({"total": 0.0}, "total"),
         ({"annealing": LinearCooling(1.0, final=2.0)}, "start >= final >= 1"),
         ({"hold": 0}, "hold"),
+        (
+            {"temperature": 5.0, "annealing": LinearCooling(6.0)},
+            "a fixed temperature or a schedule; got temperature=5.0",
+        ),
+        ({"annealing": LinearCooling(6.0, component_noise=0.5)}, r"use SoftmaxNetwork\(component_noise=0.5\) instead"),
+        ({"n_components": 400}, "compares all pairs of causes: 80,201 states for n_components=400, more than 65,536"),
     ],
 )
 def test_impossible_settings_are_refused(words, text, bars):
     with pytest.raises(ValueError, match=text):
-        SoftmaxNetwork(4, **words).fit(bars.data)
+        SoftmaxNetwork(**({"n_components": 4} | words)).fit(bars.data)
 
 
 def test_bad_data_are_refused(bars):
@@ -138,8 +170,14 @@ def test_bad_data_are_refused(bars):
         SoftmaxNetwork(4).fit(bars.data - 1)
     with pytest.raises(ValueError, match="All values of X are equal"):
         SoftmaxNetwork(4).fit(np.zeros((10, 5)))
-    with pytest.raises(ValueError, match=r"shape \(n_causes, 25\); got \(3, 4\)"):
-        SoftmaxNetwork(4).fit(bars.data, causes=np.ones((3, 4)))
+    for shape in ((3, 4), (25,), (0, 25), (5, 25)):
+        with pytest.raises(
+            ValueError, match=rf"\(n_causes, 25\), with at most n_components=4 .* got shape \({shape[0]},"
+        ):
+            SoftmaxNetwork(4).fit(bars.data, causes=np.ones(shape))
+    for value in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="causes must be finite and not negative"):
+            SoftmaxNetwork(4).fit(bars.data, causes=np.full((3, 25), value))
     network = SoftmaxNetwork(4, temperature=5.0, random_state=0).partial_fit(bars.data[:20])
     with pytest.raises(ValueError, match="24 features"):
         network.partial_fit(bars.data[:20, 1:])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import NMF
+from sklearn.pipeline import make_pipeline
 
 from multicause import LinearCauses, MaximalCauses, RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
 from multicause.combinations import Maximum
@@ -11,6 +12,7 @@ from multicause.engines import Local
 from multicause.learning.annealing import ConditionalCooling, LinearCooling
 from multicause.metrics import recovered_causes
 from multicause.posteriors import Preselected, Truncated
+from multicause.priors import Categorical
 from tests.oracles import truncation as oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -44,7 +46,7 @@ def test_mca3_is_what_the_equations_say(noise, seed):
         W, activity, alpha = oracle.mca3(X, W, activity, alpha, T, noise, 1.3)
     np.testing.assert_allclose(model.components_, W, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(model.activity_, activity, rtol=1e-7)
-    assert float(model._parameters.prior["compensation"]) == pytest.approx(alpha, rel=1e-7)
+    assert float(model._parameters.posterior["compensation"]) == pytest.approx(alpha, rel=1e-7)
 
 
 def test_restricted_update_is_what_the_equations_say(seed):
@@ -65,9 +67,13 @@ def test_restricted_update_is_what_the_equations_say(seed):
 def test_rows_of_zeros_teach_the_restricted_model_nothing():
     X, W = small(0, "poisson")
     words = {"total": 15.0, "activity": 0.3, "init": W, "annealing": None, "max_iter": 3}
+    mostly_zero = np.vstack([X, np.zeros((40, D))])
     some = RestrictedMaximalCauses(H, **words).fit(X)
-    more = RestrictedMaximalCauses(H, **words).fit(np.vstack([X, np.zeros((40, D))]))
+    more = RestrictedMaximalCauses(H, **words).fit(mostly_zero)
     np.testing.assert_allclose(more.components_, some.components_, rtol=1e-10)
+    # Nor are they a start: nothing cannot be scaled to the sum of all components.
+    from_rows = RestrictedMaximalCauses(H, **(words | {"init": "data", "random_state": 0})).fit(mostly_zero)
+    np.testing.assert_allclose(from_rows.components_.sum(axis=1), 15, rtol=1e-10)
 
 
 def test_all_states_admitted_have_the_exact_evidence(seed):
@@ -86,6 +92,9 @@ def test_blocks_change_nothing():
     words = {"noise": "poisson", "posterior": "truncated", "init": W, "annealing": None, "max_iter": 4}
     whole, parts = (MaximalCauses(H, engine=Local(memory_budget=b), **words).fit(X) for b in ("1GiB", "16KiB"))
     np.testing.assert_allclose(parts.components_, whole.components_, rtol=1e-9)
+    # The budget is asked about the causes that are to be learned, not about those of an earlier fit.
+    with pytest.raises(ValueError, match="more than the budget of '16KiB'"):
+        parts.set_params(n_components=16, init="random").fit(X)
 
 
 BULK = {
@@ -93,6 +102,7 @@ BULK = {
         H, noise="poisson", combination=SIGMOID, posterior=Truncated(3), annealing=ConditionalCooling(4.0, final=1.5)
     ),
     "rmca2": RestrictedMaximalCauses(H, annealing=ConditionalCooling(5.0, final=1.5)),
+    "rmca2, to the last iteration": RestrictedMaximalCauses(H, annealing=None, tol=0.0, max_iter=60),
     "hybrid": MaximalCauses(
         H,
         noise="poisson",
@@ -112,7 +122,7 @@ def test_trials_in_bulk_end_like_trials_one_by_one(name):
     for t, (model, X) in enumerate(zip(bulk, sets, strict=True)):
         alone = type(model)(**(model.get_params(deep=False) | {"random_state": 5 + t})).fit(X)
         np.testing.assert_allclose(model.components_, alone.components_, rtol=1e-6, atol=1e-7)
-        assert model.n_iter_ == alone.n_iter_
+        assert (model.n_iter_, model.outcome_) == (alone.n_iter_, alone.outcome_)
         assert model.lower_bound_ == pytest.approx(alone.lower_bound_, rel=1e-6)
         np.testing.assert_allclose(model.transform(X), alone.transform(X), atol=1e-5)
         np.testing.assert_array_equal(model.is_explained(X), alone.is_explained(X))
@@ -194,8 +204,10 @@ def test_saved_and_loaded(tmp_path):
         (MaximalCauses(100, posterior=Truncated(3)), r"166,751 states, more than max_states=65,536.*preselected"),
         (MaximalCauses(30, posterior=Truncated(3), engine=Local(memory_budget="1MiB")), "budget"),
         (MaximalCauses(6, posterior=Truncated(3, empty_state="no")), "empty_state"),
+        (MaximalCauses(6, posterior=Truncated(3), prior=Categorical()), "Categorical must implement log_mass"),
         (RestrictedMaximalCauses(6, total=0.0), "total"),
         (RestrictedMaximalCauses(6, total=-3.0), "total"),
+        (RestrictedMaximalCauses(400), "RestrictedMaximalCauses compares all pairs of causes: 80,201 states"),
         (RestrictedMaximalCauses(6, init=np.vstack([np.zeros(25), np.ones((5, 25))])), "component 0 is zero"),
         (RestrictedMaximalCauses(6, annealing=ConditionalCooling(0.5)), "start >= final >= 1"),
         (MaximalCauses(6, update="normalized"), "NormalizedMean lacks noise of non-negative data"),
@@ -226,5 +238,22 @@ def test_bulk_refuses_what_is_no_fixed_program():
         fit_trials(MaximalCauses(4, annealing=None), [X, X[:-1]])
     with pytest.raises(ValueError, match="does not use causes"):
         fit_trials(MaximalCauses(4, annealing=None), [X], causes=[X[:4]])
-    with pytest.raises(ValueError, match="got NMF"):
-        fit_trials(NMF(4), [X])
+    for other, name in (
+        (NMF(4), "NMF"),
+        (MaximalCauses, "MaximalCauses, a class"),
+        (make_pipeline(NMF(4)), "Pipeline"),
+    ):
+        with pytest.raises(ValueError, match=f"got {name}"):
+            fit_trials(other, [X])
+    plain = MaximalCauses(4, annealing=None)
+    for random_state in (None, 0.5, -1, np.random.RandomState(0)):
+        with pytest.raises(ValueError, match="random_state of fit_trials must be a whole number"):
+            fit_trials(plain, [X], random_state=random_state)
+    with pytest.raises(ValueError, match="some in float32 and others not"):
+        fit_trials(plain, [X, X.astype(np.float32)])
+    with pytest.raises(ValueError, match="A trial with 40 rows needs [0-9,]+ bytes.*raise the budget"):
+        fit_trials(plain.set_params(engine=Local(memory_budget="1KiB")), [X])
+    network, causes = SoftmaxNetwork(4, temperature=3.0), X[:4]
+    for given, told in (([causes], r"got 1 with"), ([causes] * 3, "got 3 with"), ([causes, causes[:2]], r"\(2, 25\)")):
+        with pytest.raises(ValueError, match=f"one array for each of the 2 trials, all of one shape; .*{told}"):
+            fit_trials(network, [X, X], causes=given)

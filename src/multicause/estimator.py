@@ -29,7 +29,7 @@ from multicause.learning import online, recognition
 from multicause.learning.bulk import Trial, learn_trials
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import evidence_threshold
-from multicause.learning.expectation_maximization import Fit, Progress, learn
+from multicause.learning.expectation_maximization import Fit, Progress, has_died, learn
 from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
 from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
@@ -235,6 +235,7 @@ class CausalEstimator(Shell):
                 X = estimator._validate_rows(dataset, reset=True)
                 model, random = estimator._wire(X), check_random_state(estimator.random_state)
                 model.noise.check_data(X)
+                estimator._check_memory_of_trial(model, X)
                 rows, weights = jnp.asarray(X), np.ones(len(X), X.dtype)
                 position = jnp.arange(len(X), dtype=jnp.uint32)
                 blocks.append(Block(rows, jnp.asarray(weights), recognition.summarize(model, rows), position))
@@ -245,11 +246,24 @@ class CausalEstimator(Shell):
             if model.posterior.keep is not None:
                 raise ValueError(f"fit_trials has no data cut; use keep=None instead of {model.posterior.keep!r}.")
             stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *zip(blocks, starts, keys, strict=True))
-            found = learn_trials(model, annealing, int(first.max_iter), *stacked)
+            found = learn_trials(model, annealing, int(first.max_iter), first.tol > 0, *stacked)
             for t, estimator in enumerate(estimators):
                 trial = jax.tree.map(lambda leaf, t=t: leaf[t], found)
                 estimator._keep(model, trial.parameters)
-                estimator._keep_end(trial, annealing, Blocks(blocks[t : t + 1], len(datasets[t]), len(datasets[t])))
+                own = Blocks(blocks[t : t + 1], len(datasets[t]), len(datasets[t]))
+                estimator._keep_end(trial, annealing, own)
+                if trial.finite and has_died(trial.parameters, trial.statistics, own):
+                    estimator.outcome_ = Outcome.CAUSE_DIED.value
+
+    def _check_memory_of_trial(self, model: Model, X: np.ndarray) -> None:
+        per_row, fixed = self._memory(model, X, self.n_components)
+        n_bytes = len(X) * per_row + fixed
+        if not self._engine().can_keep(n_bytes):
+            raise ValueError(
+                f"A trial with {len(X)} rows needs {n_bytes:,} bytes of temporary memory, more than the budget, and "
+                "fit_trials does not cut data into blocks. Use fit, which does, or raise the budget with "
+                "engine=Local(memory_budget=...)."
+            )
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -268,7 +282,7 @@ class CausalEstimator(Shell):
         model.noise.check_data(X)
         engine = self._engine()
         with double_precision():
-            blocks = self._load(engine, model, X, weights, 1)
+            blocks = self._load(engine, model, X, weights, 1, fitted=not first)
             if first:
                 random = check_random_state(self.random_state)
                 starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
@@ -499,12 +513,19 @@ class CausalEstimator(Shell):
                 "A tuple of one name is written ('components',)."
             )
 
-    def _load(self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int) -> Blocks:
-        n_components = len(self.components_) if hasattr(self, "components_") else self.n_components
-        size, at_once = (n_components, X.shape[1], X.itemsize), starts_at_once(n_starts)
-        per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
-        fixed = model.posterior.bytes_of_states(*size)
+    def _load(
+        self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int, *, fitted: bool = False
+    ) -> Blocks:
+        """Blocks within the memory budget, for components that are to be learned or are ``fitted`` already."""
+        at_once = starts_at_once(n_starts)
+        per_row, fixed = self._memory(model, X, len(self.components_) if fitted else self.n_components)
         return engine.load(X, weights, partial(recognition.summarize, model), at_once * per_row, at_once * fixed)
+
+    @staticmethod
+    def _memory(model: Model, X: np.ndarray, n_components: int) -> tuple[int, int]:
+        """Bytes that inference takes for each row, and for any number of rows."""
+        size = (n_components, X.shape[1], X.itemsize)
+        return model.posterior.bytes_per_row(*size, linear=model.linear), model.posterior.bytes_of_states(*size)
 
     def _some_rows(
         self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, blocks: Blocks, random: Any
@@ -623,7 +644,7 @@ class CausalEstimator(Shell):
         model.noise.check_data(X)
         engine = self._engine()
         with double_precision():
-            blocks = self._load(engine, model, X, np.ones(len(X), dtype=X.dtype), 1)
+            blocks = self._load(engine, model, X, np.ones(len(X), dtype=X.dtype), 1, fitted=True)
             mapped = engine.map(lambda block: function(model, block, self._parameters, *arguments), blocks)
             return engine.collect(mapped, blocks)
 

@@ -67,7 +67,7 @@ class Parameters(NamedTuple):
     components: Array  # (H, D)
     prior: dict[str, Array]
     noise: dict[str, Array]
-    posterior: dict[str, Array] = {}  # of a recognition model with weights of its own; empty for all others
+    posterior: dict[str, Array] = {}  # α of MCA₃, weights of a recognition network; empty for most posteriors
 
 
 class Block(NamedTuple):
@@ -100,6 +100,7 @@ class Statistics:
     components: dict[str, Array]
     prior: dict[str, Array]
     noise: dict[str, Array]
+    posterior: dict[str, Array]
 
     def __add__(self, other: Statistics) -> Statistics:
         return jax.tree.map(lambda a, b: a + b, self, other)

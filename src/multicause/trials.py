@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import signature
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ def fit_trials(
     """Fit copies of an estimator to many data sets of one shape, as one compiled program on all cores.
 
     Trial t has the seed ``random_state + t``, and ends with the parameters that
-    ``clone(estimator).set_params(random_state=random_state + t).fit(datasets[t])`` would find, except that no step is
-    ever taken back where the bound falls. Each of a hundred small fits takes a fraction of a second that way.
+    ``clone(estimator).set_params(random_state=random_state + t).fit(datasets[t])`` would find, with two exceptions for
+    posteriors that climb a bound (all but ``Truncated``): no step is taken back where it falls, and learning ends when
+    components rest, not by the size of ``tol``. Each of a hundred small fits takes a fraction of a second that way.
 
     Parameters
     ----------
@@ -37,18 +39,39 @@ def fit_trials(
     list of fitted estimators
         One for each trial; their histories hold nothing but the end.
     """
-    sets = [np.asarray(dataset) for dataset in datasets]
-    if not sets or any(dataset.shape != sets[0].shape or dataset.ndim != 2 for dataset in sets):
-        shapes = sorted({dataset.shape for dataset in sets})
+    if isinstance(estimator, type) or not hasattr(estimator, "_fit_trials"):
+        name = estimator.__name__ + ", a class" if isinstance(estimator, type) else type(estimator).__name__
+        raise ValueError(f"fit_trials serves objects of the causal models of multicause; got {name}.")
+    if not isinstance(random_state, Integral) or isinstance(random_state, bool) or random_state < 0:
+        raise ValueError(
+            "random_state of fit_trials must be a whole number of at least 0, to which each trial adds its number; "
+            f"got {random_state!r}."
+        )
+    datasets = list(datasets)
+    _check_datasets([np.asarray(dataset) for dataset in datasets])
+    known = {}
+    if causes is not None:
+        if "causes" not in signature(type(estimator).fit).parameters:
+            raise ValueError(f"{type(estimator).__name__} does not use causes; leave causes=None.")
+        known["causes"] = [np.asarray(each) for each in causes]
+        shapes = [each.shape for each in known["causes"]]
+        if len(shapes) != len(datasets) or len(set(shapes)) > 1:
+            raise ValueError(
+                f"causes must be one array for each of the {len(datasets)} trials, all of one shape; got {len(shapes)} "
+                f"with shapes {sorted(set(shapes))}."
+            )
+    fitted = [clone(estimator).set_params(random_state=int(random_state) + t) for t in range(len(datasets))]
+    type(estimator)._fit_trials(fitted, datasets, **known)
+    return fitted
+
+
+def _check_datasets(arrays: list[np.ndarray]) -> None:
+    """One shape and one precision, because one program serves all."""
+    shapes, singles = {array.shape for array in arrays}, {array.dtype == np.float32 for array in arrays}
+    if len(shapes) != 1 or arrays[0].ndim != 2:
         raise ValueError(
             "datasets must have shape (n_trials, n_samples, n_features), with at least one trial, all of one shape; "
-            f"got {len(sets)} with shapes {shapes}."
+            f"got {len(arrays)} with shapes {sorted(shapes)}."
         )
-    fitted = [clone(estimator).set_params(random_state=random_state + t) for t in range(len(sets))]
-    if not hasattr(estimator, "_fit_trials"):
-        raise ValueError(f"fit_trials serves the causal models of multicause; got {type(estimator).__name__}.")
-    if causes is not None and "causes" not in signature(type(estimator).fit).parameters:
-        raise ValueError(f"{type(estimator).__name__} does not use causes; leave causes=None.")
-    known = {} if causes is None else {"causes": [np.asarray(each) for each in causes]}
-    type(estimator)._fit_trials(fitted, sets, **known)
-    return fitted
+    if len(singles) > 1:
+        raise ValueError("datasets must all have one dtype; got some in float32 and others not. Convert them first.")

@@ -56,7 +56,8 @@ def mca3(Y, W, activity, alpha, temperature, noise="poisson", sigma=None):
     new = active / N
     odds = new / (1 - new)
     expected = np.prod(1 - new) * (1 + odds.sum() + sum(odds[a] * odds[b] for a, b in combinations(range(H), 2)))
-    return data / credit, new, alpha + expected - sparse / N
+    # Weights are not negative in this model, but means of data with Gaussian noise may be.
+    return np.maximum(data / credit, 0), new, alpha + expected - sparse / N
 
 
 def responses(y, W, pi, temperature, tempered=True):
@@ -74,11 +75,11 @@ def rmca2(Y, W, pi, temperature):
     return W.sum(axis=1, keepdims=True) * sums / sums.sum(axis=1, keepdims=True)
 
 
-def hebbian(Y, W, pi, temperature, rate):
-    """Weights after each row was shown once, without noise: eq. 23."""
+def hebbian(Y, W, pi, temperature, rate, tempered=False):
+    """Weights after each row was shown once, without noise: eq. 23; one temperature, or one for each row."""
     total = W[0].sum()
-    for y in Y:
+    for y, T in zip(Y, np.broadcast_to(temperature, len(Y)), strict=True):
         if y.any():
-            W = W + rate * np.outer(responses(y, W, pi, temperature, tempered=False), y)
+            W = W + rate * np.outer(responses(y, W, pi, T, tempered), y)
             W = total * W / W.sum(axis=1, keepdims=True)
     return W

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -42,12 +43,14 @@ class Annealing(Part):
 
     def validate(self) -> None:
         """Raise ValueError for impossible settings."""
-        if not (np.isfinite(self.start) and self.start >= self.final >= 1):
+        numbers = isinstance(self.start, Real) and isinstance(self.final, Real)
+        if not (numbers and np.isfinite(self.start) and self.start >= self.final >= 1):
             raise ValueError(
                 f"{type(self).__name__} needs temperatures start >= final >= 1; "
                 f"got start={self.start!r} and final={self.final!r}."
             )
-        if not (np.isfinite(self.component_noise) and self.component_noise >= 0):
+        noise = self.component_noise
+        if not (isinstance(noise, Real) and np.isfinite(noise) and noise >= 0):
             raise ValueError(
                 f"component_noise must be a standard deviation of at least 0; got {self.component_noise!r}."
             )
@@ -132,9 +135,10 @@ class ConditionalCooling(Annealing):
     def validate(self) -> None:
         """Steps and threshold must be positive."""
         super().validate()
-        if self.n_steps < 1 or not self.threshold > 0 or self.hold < 0 or self.quiet < 1:
+        whole = all(isinstance(count, Integral) for count in (self.n_steps, self.hold, self.quiet))
+        if not whole or self.n_steps < 1 or not self.threshold > 0 or self.hold < 0 or self.quiet < 1:
             raise ValueError(
-                "ConditionalCooling needs n_steps >= 1, threshold > 0, hold >= 0 and quiet >= 1; got "
+                "ConditionalCooling needs whole numbers n_steps >= 1, hold >= 0 and quiet >= 1, and threshold > 0; got "
                 f"n_steps={self.n_steps!r}, threshold={self.threshold!r}, hold={self.hold!r}, quiet={self.quiet!r}."
             )
 
@@ -200,9 +204,10 @@ class LinearCooling(Annealing):
     def validate(self) -> None:
         """The parts must fit into the whole."""
         super().validate()
-        if self.n_iter < 1 or self.hold < 0 or self.settle < 0 or self.hold + self.settle > 1:
+        whole = isinstance(self.n_iter, Integral)
+        if not whole or self.n_iter < 1 or not (self.hold >= 0 and self.settle >= 0 and self.hold + self.settle <= 1):
             raise ValueError(
-                "LinearCooling needs n_iter >= 1 and parts hold >= 0, settle >= 0 with hold + settle <= 1; "
+                "LinearCooling needs a whole number n_iter >= 1, and hold >= 0, settle >= 0, hold + settle <= 1; "
                 f"got n_iter={self.n_iter!r}, hold={self.hold!r}, settle={self.settle!r}."
             )
 

@@ -2,7 +2,7 @@
 
 The loop of :mod:`multicause.learning.expectation_maximization` in compiled form, with the same steps and schedules. It
 serves experiments on hundreds of small data sets, where Python would take longer than the arithmetic. It takes no step
-back, has no data cut, and keeps no history.
+back, has no data cut, keeps no history, and ends when components rest, whether or not the posterior climbs a bound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, double_precision
+from multicause.arrays import Array, double_precision, over_starts
 from multicause.learning.annealing import Annealing, Cooling
 from multicause.learning.convergence import at_rest, rested
 from multicause.learning.expectation import expect_one
@@ -44,9 +44,9 @@ class _State(NamedTuple):
 
 
 def learn_trial(
-    model: Model, annealing: Annealing, max_iter: int, block: Block, start: Parameters, key: Array
+    model: Model, annealing: Annealing, max_iter: int, resting: bool, block: Block, start: Parameters, key: Array
 ) -> Trial:
-    """EM on one block, from one start."""
+    """EM on one block, from one start; without ``resting`` it ends by the schedule or ``max_iter`` alone."""
     begin = annealing.begin(1)
     first = _State(
         start,
@@ -75,7 +75,7 @@ def learn_trial(
             jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, state.parameters),
             (then.temperature, jnp.asarray(then.iteration), then.quiet),
             rest,
-            ended=(annealing.finished(then) | rested(rest))[0],
+            ended=(annealing.finished(then) | (rested(rest) & resting))[0],
             finite=finite,
         )
 
@@ -84,25 +84,25 @@ def learn_trial(
     return Trial(last.parameters, statistics, last.cooling[1], last.ended, last.finite)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
-def _one_after_the_other(
-    model: Model, annealing: Annealing, max_iter: int, blocks: Block, starts: Parameters, keys: Array
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _learn_part(
+    model: Model, annealing: Annealing, max_iter: int, resting: bool, blocks: Block, starts: Parameters, keys: Array
 ) -> Trial:
-    """A small trial stays in the cache of its core, and none has to wait for a longer one."""
-    return jax.lax.map(lambda one: learn_trial(model, annealing, max_iter, *one), (blocks, starts, keys))
+    """On a core one trial after the other: a small one stays in its cache, and none has to wait for a longer one."""
+    return over_starts(partial(learn_trial, model, annealing, max_iter, resting))(blocks, starts, keys)
 
 
 def learn_trials(
-    model: Model, annealing: Annealing, max_iter: int, blocks: Block, starts: Parameters, keys: Array
+    model: Model, annealing: Annealing, max_iter: int, resting: bool, blocks: Block, starts: Parameters, keys: Array
 ) -> Trial:
     """All trials; arguments have a leading axis of trials, results are on the host."""
-    return on_all_cores(partial(_one_after_the_other, model, annealing, max_iter), (blocks, starts, keys))
+    return on_all_cores(partial(_learn_part, model, annealing, max_iter, resting), (blocks, starts, keys))
 
 
 def on_all_cores(function: Callable[..., Any], arguments: Any) -> Any:
     """Apply a compiled function of many trials to equal parts of them, one part for each core.
 
-    On a CPU one program for small arrays runs on one core. Other devices get all trials at once.
+    On a CPU one program for small arrays runs on one core. Other devices get all trials in one part.
     """
     n_trials = len(jax.tree.leaves(arguments)[0])
     n_parts = min(n_trials, os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1

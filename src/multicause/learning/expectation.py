@@ -33,8 +33,9 @@ def statistics_of(model: Model, parameters: Parameters, block: Block, inference:
         free_energy=inference.total_free_energy,
         magnitude=inference.magnitude,
         components=model.update.statistics(model, parameters, inference),
-        prior=model.prior.statistics(inference) | model.posterior.statistics(inference),
+        prior=model.prior.statistics(inference),
         noise=model.noise.statistics(block.summary, inference, parameters.noise),
+        posterior=model.posterior.statistics(inference),
     )
 
 

@@ -89,7 +89,8 @@ def maximize_one(
         noise = model.noise.maximize_around(noise, statistics.noise, statistics.weight, components)
     if "activity" in model.learn:
         prior = model.prior.maximize(prior, statistics.prior, statistics.weight, max_active)
-        prior = model.posterior.maximize(model, prior, statistics.prior, statistics.weight)
+        between = Parameters(components, prior, noise, posterior)
+        posterior = model.posterior.maximize(model, between, statistics.posterior, statistics.weight)
     return Parameters(components, prior, noise, posterior)
 
 
@@ -333,10 +334,10 @@ def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
 
 def final_outcome(why: Outcome, parameters: Parameters, sums: Statistics, blocks: Blocks) -> Outcome:
     """How learning ended, or that a cause has died, which is the more important news."""
-    return Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and _died(parameters, sums, blocks) else why
+    return Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and has_died(parameters, sums, blocks) else why
 
 
-def _died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:
+def has_died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:
     """Whether some cause explains practically no row, has no weights, or is a copy of another.
 
     Whole weights count as repetitions of a row, weights that are shares of one as rows.

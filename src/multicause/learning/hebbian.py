@@ -1,8 +1,7 @@
 """The softmax network: Hebbian learning, one row at a time (MCA08 eq. 23–25, GSN07 eq. 22).
 
 All presentations run inside one compiled loop. Rows are drawn at random from the data, N of them in an epoch. Arrays of
-one network have no leading axis; many networks at once are :func:`jax.lax.map`'s business (see
-:mod:`multicause.learning.bulk`).
+one network have no leading axis; :func:`learn_many` has one for networks (see :mod:`multicause.learning.bulk`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, matmul, over_starts
 from multicause.learning.annealing import LinearCooling
 from multicause.noises import Poisson
 
@@ -175,7 +174,7 @@ def epoch(
         noise_key,
         rule,
         schedule,
-        n_rows=len(rows),
+        network.presented / len(rows),
         known=known,
     )
     after = after._replace(average=after.average / len(rows), response=after.response / len(rows))
@@ -192,24 +191,24 @@ def epoch(
     )
 
 
-@partial(jax.jit, static_argnums=(4,), static_argnames=("n_rows", "known"))
+@partial(jax.jit, static_argnums=(4,), static_argnames=("known",))
 def stream(
     network: Network,
     rows: Array,
     key: Array,
     rule: Rule,
     schedule: LinearCooling | None,
+    epochs: Array,
     *,
-    n_rows: int | None = None,
     known: bool = False,
 ) -> Network:
-    """Show rows in their order; an epoch of the schedule has ``n_rows`` presentations, by default as many as given."""
-    n_epoch, (n_chunks, rest) = n_rows or len(rows), divmod(len(rows), CHUNK)
+    """Show rows in their order: one epoch of the schedule, after some ``epochs`` of any length."""
+    before, (n_chunks, rest) = network.presented, divmod(len(rows), CHUNK)
     keys = jax.random.split(key, n_chunks + 1)
     kind = {"cooling": schedule is not None, "known": known}
 
     def temperature_at(presented: Array) -> Array:
-        return temperature_of(rule, schedule, presented / n_epoch).astype(rows.dtype)
+        return temperature_of(rule, schedule, epochs + (presented - before) / len(rows)).astype(rows.dtype)
 
     def chunk(network: Network, given: tuple[Array, Array]) -> tuple[Network, None]:
         some, key = given
@@ -239,9 +238,7 @@ def learn_many(
 ) -> Network:
     """Epochs until each network has learned; all but settings have a leading axis of networks, keys are raw data."""
 
-    def learn(given: tuple[Network, Array, Array, Rule]) -> Network:
-        network, rows, key, rule = given
-
+    def learn(network: Network, rows: Array, key: Array, rule: Rule) -> Network:
         def go_on(network: Network) -> Array:
             return (network.presented < max_epochs * len(rows)) & ~has_learned(network, len(rows), hold, schedule)
 
@@ -251,4 +248,4 @@ def learn_many(
 
         return jax.lax.while_loop(go_on, step, network)
 
-    return jax.lax.map(learn, (networks, rows, keys, rules))
+    return over_starts(learn)(networks, rows, keys, rules)

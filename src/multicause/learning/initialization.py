@@ -80,8 +80,9 @@ def starting_parameters(
 
     return Parameters(
         components=jnp.asarray(np.stack(components), dtype=X.dtype),
-        prior=repeated(model.prior.initialize(n_components, activity) | model.posterior.initialize()),
+        prior=repeated(model.prior.initialize(n_components, activity)),
         noise=repeated(model.noise.initialize_for(n_components, moments, noise_scale)),
+        posterior=repeated(model.posterior.initialize()),
     )
 
 

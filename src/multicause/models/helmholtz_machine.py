@@ -184,7 +184,7 @@ class HelmholtzMachine(CausalEstimator):
         engine, random = self._engine(), check_random_state(self.random_state)
         n_batches = 0 if first else self.n_iter_
         with double_precision():
-            blocks = self._load(engine, model, X, weights, 1)
+            blocks = self._load(engine, model, X, weights, 1, fitted=not first)
             if first:
                 starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
             else:

@@ -42,6 +42,15 @@ class RestrictedCauses(CausalEstimator):
     def _combination(self, noise: Noise) -> Combination:
         return Maximum()
 
+    def _wire(self, X: np.ndarray) -> Model:
+        n_states, most = self.posterior.n_states(self.n_components), self.posterior.max_states
+        if n_states > most:
+            raise ValueError(
+                f"{type(self).__name__} compares all pairs of causes: {n_states:,} states for n_components="
+                f"{self.n_components}, more than {most:,}. Use fewer, or MaximalCauses, which selects candidates."
+            )
+        return super()._wire(X)
+
     @property
     def _recognizer(self) -> Model:
         return with_more_states(self._model, *self.components_.shape)
@@ -55,8 +64,8 @@ class RestrictedCauses(CausalEstimator):
         random: Any,
         n_starts: int,
     ) -> Parameters:
-        """The shared start, scaled to the sum C."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts)
+        """The shared start, scaled to the sum C. Rows without anything cannot be scaled, so none is a start."""
+        starts = super()._starts(model, moments, X, weights * X.any(axis=1), random, n_starts)
         sums = starts.components.sum(axis=-1, keepdims=True)
         if not (np.asarray(sums) > 0).all():
             raise ValueError(

@@ -86,7 +86,8 @@ class SoftmaxNetwork(RestrictedCauses):
     ``init`` of :class:`MaximalCauses` (MCA08 §7.4).
 
     The defaults are the network that MCA08 calls R-MCA_NN and GSN07 NN_fast, with a temperature from the data. NN_slow
-    is ``learning_rate=0.1, component_noise=0, annealing=LinearCooling(18, n_iter=150, hold=1/3, settle=0)``.
+    is ``annealing=LinearCooling(18, n_iter=150, hold=1/3, settle=0), max_iter=200, learning_rate=0.1,
+    component_noise=0``.
 
     Parameters
     ----------
@@ -105,7 +106,8 @@ class SoftmaxNetwork(RestrictedCauses):
         σ, standard deviation of noise on the weights at each presentation, in units of the data; by default a hundredth
         of the mean weight.
     annealing : LinearCooling or None, default=None
-        A schedule in epochs, instead of a fixed temperature; it tempers π too (GSN07 eq. 20).
+        A schedule in epochs, instead of a fixed temperature; it tempers π too (GSN07 eq. 20). Each batch of
+        ``partial_fit`` is an epoch. ``max_iter`` must leave time for the whole schedule.
     hold : int, default=4000
         Learning ends when all causes have kept their units for so many presentations. Where the causes are not given
         to ``fit``, the mean weights of all units that respond often stand for them: whatever the network has found must
@@ -298,7 +300,8 @@ class SoftmaxNetwork(RestrictedCauses):
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn from a stream: show each row of one batch once, in the order given.
 
-        The first batch sets start and temperature, so it should be typical.
+        The first batch sets start, C, and the temperature if it is "auto", so it should be typical. Other settings may
+        change from batch to batch.
         """
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
@@ -307,26 +310,26 @@ class SoftmaxNetwork(RestrictedCauses):
             if first:
                 model, starts, blocks, rule = self._begin(X, random)
                 parameters = jax.tree.map(lambda leaf: leaf[0], starts)
-                presented, history = 0, np.empty((2, 0))
+                presented, n_iter, history = 0, 0, np.empty((2, 0))
             else:
                 model, X = self._model, X.astype(self.components_.dtype)
                 model.noise.check_data(X)
                 parameters = jax.tree.map(jnp.asarray, self._parameters)
-                blocks = self._load(self._engine(), model, X, np.ones(len(X), X.dtype), 1)
-                rule = self._rule(parameters, self.temperature_)
-                presented, history = self.n_presentations_, np.array([self.lower_bounds_, self.temperatures_])
+                blocks = self._load(self._engine(), model, X, np.ones(len(X), X.dtype), 1, fitted=True)
+                temperature = self._checked_temperature()
+                rule = self._rule(parameters, self.temperature_ if temperature == "auto" else float(temperature))
+                presented, n_iter = self.n_presentations_, self.n_iter_
+                history = np.array([self.lower_bounds_, self.temperatures_])
             # A seed that is repeated for every batch must not repeat its noise.
             key = jax.random.fold_in(key_from(random), presented)
             network = hebbian.begin(parameters.components, None)._replace(presented=jnp.asarray(presented))
-            network = hebbian.stream(network, jnp.asarray(X), key, rule, self.annealing)
+            network = hebbian.stream(network, jnp.asarray(X), key, rule, self.annealing, jnp.asarray(n_iter))
             parameters = parameters._replace(components=network.weights)
             statistics = self._expect(model, blocks, parameters)
-            n_iter = np.array(history.shape[1] + 1)
             bound = _bound(statistics)
-            self._keep_network(
-                model, Trial(parameters, statistics, n_iter, np.array(False), np.isfinite(bound)), network, rule, blocks
-            )
-            last = np.array([[bound], [float(hebbian.temperature_of(rule, self.annealing, n_iter))]])
+            found = Trial(parameters, statistics, np.array(n_iter + 1), np.array(False), np.isfinite(bound))
+            self._keep_network(model, found, network, rule, blocks)
+            last = np.array([[bound], [float(hebbian.temperature_of(rule, self.annealing, n_iter + 1))]])
         self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
         self.outcome_ = Outcome.STOPPED.value if np.isfinite(bound) else Outcome.NON_FINITE.value
         return self
@@ -378,14 +381,28 @@ class SoftmaxNetwork(RestrictedCauses):
         blocks = self._load(engine, model, X, np.ones(len(X), X.dtype), 1)
         moments = first_moments(engine, blocks)
         starts = self._starts(model, moments, X, np.ones(len(X), X.dtype), random, self.n_init)
-        temperature = self.temperature
-        if temperature == "auto" and self.annealing is None:
+        temperature = self._checked_temperature()
+        if temperature == "auto":
             temperature = max(1.0, BELOW_CRITICAL * start_temperature(model, engine, blocks, starts))
-        elif self.annealing is not None:
-            self.annealing.validate()
-            temperature = self.annealing.start
         first = jax.tree.map(lambda leaf: leaf[0], starts)
         return model, starts, blocks, self._rule(first, float(temperature))
+
+    def _checked_temperature(self) -> str | float:
+        """The first temperature, or that it is to be found; what would have no effect is refused."""
+        if self.annealing is None:
+            return self.temperature
+        self.annealing.validate()
+        if self.temperature != "auto":
+            raise ValueError(
+                f"A network has a fixed temperature or a schedule; got temperature={self.temperature!r} and annealing="
+                f"{self.annealing!r}. Leave temperature='auto', or annealing=None."
+            )
+        if self.annealing.component_noise > 0:
+            raise ValueError(
+                "The network adds noise at every presentation, not by its schedule: use SoftmaxNetwork("
+                f"component_noise={self.annealing.component_noise!r}) instead of that of {self.annealing!r}."
+            )
+        return self.annealing.start
 
     def _rule(self, parameters: Parameters, temperature: float) -> hebbian.Rule:
         activity = parameters.prior["activity"][0]
@@ -414,11 +431,13 @@ class SoftmaxNetwork(RestrictedCauses):
         if causes is None:
             return None
         causes = np.asarray(causes, dtype=X.dtype)
-        if causes.ndim != 2 or causes.shape[1] != X.shape[1] or not np.isfinite(causes).all() or causes.min() < 0:
+        if causes.ndim != 2 or causes.shape[1] != X.shape[1] or not 1 <= len(causes) <= self.n_components:
             raise ValueError(
-                f"causes must be finite, not negative, and have shape (n_causes, {X.shape[1]}); got {causes.shape}"
-                f"{', negative values' if causes.size and causes.min() < 0 else ''}."
+                f"causes must have shape (n_causes, {X.shape[1]}), with at most n_components={self.n_components} of "
+                f"them, because each is to have a unit of its own; got shape {causes.shape}."
             )
+        if not (causes >= 0).all() or np.isinf(causes).any():
+            raise ValueError("causes must be finite and not negative; they hold negative values, NaN or infinity.")
         return causes
 
 

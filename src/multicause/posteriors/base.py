@@ -78,7 +78,7 @@ class Posterior(Part):
         return self
 
     def initialize(self) -> dict[str, np.ndarray]:
-        """Numbers of its own that are learned; they are kept with the prior's."""
+        """Numbers of its own before learning: ``Parameters.posterior``."""
         return {}
 
     def statistics(self, inference: Inference) -> dict[str, Array]:
@@ -86,10 +86,10 @@ class Posterior(Part):
         return {}
 
     def maximize(
-        self, model: Model, prior: dict[str, Array], statistics: dict[str, Array], weight: Array
+        self, model: Model, parameters: Parameters, statistics: dict[str, Array], weight: Array
     ) -> dict[str, Array]:
-        """The prior's new numbers with its own among them."""
-        return prior
+        """Its own new numbers, given the sums; the prior's in ``parameters`` are new already."""
+        return parameters.posterior
 
     def remark(self, model: Model, parameters: Parameters) -> str:
         """What a person should know about learned parameters; empty where nothing is amiss."""

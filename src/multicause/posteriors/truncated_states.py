@@ -58,7 +58,7 @@ class TruncatedStates(SharedStates):
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
         """Σ_s R_s s, with α for the states with most active causes."""
-        n, alpha = self._credited.n_states, self._parameters.prior["compensation"]
+        n, alpha = self._credited.n_states, self._parameters.posterior["compensation"]
         weights = jnp.concatenate([self._state_weights[:n], alpha * self._state_weights[n:]])
         return matmul(weights, self._states)
 
