@@ -18,6 +18,10 @@ import multicause.models.mixtures
 import multicause.models.nonnegative_causes
 import multicause.models.principal_components
 import multicause.models.sparse_coding
+import multicause.plotting.components
+import multicause.plotting.convergence
+import multicause.plotting.posterior
+import multicause.plotting.recovery
 import multicause.preprocessing
 
 ROOT = Path(__file__).parent.parent
@@ -74,6 +78,10 @@ MODELS = [
     multicause.models.sparse_coding,
     multicause.models.independent_components,
     multicause.models.helmholtz_machine,
+    multicause.plotting.components,
+    multicause.plotting.convergence,
+    multicause.plotting.posterior,
+    multicause.plotting.recovery,
     multicause.preprocessing,
 ]
 
