@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_checkpoints_and_resume_ends_as_if_nothing_had_been(f
 
 def test_an_existing_folder_is_replaced_only_by_force_and_only_by_a_whole_one(folder, tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "precious.txt").write_text("x")
+    (tmp_path / "run" / "settings.json").write_text("x")
     words = [
         "fit",
         folder / "rows.npy",
@@ -172,10 +172,15 @@ def test_an_existing_folder_is_replaced_only_by_force_and_only_by_a_whole_one(fo
     with monkeypatch.context() as patched:
         patched.setattr("multicause.cli.fitting.write_run", interrupted)
         assert call(*words, "--force").exit_code == 130
-    assert [p.name for p in tmp_path.rglob("*")] == ["run", "precious.txt"]
+    assert (tmp_path / "run" / "settings.json").read_text() == "x"
     assert call(*words, "--force").exit_code == 0
-    assert not (tmp_path / "run" / "precious.txt").exists()
+    assert json.loads((tmp_path / "run" / "settings.json").read_text())["model"] == "kmeans"
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
+    (tmp_path / "run" / "precious.txt").write_text("x")
+    run = call(*words, "--force")
+    assert run.exit_code == 2
+    assert "holds other things, such as 'precious.txt', so it is not replaced, even with --force" in run.stderr
+    assert (tmp_path / "run" / "precious.txt").exists()
 
 
 def bad_files(path):
@@ -297,6 +302,7 @@ def test_verbose_shows_where_and_help_has_examples(tmp_path):
     run = call("fit", tmp_path / "nowhere", "--out", tmp_path / "run", "--verbose")
     assert "Traceback" in run.stderr
     assert run.stderr.endswith(f"Error: There is no {str(tmp_path / 'nowhere')!r}.\n")
+    assert call("--version").output == f"multicause {multicause.__version__}\n"
     for command in ("demo", "fit", "transform", "sample", "reconstruct", "report", "reproduce", "benchmark"):
         text = call(command, "--help").output
         assert f"multicause {command}" in text, command

@@ -71,7 +71,7 @@ def contents(written):
 
 def test_pictures_are_those_of_the_model(bars, causes, contents):
     components, rows = contents["components"], contents["rows"]
-    step = (causes.components_.max(axis=1) / 255)[:, None]
+    step = (np.ptp(causes.components_, axis=1) / 255)[:, None]
     assert (np.abs(decoded(components) - causes.components_) <= 0.51 * step).all()
     shown = bars.data[rows["numbers"]]
     step = (np.array(rows["high"]) - np.array(rows["low"]))[:, None] / 255
@@ -246,15 +246,18 @@ def test_choosing_components_and_rows(written, page_of, contents):
     assert page.locator("#states .state").count() == 4
     page.locator("#causes button").first.click()
     assert page.locator("#panel-title").inner_text() == f"Component {contents['rows']['causes'][place][0][0]}"
+    assert page.locator("#curves svg").count() == 3
+    assert page.problems == []
     # The pixels of a tile are those of the model: the strongest weight is white.
-    brightest = page.evaluate(
+    pixels = (
         "() => {const c = document.querySelector('[data-index=\"2\"] canvas');"
         "const d = c.getContext('2d').getImageData(0, 0, 5, 5).data; let best = 0;"
         "for (let i = 0; i < 25; i += 1) if (d[4 * i] > d[4 * best]) best = i; return [best, d[4 * best]];}"
     )
-    assert brightest == [int(np.argmax(decoded(contents["components"])[2])), 255]
-    assert page.locator("#curves svg").count() == 3
-    assert page.problems == []
+    assert page.evaluate(pixels) == [int(np.argmax(decoded(contents["components"])[2])), 255]
+    page.get_by_label("Scale").select_option("common")
+    highest = contents["components"]["high"]
+    assert page.evaluate(pixels)[1] == pytest.approx(255 * highest[2] / max(highest), abs=1)
 
 
 def test_dark_by_system_and_by_button(written, page_of):

@@ -142,7 +142,7 @@ def key_from(random_state: np.random.RandomState) -> Array:
     return jax.random.key(int(random_state.randint(np.iinfo(np.int32).max)))
 
 
-DEVICES = {"auto": None, "cpu": "cpu", "gpu": "cuda,rocm"}
+DEVICES = {"auto": None, "cpu": "cpu", "gpu": "cuda"}
 
 
 def use_device(name: str) -> str:

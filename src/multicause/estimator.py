@@ -542,9 +542,12 @@ class CausalEstimator(Shell):
         )
 
     def _keep(self, model: Model, parameters: Parameters) -> None:
-        """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle."""
+        """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle.
+
+        What follows from parameters follows from those on the host too, so that a loaded model has it to the last bit.
+        """
         self._model, self._parameters = model, jax.device_get(parameters)
-        for name, value in self._learned(model, parameters).items():
+        for name, value in self._learned(model, self._parameters).items():
             setattr(self, name, value)
 
     @staticmethod

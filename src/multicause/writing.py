@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,6 +16,15 @@ def check_free(path: Path, force: bool) -> None:
         raise FileExistsError(f"{str(path)!r} exists already. Choose a new name, or write over it with --force.")
 
 
+def check_replaceable(path: Path, force: bool, files: Sequence[str]) -> None:
+    """Refuse to write over a folder, unless it is meant and holds no files but those that are written there."""
+    check_free(path, force)
+    others = sorted(p.name for p in path.iterdir() if p.name not in files) if path.is_dir() else []
+    if others or path.is_file():
+        what = f"holds other things, such as {others[0]!r}" if others else "is a file"
+        raise FileExistsError(f"{str(path)!r} {what}, so it is not replaced, even with --force. Choose a new name.")
+
+
 def check_file(path: Path, force: bool) -> None:
     """Find out before any work whether a file of this name can be written in the end."""
     check_free(path, force)
@@ -23,10 +32,10 @@ def check_file(path: Path, force: bool) -> None:
         raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
 
 
-def check_place(path: Path, force: bool) -> None:
+def check_place(path: Path, force: bool, files: Sequence[str] = ()) -> None:
     """Find out before any work whether a folder of this name can be made in the end."""
     path = Path(os.path.abspath(path))
-    check_free(path, force)
+    check_replaceable(path, force, files)
     with parents_of(path):
         temporary = _beside(path)
         temporary.mkdir()
@@ -47,19 +56,20 @@ def parents_of(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def new_folder(path: Path, *, force: bool = False) -> Iterator[Path]:
+def new_folder(path: Path, *, force: bool = False, files: Sequence[str] = ()) -> Iterator[Path]:
     """A temporary folder beside ``path`` to write into, which takes its name when the block ends well.
 
-    If the block fails, nothing remains; a folder that is replaced is there until the new one is complete.
+    If the block fails, nothing remains. With ``force``, a folder that holds only ``files`` is replaced; it is there
+    until the new one is complete.
     """
     path = Path(os.path.abspath(path))
-    check_free(path, force)
+    check_replaceable(path, force, files)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _beside(path)
     temporary.mkdir()
     try:
         yield temporary
-        check_free(path, force)
+        check_replaceable(path, force, files)
         if path.exists():
             _exchange(temporary, path)
         else:
@@ -78,10 +88,7 @@ def _exchange(new: Path, path: Path) -> None:
     except BaseException:
         os.rename(old, path)
         raise
-    if old.is_dir() and not old.is_symlink():
-        shutil.rmtree(old)
-    else:
-        old.unlink()
+    shutil.rmtree(old)
 
 
 def _beside(path: Path) -> Path:

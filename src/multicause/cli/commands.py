@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from multicause import __version__
 from multicause.cli.apply import reconstruct, sample, transform
 from multicause.cli.benchmark import benchmark
 from multicause.cli.demo import demo
@@ -16,8 +19,18 @@ for function in (demo, fit, transform, reconstruct, sample, report, reproduce, b
     app.command()(function)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"multicause {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def multicause() -> None:
+def multicause(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
     """Finds the hidden causes of data.
 
     Begin with:  multicause demo

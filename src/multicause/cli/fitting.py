@@ -13,7 +13,7 @@ from multicause.arrays import bytes_from, use_device
 from multicause.callbacks import Checkpoint, ProgressBar
 from multicause.cli.models import make_model
 from multicause.cli.output import Output
-from multicause.cli.runs import MODEL, REPORT, describe_run, write_run
+from multicause.cli.runs import FILES, MODEL, REPORT, describe_run, write_run
 from multicause.cli.unfinished import checkpoints_of
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.engines import Local
@@ -38,7 +38,7 @@ def fit_run(
     output: Output, request: Request, out: Path, *, device: str, every: float, resume: bool, force: bool
 ) -> dict[str, Any]:
     """Learn from a file or folder and write the folder of the run; returns its settings."""
-    check_place(out, force)
+    check_place(out, force, FILES)
     bytes_from(request.memory)
     engine = Local(memory_budget=request.memory)
     model = make_model(request.name, {**request.parameters, "engine": engine}, request.extra)
@@ -51,7 +51,7 @@ def fit_run(
     with checkpoints_of(out, asdict(request), resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, data, checkpoints, every)
         settings = describe_run(path, data, request.name, model, seconds, [*data.remarks, *notes])
-        with new_folder(out, force=force) as folder:
+        with new_folder(out, force=force, files=FILES) as folder:
             write_run(folder, model, settings)
             if request.with_report:
                 write_run_report(folder / REPORT, model, data, path, settings)

@@ -22,6 +22,8 @@ MODEL, HISTORY, SETTINGS, VERSIONS, REPORT = (
     "versions.json",
     "report.html",
 )
+#: All that a run may hold; a folder with anything else in it is never replaced.
+FILES = (MODEL, HISTORY, SETTINGS, VERSIONS, REPORT)
 FORMAT = 1
 PACKAGES = ("multicause", "numpy", "scipy", "scikit-learn", "jax", "jaxlib")
 # Columns of the history, and the attributes of a fitted model that have them; models of different families differ.

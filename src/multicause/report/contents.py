@@ -150,16 +150,15 @@ def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray, probabilities: 
 
 
 def pictures(rows: np.ndarray, shape: tuple[int, int], factor: int) -> dict[str, Any]:
-    """Rows as bytes, each between its own least and largest value or zero, so that zero keeps its colour."""
+    """Rows as bytes, each between its own least and largest value."""
     small, shape = shrunk(rows, shape, factor)
-    low, high = np.minimum(small.min(axis=1), 0), np.maximum(small.max(axis=1), 0)
-    return {**encoded(small, low, high), "shape": shape}
+    return {**encoded(small, small.min(axis=1), small.max(axis=1)), "shape": shape}
 
 
 def row_pictures(
     rows: np.ndarray, reconstructions: np.ndarray | None, shape: tuple[int, int], factor: int
 ) -> dict[str, Any]:
-    """Rows and their reconstructions, which share their limits."""
+    """Rows and their reconstructions, which share their limits; zero is within them, so that it keeps its colour."""
     small, new_shape = shrunk(rows, shape, factor)
     low, high = np.minimum(small.min(axis=1), 0), np.maximum(small.max(axis=1), 0)
     # A row of hardly anything would else show its rounding.

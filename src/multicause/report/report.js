@@ -134,12 +134,17 @@
     container.replaceChildren();
   }
 
-  const common = { low: Math.min(...components.low), high: Math.max(...components.high) };
+  function limits(h) {
+    const scale = byId("scale").value;
+    if (scale === "contrast" && !flat) return [components.low[h], components.high[h]];
+    if (scale === "common") return [Math.min(0, ...components.low), Math.max(0, ...components.high)];
+    return [Math.min(0, components.low[h]), Math.max(0, components.high[h])];
+  }
   function paintComponent(canvas, h) {
-    const limits = byId("common").checked ? common : { low: components.low[h], high: components.high[h] };
+    const [low, high] = limits(h);
     const values = componentValues(h);
-    if (flat) drawPlot(canvas, values, limits.low, limits.high);
-    else drawImage(canvas, values, components.shape, limits.low, limits.high, components.signed);
+    if (flat) drawPlot(canvas, values, low, high);
+    else drawImage(canvas, values, components.shape, low, high, components.signed);
   }
   function paintRow(canvas, values, r) {
     if (flat) drawPlot(canvas, values, rows.low[r], rows.high[r]);
@@ -190,7 +195,7 @@
       byId("said").textContent = `Sorted by ${input.nextElementSibling.textContent}`;
     });
   });
-  byId("common").addEventListener("change", () => painters.forEach((painter) => painter()));
+  byId("scale").addEventListener("change", () => painters.forEach((painter) => painter()));
   byId("grid").addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     const all = [...byId("grid").children];
