@@ -17,7 +17,7 @@ class ConvergenceDisplay:
     Parameters
     ----------
     bounds : array-like of shape (n_iterations,)
-        Mean bound per row.
+        Mean bound per row: before each iteration, and at the end.
     temperatures : array-like of shape (n_iterations,), optional
         Temperature of each iteration; a constant one is not drawn.
     reference : float, optional
@@ -83,7 +83,7 @@ class ConvergenceDisplay:
     def plot(self, ax: Any = None) -> Self:
         """Draw the curves on new axes or on ``ax``."""
         self.figure_, self.ax_ = one_axes(ax)
-        iterations = np.arange(1, len(self.bounds) + 1)
+        iterations = np.arange(len(self.bounds))
         (self.bound_line_,) = self.ax_.plot(iterations, self.bounds, color="C0", label="bound")
         self.ax_.set(xlabel="iteration", ylabel="mean bound of a row")
         self.ax_.spines["top"].set_visible(False)
