@@ -39,7 +39,7 @@ class ComponentsDisplay:
     >>> from multicause import MixtureOfPoissons
     >>> from multicause.datasets import make_bars
     >>> from multicause.plotting import ComponentsDisplay
-    >>> bars = make_bars(100, size=3, noise="poisson", random_state=0)
+    >>> bars = make_bars(100, size=3, noise="poisson", min_active=1, random_state=0)
     >>> model = MixtureOfPoissons(4, random_state=0).fit(bars.data)
     >>> display = ComponentsDisplay.from_estimator(model, image_shape=bars.image_shape, sort="activity")
     >>> display.axes_.shape

@@ -13,6 +13,8 @@ from multicause.report.contents import has_probabilities, is_signed
 
 # Inches of one small picture, and of one with an axis to read.
 FIELD, CHART = 1.1, 2.8
+# Height over width, or width over height, from which a picture fills its axes.
+STRIPE = 3
 
 
 def pyplot() -> Any:
@@ -121,7 +123,17 @@ def draw_field(
         return line
     # Grey from black; red and blue around white where zero is in the middle.
     color = cmap or ("RdBu_r" if low == -high else "gray")
-    return axes.imshow(values.reshape(image_shape), cmap=color, vmin=low, vmax=high, origin=origin)
+    # Pixels are squares, unless the picture would be a mere stripe, as a short spectrogram is.
+    aspect = "equal" if max(image_shape) <= STRIPE * min(image_shape) else "auto"
+    return axes.imshow(
+        values.reshape(image_shape),
+        cmap=color,
+        vmin=low,
+        vmax=high,
+        origin=origin,
+        aspect=aspect,
+        interpolation="nearest",
+    )
 
 
 def move_field(artist: Any, values: np.ndarray, image_shape: Sequence[int] | None) -> None:

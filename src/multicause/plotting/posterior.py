@@ -12,6 +12,9 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from multicause.plotting.fields import CHART, check_has_states, check_rows, draw_field, new_axes, shared_limits
 
+# Probabilities below it are not written out.
+SMALLEST = 0.001
+
 
 class PosteriorDisplay:
     """One row of data, its reconstruction, its most probable states, and the probability of each cause.
@@ -138,7 +141,8 @@ class PosteriorDisplay:
         places = np.arange(len(self.states))
         self.state_bars_ = states.barh(places, self.probabilities)
         states.set_yticks(places, ["+".join(map(str, np.flatnonzero(state > 0.5))) or "none" for state in self.states])
-        states.bar_label(self.state_bars_, [f"{p:.2g}" for p in self.probabilities], padding=2, fontsize=8)
+        labels = [f"{p:.2g}" if p >= SMALLEST else f"<{SMALLEST}" for p in self.probabilities]
+        states.bar_label(self.state_bars_, labels, padding=2, fontsize=8)
         states.invert_yaxis()
         self.cause_bars_ = causes.bar(np.arange(len(self.causes)), self.causes)
         states.set_title("active causes of the most probable states", fontsize=8)
