@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types benchmark clean
+.PHONY: demo test lint types docs benchmark clean
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "multicause needs Python 3.11 or newer; set PYTHON=..."; exit 1; }
@@ -24,6 +24,11 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+# Pages and reference as HTML in out/docs; a warning is an error.
+docs: $(READY)
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --builder html docs out/docs
+	@echo "Open out/docs/index.html"
 
 benchmark: $(READY)
 	$(BIN)/python -m benchmarks

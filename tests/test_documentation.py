@@ -20,20 +20,44 @@ import multicause.models.principal_components
 import multicause.models.restricted_maximal_causes
 import multicause.models.softmax_network
 import multicause.models.sparse_coding
+import multicause.plotting.components
+import multicause.plotting.convergence
+import multicause.plotting.posterior
+import multicause.plotting.recovery
 import multicause.preprocessing
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 
 
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    """Pictures are written there, and windows are not opened."""
+    import matplotlib
+    from matplotlib import pyplot
+
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    yield
+    pyplot.close("all")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_examples_run(page, capsys):
-    """Blocks of one page share their names, as a reader would type them one after the other."""
-    names = {}
+    """Blocks of one page share their names, as a reader would type them one after the other.
+
+    Where a comment says what is printed (``# → 10``), that is printed.
+    """
+    names, printed = {}, []
     for block in re.findall(
         r"```python\n(.*?)```", re.sub(r"<!-- source.*?end of source -->", "", page.read_text(), flags=re.S), re.S
     ):
         exec(compile(block, str(page), "exec"), names)
+        shown = capsys.readouterr().out.splitlines()
+        if expected := re.findall(r"# → (.*)$", block, re.M):
+            assert shown == expected
+            printed += shown
+    assert printed or "tutorials" not in page.parts
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -78,6 +102,10 @@ MODELS = [
     multicause.models.sparse_coding,
     multicause.models.independent_components,
     multicause.models.helmholtz_machine,
+    multicause.plotting.components,
+    multicause.plotting.convergence,
+    multicause.plotting.posterior,
+    multicause.plotting.recovery,
     multicause.preprocessing,
 ]
 
@@ -93,3 +121,10 @@ def test_the_table_of_models_is_made_from_their_classes():
     from multicause.models.summary import summary_table
 
     assert summary_table() in (ROOT / "docs/background/classical_family.md").read_text()
+
+
+def test_the_reference_has_every_estimator():
+    import multicause
+
+    described = re.findall(r"multicause\.(\w+)$", (ROOT / "docs/reference/estimators.md").read_text(), re.M)
+    assert sorted(described) == sorted(multicause.__all__)

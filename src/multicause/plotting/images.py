@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
 from numpy.typing import ArrayLike
 
 GAP = "steelblue"
@@ -27,6 +26,8 @@ def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, col
     title : str
         Title of the axes.
     """
+    from matplotlib import colormaps
+
     images = np.asarray(rows, dtype=float)
     height, width = image_shape
     if images.ndim != 2 or images.shape[1] != height * width:

@@ -1,0 +1,102 @@
+"""The fields over learning, as an animated picture."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multicause.persistence.container import write_whole
+from multicause.plotting.components import ComponentsDisplay
+from multicause.plotting.fields import move_field, pyplot, shared_limits
+
+# Milliseconds that the last picture stays.
+LAST = 2000
+
+
+def animate_fields(
+    recorder: Any,
+    path: str | PathLike[str],
+    *,
+    image_shape: Sequence[int] | None = None,
+    columns: int = 10,
+    milliseconds: int = 100,
+    most: int = 100,
+    dpi: int = 80,
+    cmap: str | None = None,
+    origin: str = "upper",
+) -> Path:
+    """Write a GIF of the components while they are learned; returns its path.
+
+    Parameters
+    ----------
+    recorder : multicause.callbacks.FieldRecorder
+        A callback that has followed a fit.
+    path : path-like
+        The file, which ends in ``.gif``; one of that name is replaced.
+    image_shape : (int, int), optional
+        Height and width of a field; without it fields are drawn as lines.
+    columns : int, default=10
+        Fields side by side.
+    milliseconds : int, default=100
+        Time from one picture to the next. The last one stays for two seconds.
+    most : int, default=100
+        Most pictures; of more, some are left out, at equal distances.
+    dpi : int, default=80
+        Pixels for each of the 1.1 inches that a field is wide.
+    cmap, origin
+        As for :class:`ComponentsDisplay`.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".gif":
+        raise ValueError(f"An animation is written as .gif; got {path.name!r}.")
+    fields, iterations = getattr(recorder, "fields", None), getattr(recorder, "iterations", None)
+    if not isinstance(fields, list) or not isinstance(iterations, list):
+        raise TypeError(f"recorder must be a multicause.callbacks.FieldRecorder; got {recorder!r}.")
+    if not fields:
+        raise ValueError(
+            "The recorder has no fields yet: give it to a model with set_callbacks(recorder) before fit, and let it "
+            "record more often (every=1) if the fit was short."
+        )
+    for name, value in (("milliseconds", milliseconds), ("most", most), ("dpi", dpi)):
+        if value < 1:
+            raise ValueError(f"{name} must be a positive number; got {value!r}.")
+    plt = pyplot()
+    chosen = np.unique(np.linspace(0, len(fields) - 1, min(most, len(fields))).round().astype(int))
+    shown = [np.asarray(fields[number]) for number in chosen]
+    display = ComponentsDisplay(shown[0], image_shape=image_shape)
+    display.plot(columns=columns, scale=shared_limits(*shown), cmap=cmap, origin=origin)
+    try:
+        frames = []
+        for number, components in zip(chosen, shown, strict=True):
+            for artist, values in zip(display.artists_, components, strict=True):
+                move_field(artist, values, image_shape)
+            display.figure_.suptitle(f"iteration {iterations[number]}", fontsize=9)
+            frames.append(_drawn(display.figure_, dpi))
+    finally:
+        plt.close(display.figure_)
+    content = io.BytesIO()
+    frames[0].save(
+        content,
+        format="GIF",
+        save_all=True,
+        append_images=frames[1:],
+        duration=[milliseconds] * (len(frames) - 1) + [LAST],
+        loop=0,
+    )
+    write_whole(path, content.getvalue())
+    return path
+
+
+def _drawn(figure: Any, dpi: int) -> Any:
+    """The figure as a picture of Pillow, which matplotlib itself needs."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi)
+    buffer.seek(0)
+    return Image.open(buffer).convert("RGB")

@@ -1,0 +1,144 @@
+"""What all displays share: matplotlib when it is needed, axes, and rows as images or lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.report.contents import has_probabilities, is_signed
+
+# Inches of one small picture, and of one with an axis to read.
+FIELD, CHART = 1.1, 2.8
+# Height over width, or width over height, from which a picture fills its axes.
+STRIPE = 3
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot, or a word about how to get it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "matplotlib is needed for plots and is not installed. Install it with pip install 'multicause[app]'."
+        ) from error
+    return pyplot
+
+
+def check_rows(rows: ArrayLike, name: str, image_shape: Sequence[int] | None) -> np.ndarray:
+    """Finite rows (n, D), which are images of the given shape if there is one."""
+    found = np.asarray(rows, dtype=float)
+    if found.ndim != 2 or found.size == 0:
+        raise ValueError(f"{name} must have two axes, (n, n_features); got shape {found.shape}.")
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} must be finite; they hold NaN or infinity, which cannot be drawn.")
+    if image_shape is not None:
+        sides = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
+        if len(sides) != 2 or not all(isinstance(side, Integral) and side > 0 for side in sides):
+            raise ValueError(f"image_shape must be a height and a width, e.g. (5, 5), or None; got {image_shape!r}.")
+        if sides[0] * sides[1] != found.shape[1]:
+            raise ValueError(
+                f"image_shape={sides} has {sides[0]}·{sides[1]} = {sides[0] * sides[1]} pixels, but {name} have "
+                f"{found.shape[1]} features. Give a shape with that product, or None to draw lines."
+            )
+    return found
+
+
+def check_one_of(value: Any, name: str, known: tuple[str, ...]) -> None:
+    """Refuse words that nobody knows."""
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}.")
+
+
+def check_has_states(model: Any, display: str) -> None:
+    """Refuse models whose causes are real numbers, which have no states with probabilities."""
+    if not has_probabilities(model):
+        raise ValueError(
+            f"{display} needs a model whose causes are on or off, with a probability for each state; those of "
+            f"{type(model).__name__} are real numbers. Look at transform(X) and ComponentsDisplay instead."
+        )
+
+
+def new_axes(ax: Any, shape: tuple[int, int], size: tuple[float, float]) -> tuple[Any, np.ndarray]:
+    """The figure and (rows, columns) axes to draw on: new ones, or the user's own."""
+    if ax is None:
+        figure, axes = pyplot().subplots(
+            *shape, figsize=(shape[1] * size[0], shape[0] * size[1]), squeeze=False, layout="constrained"
+        )
+        return figure, axes
+    axes = np.asarray(ax, dtype=object)
+    wanted = shape[0] * shape[1]
+    if axes.size != wanted:
+        came = "one axes" if axes.ndim == 0 else f"{axes.size} axes"
+        raise ValueError(
+            f"{wanted} axes are needed, in {shape[0]} rows and {shape[1]} columns; got {came}. Leave ax=None, or pass "
+            f"the array of plt.subplots({shape[0]}, {shape[1]})."
+        )
+    axes = axes.reshape(shape)
+    return axes[0, 0].figure, axes
+
+
+def one_axes(ax: Any) -> tuple[Any, Any]:
+    """The figure and the only axes to draw on: new, or the user's own."""
+    if ax is None:
+        return pyplot().subplots(figsize=(2 * CHART, CHART), layout="constrained")
+    axes = np.asarray(ax, dtype=object)
+    if axes.size != 1:
+        raise ValueError(f"One axes is needed; got {axes.size}. Pass one of them.")
+    return axes.item().figure, axes.item()
+
+
+def shared_limits(*rows: np.ndarray) -> tuple[float, float]:
+    """Limits of values that are drawn on one scale: from zero, or with zero in the middle if negative ones matter."""
+    everything = np.concatenate([part.ravel() for part in rows])
+    if is_signed(everything):
+        peak = float(np.abs(everything).max())
+        return -peak, peak
+    low, high = min(0.0, float(everything.min())), float(everything.max())
+    return low, high if high > low else low + 1
+
+
+def draw_field(
+    axes: Any,
+    values: np.ndarray,
+    image_shape: Sequence[int] | None,
+    limits: tuple[float, float],
+    *,
+    cmap: str | None = None,
+    origin: str = "upper",
+    title: str = "",
+) -> Any:
+    """Draw one row as an image or as a line; returns matplotlib's artist."""
+    low, high = limits
+    axes.set_title(title, fontsize=8)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    if image_shape is None:
+        (line,) = axes.plot(values, linewidth=1)
+        margin = 0.05 * (high - low)
+        axes.set_ylim(low - margin, high + margin)
+        return line
+    # Grey from black; red and blue around white where zero is in the middle.
+    color = cmap or ("RdBu_r" if low == -high else "gray")
+    # Pixels are squares, unless the picture would be a mere stripe, as a short spectrogram is.
+    aspect = "equal" if max(image_shape) <= STRIPE * min(image_shape) else "auto"
+    return axes.imshow(
+        values.reshape(image_shape),
+        cmap=color,
+        vmin=low,
+        vmax=high,
+        origin=origin,
+        aspect=aspect,
+        interpolation="nearest",
+    )
+
+
+def move_field(artist: Any, values: np.ndarray, image_shape: Sequence[int] | None) -> None:
+    """Give a drawn field other values."""
+    if image_shape is None:
+        artist.set_ydata(values)
+    else:
+        artist.set_data(values.reshape(image_shape))

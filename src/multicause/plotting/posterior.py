@@ -1,0 +1,156 @@
+"""Which causes explain one row, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from multicause.plotting.fields import CHART, check_has_states, check_rows, draw_field, new_axes, shared_limits
+
+# Probabilities below it are not written out.
+SMALLEST = 0.001
+
+
+class PosteriorDisplay:
+    """One row of data, its reconstruction, its most probable states, and the probability of each cause.
+
+    Parameters
+    ----------
+    data, reconstruction : array-like of shape (n_features,)
+        The row, and the row as its causes explain it.
+    states : array-like of shape (n_states, n_causes)
+        The most probable states, best first.
+    probabilities : array-like of shape (n_states,)
+        Their probabilities.
+    causes : array-like of shape (n_causes,)
+        Posterior mean of each cause.
+    image_shape : (int, int), optional
+        Height and width of the row; without it, it is drawn as a line.
+
+    Attributes
+    ----------
+    axes_ : ndarray of four matplotlib axes
+        Data, reconstruction, states, causes.
+    artists_ : list of two
+        matplotlib's image or line of data and reconstruction.
+    state_bars_, cause_bars_
+        matplotlib's bars of the states and of the causes.
+    figure_ : matplotlib figure
+
+    Examples
+    --------
+    >>> from multicause.plotting import PosteriorDisplay
+    >>> states = [[1, 0, 1], [1, 0, 0]]
+    >>> display = PosteriorDisplay([3, 0, 2], [2.8, 0, 2.1], states, [0.9, 0.1], [1, 0, 0.9]).plot()
+    >>> [label.get_text() for label in display.axes_[2].get_yticklabels()]
+    ['0+2', '0']
+    """
+
+    def __init__(
+        self,
+        data: ArrayLike,
+        reconstruction: ArrayLike,
+        states: ArrayLike,
+        probabilities: ArrayLike,
+        causes: ArrayLike,
+        *,
+        image_shape: Sequence[int] | None = None,
+    ) -> None:
+        rows = check_rows([np.asarray(data), np.asarray(reconstruction)], "data and reconstruction", image_shape)
+        self.data, self.reconstruction = rows
+        self.states, self.probabilities = np.asarray(states), np.asarray(probabilities, dtype=float)
+        self.causes, self.image_shape = np.asarray(causes, dtype=float), image_shape
+        if self.states.shape != (*self.probabilities.shape, *self.causes.shape) or self.states.ndim != 2:
+            raise ValueError(
+                "states must have shape (n_states, n_causes), with as many probabilities as states; got states "
+                f"{self.states.shape}, probabilities {self.probabilities.shape}, causes {self.causes.shape}."
+            )
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: ArrayLike,
+        *,
+        row: int = 0,
+        top: int = 6,
+        image_shape: Sequence[int] | None = None,
+        ax: Any = None,
+        **settings: Any,
+    ) -> Self:
+        """Ask a fitted model about one row, and draw the answer.
+
+        Parameters
+        ----------
+        model : fitted estimator of this library
+            A model whose causes are on or off.
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        row : int, default=0
+            Which row of X.
+        top : int, default=6
+            How many states to draw.
+        image_shape : (int, int), optional
+            Height and width of a row; without it, it is drawn as a line.
+        ax, **settings
+            As for :meth:`plot`.
+        """
+        check_is_fitted(model)
+        check_has_states(model, "PosteriorDisplay")
+        rows = check_array(X, dtype=[np.float64, np.float32])
+        if not isinstance(row, Integral) or not -len(rows) <= row < len(rows):
+            raise ValueError(f"row must be the number of a row of X, below {len(rows)}; got {row!r}.")
+        one = rows[[row]]
+        found = model.recognize(one, top=top)
+        return cls(
+            one[0],
+            model.reconstruct(one)[0],
+            found.states[0],
+            found.probabilities[0],
+            model.transform(one)[0],
+            image_shape=image_shape,
+        ).plot(ax, **settings)
+
+    def plot(self, ax: Any = None, *, cmap: str | None = None, origin: str = "upper") -> Self:
+        """Draw data, reconstruction, states and causes side by side.
+
+        Parameters
+        ----------
+        ax : array of four matplotlib axes, optional
+            Where to draw; by default a new figure.
+        cmap : str, optional
+            Colours of images; by default grey, or red and blue where negative values matter.
+        origin : {"upper", "lower"}
+            Where the first row of an image is; "lower" suits spectrograms.
+        """
+        self.figure_, axes = new_axes(ax, (1, 4), (CHART, CHART))
+        self.axes_ = axes[0]
+        limits = shared_limits(self.data, self.reconstruction)
+        self.artists_ = [
+            draw_field(one, values, self.image_shape, limits, cmap=cmap, origin=origin, title=title)
+            for one, values, title in zip(
+                self.axes_, (self.data, self.reconstruction), ("data", "reconstruction"), strict=False
+            )
+        ]
+        states, causes = self.axes_[2:]
+        places = np.arange(len(self.states))
+        self.state_bars_ = states.barh(places, self.probabilities)
+        states.set_yticks(places, ["+".join(map(str, np.flatnonzero(state > 0.5))) or "none" for state in self.states])
+        labels = [f"{p:.2g}" if p >= SMALLEST else f"<{SMALLEST}" for p in self.probabilities]
+        states.bar_label(self.state_bars_, labels, padding=2, fontsize=8)
+        states.invert_yaxis()
+        self.cause_bars_ = causes.bar(np.arange(len(self.causes)), self.causes)
+        states.set_title("active causes of the most probable states", fontsize=8)
+        causes.set_title("probability of each cause", fontsize=8)
+        # Room for the numbers beside the bars.
+        states.set(xlim=(0, 1.2), xlabel="probability")
+        causes.set(ylim=(0, 1.05), xlabel="cause")
+        causes.xaxis.get_major_locator().set_params(integer=True)
+        for one in (states, causes):
+            one.spines[["top", "right"]].set_visible(False)
+        return self
