@@ -40,24 +40,25 @@ VOICED = {
 }
 # Velar bursts are compact around 1.7 kHz, alveolar ones high, labial ones low and diffuse (Blumstein & Stevens 1979).
 PLOSIVES = {
-    "k": Plosive(1700.0, 0.35, 1500.0, 12.0, 10.0, 45.0, 95.0),
-    "t": Plosive(3500.0, 0.40, 2800.0, 28.0, 8.0, 35.0, 85.0),
-    "p": Plosive(500.0, 0.70, 700.0, 4.0, 9.0, 35.0, 70.0),
+    "k": Plosive(1700.0, 0.50, 1500.0, 5.0, 20.0, 80.0, 110.0),
+    "t": Plosive(3500.0, 0.50, 2800.0, 20.0, 15.0, 60.0, 110.0),
+    "p": Plosive(500.0, 0.80, 700.0, 0.0, 15.0, 60.0, 90.0),
 }
 # Bandwidth of a formant, as in synthesis by rule: 50 Hz and 5 % of its frequency.
 BANDWIDTH, RELATIVE_BANDWIDTH = 50.0, 0.05
 # Resonances above the speech band, those of a uniform tube; they do not move, but raise the band below them.
 HIGHER = (4500.0, 5500.0, 6500.0, 7500.0)
-# A loud voice: the glottis falls by 9 dB per octave, and radiation from the lips gives 6 back.
-TILT = 0.5
+# The glottis falls by 12 dB per octave, and radiation from the lips gives 6 back.
+TILT = 1.0
 # Falling intonation: part of the pitch that is lost per second.
 FALL = 1.0
 # Rise and fall of the voice, seconds.
 RISE, RELEASE = 0.010, 0.040
 # The diphthong's glide is half done at this part of the sound, and takes about this part of it.
 GLIDE_CENTRE, GLIDE_WIDTH = 0.55, 0.12
-# Breath after the burst, and sound outside the burst's band, relative to the burst.
-BREATH, FLOOR = 0.35, 0.02
+# Breath after the burst, and sound outside the burst's band, relative to the burst. In recordings of these plosives
+# nearly all frequencies sound, and log-spectrograms hold as much as those of vowels.
+BREATH, FLOOR = 0.7, 0.35
 # Seed of the noise in the plosives.
 NOISE_SEED = 1979
 
