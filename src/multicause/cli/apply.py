@@ -143,10 +143,10 @@ def _reconstruct_images(output: Output, fitted: Any, path: Path, out: Path, step
         check_ending(out, IMAGES)
         write_image(out, _denoised(fitted, files[0], read_grey(files[0])[0], step))
     else:
-        with new_folder(out, force=force) as folder:
-            for number, file in enumerate(files):
-                grey = read_grey(file)[0]
-                write_image(folder / f"{number:05d}-{file.stem}.png", _denoised(fitted, file, grey, step))
+        names = [f"{number:05d}-{file.stem}.png" for number, file in enumerate(files)]
+        with new_folder(out, force=force, files=names) as folder:
+            for name, file in zip(names, files, strict=True):
+                write_image(folder / name, _denoised(fitted, file, read_grey(file)[0], step))
     output.say(f"{len(files)} images: {out}")
     output.result(out=str(out), images=len(files))
 

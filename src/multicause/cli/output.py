@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperGroup
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -40,6 +41,29 @@ class Output:
         """What a program wants to know; people have been told."""
         if self.as_json:
             sys.stdout.write(json.dumps(values, default=_plain, allow_nan=True) + "\n")
+
+
+class Commands(TyperGroup):
+    """All commands; words and options that cannot be understood are told in one line, as other errors are."""
+
+    def main(
+        self, args: Sequence[str] | None = None, *others: Any, standalone_mode: bool = True, **settings: Any
+    ) -> Any:
+        """Run the command that the words name, and leave with its exit code."""
+        words = sys.argv[1:] if args is None else list(args)
+        if not standalone_mode or not words:  # without words there is help
+            return super().main(args, *others, standalone_mode=standalone_mode, **settings)
+        try:
+            code = super().main(words, *others, standalone_mode=False, **settings)
+        except Exception as error:
+            # The error's class comes from click or from typer's own copy of it, depending on typer's version.
+            if not hasattr(error, "format_message"):
+                raise
+            place = getattr(getattr(error, "ctx", None), "command_path", "multicause")
+            text = f"{' '.join(error.format_message().split()).rstrip('.')}. See {place} --help."
+            _tell(text, BAD_INPUT, "--json" in words)
+            code = BAD_INPUT
+        sys.exit(code)
 
 
 @contextmanager
@@ -71,10 +95,14 @@ def describe(error: BaseException) -> str:
 def _fail(text: str, code: int, as_json: bool, verbose: bool) -> None:
     if verbose:
         sys.stderr.write(traceback.format_exc())
+    _tell(text, code, as_json)
+    raise typer.Exit(code) from None
+
+
+def _tell(text: str, code: int, as_json: bool) -> None:
     sys.stderr.write(f"Error: {text}\n")
     if as_json:
         sys.stdout.write(json.dumps({"error": text, "exit_code": code}) + "\n")
-    raise typer.Exit(code) from None
 
 
 def _plain(value: Any) -> Any:
