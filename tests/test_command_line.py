@@ -315,6 +315,22 @@ def test_a_folder_that_is_no_run_and_data_that_do_not_fit(folder, tmp_path):
     assert call("sample", folder / "run", "--out", folder / "rows.npy").exit_code == 2  # exists already
 
 
+def test_damaged_settings_and_requests(folder, tmp_path):
+    shutil.copytree(folder / "run", tmp_path / "run")
+    settings = json.loads((tmp_path / "run" / "settings.json").read_text())
+    for damage in ({"data": {}}, {"reading": None}, {"data": {**settings["data"], "image_shape": "wide"}}):
+        (tmp_path / "run" / "settings.json").write_text(json.dumps({**settings, **damage}))
+        run = call("sample", tmp_path / "run", "--out", tmp_path / "x.npy")
+        assert run.exit_code == 2
+        assert "settings.json' is damaged" in run.stderr
+    (tmp_path / "new.unfinished").mkdir()
+    for damage in ("{", "[1]", '{"path": "x"}'):
+        (tmp_path / "new.unfinished" / "request.json").write_text(damage)
+        run = call("fit", "--resume", tmp_path / "new")
+        assert run.exit_code == 2
+        assert "request.json' is damaged" in run.stderr
+
+
 def test_verbose_shows_where_and_help_has_examples(tmp_path):
     run = call("fit", tmp_path / "nowhere", "--out", tmp_path / "run", "--verbose")
     assert "Traceback" in run.stderr
