@@ -147,7 +147,10 @@ def test_a_full_disk_leaves_checkpoints_and_resume_ends_as_if_nothing_had_been(f
         patched.setattr("multicause.cli.fitting.write_run", full)
         run = call(*words, "--out", tmp_path / "run")
     assert run.exit_code == 2
-    assert run.stderr == "Error: 'x': No space left on device.\n"
+    assert run.stderr.startswith(
+        "Error: 'x': No space left on device. Checkpoints are kept; go on with: multicause fit"
+    )
+    assert run.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["run.unfinished"]
     refused = call(*words, "--out", tmp_path / "run")
     assert refused.exit_code == 2
@@ -313,6 +316,9 @@ def test_a_folder_that_is_no_run_and_data_that_do_not_fit(folder, tmp_path):
         assert run.exit_code == 2
         assert message in run.stderr
     assert call("sample", folder / "run", "--out", folder / "rows.npy").exit_code == 2  # exists already
+    run = call("sample", folder / "run", "--count", 10**14, "--out", tmp_path / "out.npy")
+    assert run.exit_code == 2
+    assert "Not enough memory: 100,000,000,000,000 rows of 28 values need" in run.stderr
 
 
 def test_damaged_settings_and_requests(folder, tmp_path):

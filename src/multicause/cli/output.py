@@ -73,8 +73,8 @@ def command(as_json: bool, verbose: bool) -> Iterator[Output]:
         yield Output(as_json)
     except (typer.Exit, typer.Abort):
         raise
-    except KeyboardInterrupt:
-        _fail("Interrupted; nothing was written.", INTERRUPTED, as_json, verbose)
+    except KeyboardInterrupt as error:
+        _fail(describe(error), INTERRUPTED, as_json, verbose)
     except (ValueError, OSError, ImportError, MemoryError) as error:
         _fail(describe(error), BAD_INPUT, as_json, verbose)
     except Exception as error:
@@ -83,13 +83,20 @@ def command(as_json: bool, verbose: bool) -> Iterator[Output]:
 
 
 def describe(error: BaseException) -> str:
-    """One line that says what went wrong."""
+    """One line that says what went wrong and, where something was left behind, what."""
+    return " ".join([_what(error), *getattr(error, "__notes__", ())])
+
+
+def _what(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted; no result was written."
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename!r}: " if error.filename else ""
         return f"{place}{error.strerror}."
+    text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError):
-        return f"Not enough memory: {error}. Use less data, or float32 with --dtype float32."
-    return " ".join(str(error).split()) or type(error).__name__
+        return f"Not enough memory: {text.rstrip('.')}. Use less data, or float32 with --dtype float32."
+    return text
 
 
 def _fail(text: str, code: int, as_json: bool, verbose: bool) -> None:

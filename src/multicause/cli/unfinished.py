@@ -64,8 +64,10 @@ def checkpoints_of(out: Path, request: Request, *, resume: bool, force: bool) ->
             (folder / REQUEST).write_text(json.dumps(asdict(request)), encoding="utf-8")
         try:
             yield folder
-        except BaseException:
+        except BaseException as error:
             if newest_checkpoint(folder) is None:
                 shutil.rmtree(folder, ignore_errors=True)
+            else:
+                error.add_note(f"Checkpoints are kept; go on with: multicause fit --resume {str(out)!r}.")
             raise
         shutil.rmtree(folder)
