@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multicause.report.contents import has_probabilities, is_signed
+from multicause.showing import has_probabilities, is_signed
 
 # Inches of one small picture, and of one with an axis to read.
 FIELD, CHART = 1.1, 2.8

@@ -1,4 +1,4 @@
-"""Rows as images, and the course of learning, drawn into matplotlib axes."""
+"""Rows as images, drawn into matplotlib axes."""
 
 from __future__ import annotations
 
@@ -46,14 +46,3 @@ def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, col
     axes.set_title(title, loc="left", fontsize=10)
     axes.set_axis_off()
     return drawn
-
-
-def draw_bound(axes: Any, model: Any, *, reference: float | None = None) -> None:
-    """Draw the mean bound over iterations and, if given, a level to compare with."""
-    axes.plot(model.lower_bounds_, color="C0", label="model")
-    if reference is not None:
-        axes.axhline(reference, color="C1", linestyle="--", label="generating parameters")
-        axes.legend(frameon=False, fontsize=9)
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("mean log evidence")
-    axes.spines[["top", "right"]].set_visible(False)
