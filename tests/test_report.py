@@ -108,7 +108,7 @@ def test_curves_are_the_course_of_learning(bars, causes, contents):
 
 
 def test_energy_of_principal_components_is_their_share_of_the_variance(tmp_path):
-    X = np.random.RandomState(0).normal(size=(200, 3)) * [3.0, 2.0, 1.0]
+    X = 5 + np.random.RandomState(0).normal(size=(200, 3)) * [3.0, 2.0, 1.0]
     model = multicause.PrincipalComponents(3, random_state=0, tol=1e-12).fit(X)
     found = contents_in(write_report(model, X, tmp_path / "report.html", feature_names=["a", "b", "c"]))
     variances = np.linalg.eigvalsh(np.cov(X.T))[::-1]
@@ -116,6 +116,15 @@ def test_energy_of_principal_components_is_their_share_of_the_variance(tmp_path)
     assert found["rows"]["states"] is None
     assert found["components"]["features"][0][0][0] == "a"
     assert [curve["label"] for curve in found["curves"]] == ["mean log evidence of a row"]
+
+
+def test_energy_of_clusters_is_that_of_their_centres(tmp_path):
+    X = np.repeat([[30.0, 1.0], [1.0, 40.0]], [10, 20], axis=0) + np.random.RandomState(0).normal(size=(30, 2))
+    model = multicause.KMeans(2, random_state=0).fit(X)
+    found = contents_in(write_report(model, X, tmp_path / "report.html"))
+    counts = np.bincount(model.predict(X))
+    expected = counts * (model.components_**2).sum(axis=1) / (X**2).sum()
+    np.testing.assert_allclose(found["components"]["energy"], expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -103,14 +103,15 @@ def choose_rows(use: np.ndarray, n_features: int) -> tuple[np.ndarray, np.ndarra
 
 
 def energy_explained(model: Any, X: np.ndarray, causes: np.ndarray) -> np.ndarray:
-    """Share of the data's variance that is missed if one component is switched off: (H,).
+    """Share of what causes have to explain that is missed if one component is switched off: (H,).
 
-    With r(s) the data that causes s make, it is Σ ‖y − r(s without h)‖² − ‖y − r(s)‖² over Σ ‖y − mean‖², for the
-    posterior means s of some rows.
+    With r(s) the data that causes s make, it is Σ ‖y − r(s without h)‖² − ‖y − r(s)‖² over Σ ‖y − r(0)‖², for the
+    posterior means s of some rows. Where no cause makes the mean of the data, as in principal components, the latter is
+    their variance; where it makes nothing, their sum of squares.
     """
     some = np.sort(check_random_state(0).choice(len(X), min(ENERGY_ROWS, len(X)), replace=False))
     rows, causes = X[some], causes[some]
-    total = float(((rows - rows.mean(axis=0)) ** 2).sum(dtype=float))
+    total = _error(model, rows, np.zeros_like(causes))
     left = _error(model, rows, causes)
     missed = np.empty(len(model.components_))
     for h in range(len(missed)):
