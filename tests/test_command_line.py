@@ -399,5 +399,7 @@ def test_an_experiment_returns_what_was_asked_and_found():
 
 
 def test_images_of_the_wrong_size():
-    with pytest.raises(ValueError, match=r"shape \(n, 6\) for images of 2×3; got \(1, 5\)"):
+    with pytest.raises(ValueError, match=r"image_shape=\(2, 3\) has 2·3 = 6 pixels, but rows have 5 features"):
         draw_images(None, [[1, 2, 3, 4, 5]], (2, 3))
+    with pytest.raises(ValueError, match=r"two axes, \(n, n_features\); got shape \(0, 6\)"):
+        draw_images(None, np.zeros((0, 6)), (2, 3))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multicause.plotting.fields import check_rows
+
 GAP = "steelblue"
 
 
@@ -28,12 +30,8 @@ def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, col
     """
     from matplotlib import colormaps
 
-    images = np.asarray(rows, dtype=float)
+    images = check_rows(rows, "rows", image_shape)
     height, width = image_shape
-    if images.ndim != 2 or images.shape[1] != height * width:
-        raise ValueError(
-            f"rows must have shape (n, {height * width}) for images of {height}×{width}; got {images.shape}."
-        )
     columns = min(columns, len(images))
     lines = -(-len(images) // columns)
     # A frame and a distance of one pixel, which NaN gives a colour of its own.
