@@ -117,6 +117,9 @@ def test_images_by_patches_and_back(folder, tmp_path):
     again = ["reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "clean"]
     assert "exists already" in call(*again).stderr
     result_of(*again, "--force")
+    run = call("reconstruct", tmp_path / "run", folder / "table.csv", "--out", tmp_path / "table.png")
+    assert run.exit_code == 2
+    assert "has learned from patches, so it reconstructs images" in run.stderr
     assert [p.name for p in sorted((tmp_path / "clean").iterdir())] == ["00000-x.png", "00001-y.png"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ def check_image_shape(image_shape: Any, n_features: int, name: str) -> None:
     if image_shape is None:
         return
     sides = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
-    if len(sides) != 2 or not all(isinstance(side, Integral) and side > 0 for side in sides):
+    if len(sides) != 2 or not all(isinstance(side, int | np.integer) and side > 0 for side in sides):
         raise ValueError(f"image_shape must be a height and a width, e.g. (5, 5), or None; got {image_shape!r}.")
     if sides[0] * sides[1] != n_features:
         raise ValueError(

@@ -114,6 +114,11 @@ def reconstruct(
         as_images = data.is_dir() or data.suffix.lower() in pictures.SUFFIXES
         if out.suffix:
             check_file(out, force)
+        if fitted.data["kind"] == "patches" and not as_images:
+            raise ValueError(
+                f"This model has learned from patches, so it reconstructs images; got {str(data)!r}. Expected a "
+                f"folder, or one of {', '.join(pictures.SUFFIXES)}."
+            )
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:

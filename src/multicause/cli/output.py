@@ -47,14 +47,20 @@ class Commands(TyperGroup):
     """All commands; words and options that cannot be understood are told in one line, as other errors are."""
 
     def main(
-        self, args: Sequence[str] | None = None, *others: Any, standalone_mode: bool = True, **settings: Any
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
     ) -> Any:
         """Run the command that the words name, and leave with its exit code."""
         words = sys.argv[1:] if args is None else list(args)
         if not standalone_mode or not words:  # without words there is help
-            return super().main(args, *others, standalone_mode=standalone_mode, **settings)
+            return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
         try:
-            code = super().main(words, *others, standalone_mode=False, **settings)
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except Exception as error:
             # The error's class comes from click or from typer's own copy of it, depending on typer's version.
             if not hasattr(error, "format_message"):

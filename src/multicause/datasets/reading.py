@@ -138,9 +138,11 @@ def _table(path: Path, reading: Reading) -> UserData:
 
 
 def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
-    if files[0].suffix.lower() in tables.SUFFIXES:  # an array whose patches are asked for is one image
-        image, _ = tables.read_table(files[0], array=reading.array)
-        images, coloured = [np.asarray(image, dtype=float)], 0
+    if files[0].suffix.lower() in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
+        found, _ = tables.read_table(files[0], array=reading.array, separator=reading.separator, header=reading.header)
+        tables.check_finite(found, files[0])
+        images = [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
+        files, coloured = files * len(images), 0
     else:
         grey = [pictures.read_grey(file) for file in files]
         images, coloured = [image for image, _ in grey], sum(colour for _, colour in grey)
