@@ -120,6 +120,11 @@ def test_images_by_patches_and_back(folder, tmp_path):
     run = call("reconstruct", tmp_path / "run", folder / "table.csv", "--out", tmp_path / "table.png")
     assert run.exit_code == 2
     assert "has learned from patches, so it reconstructs images" in run.stderr
+    run = call("reconstruct", tmp_path / "run", folder / "nowhere.png", "--out", tmp_path / "table.png")
+    assert "There is no" in run.stderr
+    run = call("reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "photos.png")
+    assert "is a folder, so images go into a folder, too" in run.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["clean", "run", "x.png"]
     assert [p.name for p in sorted((tmp_path / "clean").iterdir())] == ["00000-x.png", "00001-y.png"]
 
 

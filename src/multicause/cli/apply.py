@@ -104,10 +104,15 @@ def reconstruct(
       multicause reconstruct run noisy.csv --out clean.csv
     """
     with command(json, verbose) as output:
+        from multicause.cli.results import IMAGES
         from multicause.datasets import pictures
+        from multicause.datasets.reading import check_exists
         from multicause.writing import check_file, check_free
 
         check_free(out, force)
+        check_exists(data)
+        if data.is_dir() and out.suffix.lower() in IMAGES:
+            raise ValueError(f"{str(data)!r} is a folder, so images go into a folder, too; got {str(out)!r}.")
         fitted = _open(run, device)
         if not hasattr(fitted.model, "reconstruct"):
             raise ValueError(f"{type(fitted.model).__name__} has no reconstruction: its filters do not make the data.")

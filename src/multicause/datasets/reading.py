@@ -76,8 +76,7 @@ def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserDa
         How rows are made: patches, spectrograms, columns that are left out and so on.
     """
     path = Path(path).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"There is no {str(path)!r}.")
+    check_exists(path)
     _check(reading)
     files, remarks = files_of(path)
     suffix = files[0].suffix.lower()
@@ -89,6 +88,12 @@ def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserDa
         data = _table(path, reading)
     tables.check_finite(data.rows, path, data.names)
     return data._replace(rows=data.rows.astype(reading.dtype, order="C"), remarks=(*remarks, *data.remarks))
+
+
+def check_exists(path: Path) -> None:
+    """Refuse a file or folder that is not there."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {str(path)!r}.")
 
 
 def files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
