@@ -152,6 +152,10 @@ def test_a_full_disk_leaves_checkpoints_and_resume_ends_as_if_nothing_had_been(f
 
     words = ["fit", folder / "rows.npy", "--model", "mixture", "--components", 3, "--seed", 1, "--checkpoint", 0]
     with monkeypatch.context() as patched:
+        patched.setattr("multicause.cli.unfinished.asdict", full)
+        assert call(*words, "--out", tmp_path / "run").stderr == "Error: 'x': No space left on device.\n"
+    assert not list(tmp_path.iterdir())
+    with monkeypatch.context() as patched:
         patched.setattr("multicause.cli.fitting.write_run", full)
         run = call(*words, "--out", tmp_path / "run")
     assert run.exit_code == 2

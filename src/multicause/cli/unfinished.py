@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from multicause.persistence import newest_checkpoint
-from multicause.writing import parents_of
+from multicause.writing import new_folder, parents_of
 
 SUFFIX, REQUEST = ".unfinished", "request.json"
 
@@ -40,7 +40,7 @@ def read_request(out: Path) -> Request:
     """What an interrupted run was asked for."""
     folder = unfinished(out)
     if not (folder / REQUEST).is_file():
-        there = f"{str(out)!r} is finished" if out.exists() else f"there is no {str(folder)!r}"
+        there = f"{str(out)!r} is finished" if out.exists() else f"there is no {str(folder / REQUEST)!r}"
         raise FileNotFoundError(f"There is nothing to resume: {there}.")
     try:
         return Request(**json.loads((folder / REQUEST).read_text(encoding="utf-8")))
@@ -60,8 +60,8 @@ def checkpoints_of(out: Path, request: Request, *, resume: bool, force: bool) ->
     with parents_of(folder):
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            (folder / REQUEST).write_text(json.dumps(asdict(request)), encoding="utf-8")
+            with new_folder(folder) as new:
+                (new / REQUEST).write_text(json.dumps(asdict(request)), encoding="utf-8")
         try:
             yield folder
         except BaseException as error:
