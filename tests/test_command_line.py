@@ -88,6 +88,14 @@ def test_report_of_a_run_again_and_of_data_that_moved(folder, tmp_path):
     found = result_of("report", folder / "run", "--out", tmp_path / "again.html")
     assert found["bytes"] == (tmp_path / "again.html").stat().st_size
     assert (tmp_path / "again.html").read_text() == (folder / "run" / "report.html").read_text()
+    (tmp_path / "precious.csv").write_text("1,2\n")
+    for name, message in (("precious.csv", "must end in one of .html"), ("again.html", "exists already")):
+        before = (tmp_path / name).read_bytes()
+        run = call("report", folder / "run", "--out", tmp_path / name)
+        assert run.exit_code == 2
+        assert message in run.stderr
+        assert (tmp_path / name).read_bytes() == before
+    result_of("report", folder / "run", "--out", tmp_path / "again.html", "--force")
     shutil.copytree(folder / "run", tmp_path / "copy")
     settings = json.loads((tmp_path / "copy" / "settings.json").read_text())
     settings["data"]["path"] = str(tmp_path / "gone.npy")
@@ -106,6 +114,17 @@ def test_images_by_patches_and_back(folder, tmp_path):
     result_of("reconstruct", tmp_path / "run", folder / "photos" / "x.png", "--out", tmp_path / "x.png", "--step", 2)
     np.testing.assert_array_equal(imread(tmp_path / "x.png"), imread(folder / "photos" / "x.png"))
     result_of("reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "clean")
+    again = ["reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "clean"]
+    assert "exists already" in call(*again).stderr
+    result_of(*again, "--force")
+    run = call("reconstruct", tmp_path / "run", folder / "table.csv", "--out", tmp_path / "table.png")
+    assert run.exit_code == 2
+    assert "has learned from patches, so it reconstructs images" in run.stderr
+    run = call("reconstruct", tmp_path / "run", folder / "nowhere.png", "--out", tmp_path / "table.png")
+    assert "There is no" in run.stderr
+    run = call("reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "photos.png")
+    assert "is a folder, so images go into a folder, too" in run.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["clean", "run", "x.png"]
     assert [p.name for p in sorted((tmp_path / "clean").iterdir())] == ["00000-x.png", "00001-y.png"]
 
 
@@ -133,10 +152,17 @@ def test_a_full_disk_leaves_checkpoints_and_resume_ends_as_if_nothing_had_been(f
 
     words = ["fit", folder / "rows.npy", "--model", "mixture", "--components", 3, "--seed", 1, "--checkpoint", 0]
     with monkeypatch.context() as patched:
+        patched.setattr("multicause.cli.unfinished.asdict", full)
+        assert call(*words, "--out", tmp_path / "run").stderr == "Error: 'x': No space left on device.\n"
+    assert not list(tmp_path.iterdir())
+    with monkeypatch.context() as patched:
         patched.setattr("multicause.cli.fitting.write_run", full)
         run = call(*words, "--out", tmp_path / "run")
     assert run.exit_code == 2
-    assert run.stderr == "Error: 'x': No space left on device.\n"
+    assert run.stderr.startswith(
+        "Error: 'x': No space left on device. Checkpoints are kept; go on with: multicause fit"
+    )
+    assert run.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["run.unfinished"]
     refused = call(*words, "--out", tmp_path / "run")
     assert refused.exit_code == 2
@@ -201,6 +227,8 @@ def bad_files(path):
     np.save(path / "flat.npy", np.arange(5.0))
     np.savez(path / "two.npz", a=np.ones(3), b=np.ones(3))
     (path / "text.csv").write_text("a,name,colour\n1,x,red\n2,y,blue\n")
+    (path / "semicolons.csv").write_text("a;b\n1;2\n3;4\n")
+    (path / "names.csv").write_text("a,b\n")
     (path / "gap.csv").write_text("a,b\n1,2\n3,\n")
     (path / "headless.csv").write_text("1,2\n3,4\n5,6\n")
     wavfile.write(path / "stereo.wav", 8000, np.ones((2000, 2), np.int16))
@@ -218,7 +246,7 @@ def bad_files(path):
         ("small --patches 9x9", "'small/0.png': A patch of 9×9 does not fit into the image of 4×5"),
         ("small --patches 9", "--patches must be a height and a width such as 10x10; got '9'"),
         ("broken.png --patches 2x2", "'broken.png' cannot be read as an image"),
-        ("broken.npy", "'broken.npy' cannot be read as an array of numbers"),
+        ("broken.npy", "'broken.npy' cannot be read as an array of numbers: it does not begin as a npy or npz file"),
         ("pickle.npy", "'pickle.npy' cannot be read as an array of numbers"),
         ("broken.wav", "'broken.wav' cannot be read as a wav file"),
         ("broken.parquet", "'broken.parquet' cannot be read as a parquet file"),
@@ -244,6 +272,10 @@ def bad_files(path):
         ("headless.csv --no-header --device abacus", "Unknown device 'abacus'. Known: auto, cpu, gpu"),
         ("headless.csv --no-header --dtype int", "dtype must be float32 or float64; got 'int'"),
         ("headless.csv --no-header --image-shape 2x2", "Images of 2×2 have 4 pixels, but 'headless.csv' has 2 columns"),
+        ("semicolons.csv", "has one column, 'a;b', that is not numbers; its columns seem to be separated by something"),
+        ("names.csv", "'names.csv' is empty: 0 rows, 2 columns."),
+        ("headless.csv --no-header --components 0", "Invalid value for '--components'"),
+        ("headless.csv --no-header --magic 3", "No such option: --magic"),
         (
             "headless.csv --no-header --model helmholtz --components 2",
             "Binary data are needed, with values 0 and 1",
@@ -296,6 +328,25 @@ def test_a_folder_that_is_no_run_and_data_that_do_not_fit(folder, tmp_path):
         assert run.exit_code == 2
         assert message in run.stderr
     assert call("sample", folder / "run", "--out", folder / "rows.npy").exit_code == 2  # exists already
+    run = call("sample", folder / "run", "--count", 10**14, "--out", tmp_path / "out.npy")
+    assert run.exit_code == 2
+    assert "Not enough memory: 100,000,000,000,000 rows of 28 values need" in run.stderr
+
+
+def test_damaged_settings_and_requests(folder, tmp_path):
+    shutil.copytree(folder / "run", tmp_path / "run")
+    settings = json.loads((tmp_path / "run" / "settings.json").read_text())
+    for damage in ({"data": {}}, {"reading": None}, {"data": {**settings["data"], "image_shape": "wide"}}):
+        (tmp_path / "run" / "settings.json").write_text(json.dumps({**settings, **damage}))
+        run = call("sample", tmp_path / "run", "--out", tmp_path / "x.npy")
+        assert run.exit_code == 2
+        assert "settings.json' is damaged" in run.stderr
+    (tmp_path / "new.unfinished").mkdir()
+    for damage in ("{", "[1]", '{"path": "x"}'):
+        (tmp_path / "new.unfinished" / "request.json").write_text(damage)
+        run = call("fit", "--resume", tmp_path / "new")
+        assert run.exit_code == 2
+        assert "request.json' is damaged" in run.stderr
 
 
 def test_verbose_shows_where_and_help_has_examples(tmp_path):
@@ -360,5 +411,7 @@ def test_an_experiment_returns_what_was_asked_and_found():
 
 
 def test_images_of_the_wrong_size():
-    with pytest.raises(ValueError, match=r"shape \(n, 6\) for images of 2×3; got \(1, 5\)"):
+    with pytest.raises(ValueError, match=r"image_shape=\(2, 3\) has 2·3 = 6 pixels, but rows have 5 features"):
         draw_images(None, [[1, 2, 3, 4, 5]], (2, 3))
+    with pytest.raises(ValueError, match=r"two axes, \(n, n_features\); got shape \(0, 6\)"):
+        draw_images(None, np.zeros((0, 6)), (2, 3))

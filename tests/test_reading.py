@@ -103,6 +103,17 @@ def test_sounds_become_spectrograms_or_waveforms(tmp_path):
     np.testing.assert_allclose(every[3], wave[15:25] / wave.std())
 
 
+def test_an_array_of_images_gives_the_patches_that_their_files_give(tmp_path):
+    levels = np.random.RandomState(0).randint(0, 256, (2, 6, 7)).astype(np.uint8)
+    for number, image in enumerate(levels):
+        imsave(tmp_path / f"{number}.png", image, check_contrast=False)
+    np.save(tmp_path / "images.npy", levels)
+    reading = Reading(patches=(3, 2), count=11)
+    again = read_data(tmp_path / "images.npy", reading)
+    np.testing.assert_allclose(again.rows, read_data(tmp_path, reading).rows, rtol=1e-12)
+    assert (again.kind, again.image_shape) == ("patches", (3, 2))
+
+
 def test_overlapping_patches_of_a_model_that_explains_all_make_the_image_again():
     random = np.random.RandomState(0)
     image = random.uniform(3, 4, (9, 7))

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import pandas
 import pytest
+from sklearn.decomposition import PCA
 
 import multicause
 from multicause.datasets import make_bars
@@ -108,7 +109,7 @@ def test_curves_are_the_course_of_learning(bars, causes, contents):
 
 
 def test_energy_of_principal_components_is_their_share_of_the_variance(tmp_path):
-    X = np.random.RandomState(0).normal(size=(200, 3)) * [3.0, 2.0, 1.0]
+    X = 5 + np.random.RandomState(0).normal(size=(200, 3)) * [3.0, 2.0, 1.0]
     model = multicause.PrincipalComponents(3, random_state=0, tol=1e-12).fit(X)
     found = contents_in(write_report(model, X, tmp_path / "report.html", feature_names=["a", "b", "c"]))
     variances = np.linalg.eigvalsh(np.cov(X.T))[::-1]
@@ -116,6 +117,15 @@ def test_energy_of_principal_components_is_their_share_of_the_variance(tmp_path)
     assert found["rows"]["states"] is None
     assert found["components"]["features"][0][0][0] == "a"
     assert [curve["label"] for curve in found["curves"]] == ["mean log evidence of a row"]
+
+
+def test_energy_of_clusters_is_that_of_their_centres(tmp_path):
+    X = np.repeat([[30.0, 1.0], [1.0, 40.0]], [10, 20], axis=0) + np.random.RandomState(0).normal(size=(30, 2))
+    model = multicause.KMeans(2, random_state=0).fit(X)
+    found = contents_in(write_report(model, X, tmp_path / "report.html"))
+    counts = np.bincount(model.predict(X))
+    expected = counts * (model.components_**2).sum(axis=1) / (X**2).sum()
+    np.testing.assert_allclose(found["components"]["energy"], expected, rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +172,8 @@ def test_names_and_titles_do_no_harm_and_nothing_is_loaded(tmp_path):
 
 def test_what_does_not_fit_is_refused(bars, causes, tmp_path):
     for settings, message in [
-        ({"image_shape": (5, 4)}, "Images of 5×4 have 20 pixels; the model has 25 features"),
+        ({"image_shape": (5, 4)}, r"image_shape=\(5, 4\) has 5·4 = 20 pixels, but rows have 25 features"),
+        ({"image_shape": 25}, "image_shape must be a height and a width"),
         ({"kind": "patches"}, "kind='patches' needs an image_shape"),
         ({"kind": "film"}, "Unknown kind 'film'. Known: table"),
         ({"feature_names": ["a"]}, "feature_names must have 25 names; got 1"),
@@ -171,6 +182,8 @@ def test_what_does_not_fit_is_refused(bars, causes, tmp_path):
             write_report(causes, bars.data, tmp_path / "x.html", **settings)
     with pytest.raises(ValueError, match="X must have the 25 features"):
         write_report(causes, bars.data[:, :3], tmp_path / "x.html")
+    with pytest.raises(TypeError, match="must be a fitted estimator of multicause; got PCA"):
+        write_report(PCA(2).fit(bars.data), bars.data, tmp_path / "x.html")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         write_report(causes, bars.data, tmp_path / "no" / "x.html")
     assert not list(tmp_path.iterdir())

@@ -180,3 +180,14 @@ def bytes_from(size: str | int) -> int:
             f"A memory size must be a positive number of bytes or text such as '512MiB' or '2GB'; got {size!r}."
         )
     return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def check_room(n_rows: int, n_values: int, dtype: Any) -> None:
+    """Refuse more rows than memory can ever hold, since XLA would end the whole process when it finds out."""
+    try:
+        np.empty((n_rows, n_values), dtype=dtype)
+    except (MemoryError, ValueError, OverflowError) as error:
+        size = n_rows * n_values * np.dtype(dtype).itemsize / 2**30
+        raise MemoryError(
+            f"{n_rows:,} rows of {n_values} values need {size:,.0f} GiB. Ask for fewer at once."
+        ) from error

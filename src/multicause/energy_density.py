@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.arrays import bytes_from, double_precision, key_from
+from multicause.arrays import bytes_from, check_room, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters, Expert
 from multicause.engines import Blocks, Engine
 from multicause.learning import contrastive_divergence as cd
@@ -119,6 +119,7 @@ class EnergyDensity(Shell):
         """
         check_is_fitted(self)
         _check_count("n_samples", n_samples)
+        check_room(int(n_samples), sum(self.components_.shape), self.components_.dtype)
         random = check_random_state(random_state)
         if self._energy.has_density(self._parameters) and self._energy.expert.offers("draw"):
             with double_precision():

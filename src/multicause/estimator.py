@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
 from multicause import posteriors, priors
-from multicause.arrays import double_precision, key_from, starts_at_once
+from multicause.arrays import check_room, double_precision, key_from, starts_at_once
 from multicause.callbacks.adapter import Seen
 from multicause.combinations.base import Combination
 from multicause.engines import Blocks, Engine
@@ -397,6 +397,7 @@ class CausalEstimator(Shell):
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
+        check_room(int(n_samples), sum(self.components_.shape), self.components_.dtype)
         with double_precision():
             key = key_from(check_random_state(random_state))
             rows, causes = recognition.sample(self._model, self._parameters, key, int(n_samples))

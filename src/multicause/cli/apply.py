@@ -104,16 +104,26 @@ def reconstruct(
       multicause reconstruct run noisy.csv --out clean.csv
     """
     with command(json, verbose) as output:
+        from multicause.cli.results import IMAGES
         from multicause.datasets import pictures
+        from multicause.datasets.reading import check_exists
         from multicause.writing import check_file, check_free
 
         check_free(out, force)
+        check_exists(data)
+        if data.is_dir() and out.suffix.lower() in IMAGES:
+            raise ValueError(f"{str(data)!r} is a folder, so images go into a folder, too; got {str(out)!r}.")
         fitted = _open(run, device)
         if not hasattr(fitted.model, "reconstruct"):
             raise ValueError(f"{type(fitted.model).__name__} has no reconstruction: its filters do not make the data.")
         as_images = data.is_dir() or data.suffix.lower() in pictures.SUFFIXES
         if out.suffix:
             check_file(out, force)
+        if fitted.data["kind"] == "patches" and not as_images:
+            raise ValueError(
+                f"This model has learned from patches, so it reconstructs images; got {str(data)!r}. Expected a "
+                f"folder, or one of {', '.join(pictures.SUFFIXES)}."
+            )
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:
@@ -143,10 +153,10 @@ def _reconstruct_images(output: Output, fitted: Any, path: Path, out: Path, step
         check_ending(out, IMAGES)
         write_image(out, _denoised(fitted, files[0], read_grey(files[0])[0], step))
     else:
-        with new_folder(out, force=force) as folder:
-            for number, file in enumerate(files):
-                grey = read_grey(file)[0]
-                write_image(folder / f"{number:05d}-{file.stem}.png", _denoised(fitted, file, grey, step))
+        names = [f"{number:05d}-{file.stem}.png" for number, file in enumerate(files)]
+        with new_folder(out, force=force, files=names) as folder:
+            for name, file in zip(names, files, strict=True):
+                write_image(folder / name, _denoised(fitted, file, read_grey(file)[0], step))
     output.say(f"{len(files)} images: {out}")
     output.result(out=str(out), images=len(files))
 

@@ -11,10 +11,11 @@ from multicause.cli.apply import reconstruct, sample, transform
 from multicause.cli.benchmark import benchmark
 from multicause.cli.demo import demo
 from multicause.cli.fit import fit
+from multicause.cli.output import Commands
 from multicause.cli.report import report
 from multicause.cli.reproduce import reproduce
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for function in (demo, fit, transform, reconstruct, sample, report, reproduce, benchmark):
     app.command()(function)
 

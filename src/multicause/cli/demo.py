@@ -89,13 +89,13 @@ def draw(path: Path, bars: Any, model: Any, found: Any, reference: float) -> Non
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    from multicause.plotting import draw_bound, draw_images
+    from multicause.plotting import ConvergenceDisplay, draw_images
 
     figure, axes = plt.subplots(4, 1, figsize=(7, 6.6), height_ratios=[2.2, 1, 1, 2.2], layout="constrained")
     draw_images(axes[0], bars.data[:20], bars.image_shape, title="data: 20 of 500 images")
     draw_images(axes[1], bars.causes, bars.image_shape, title="the true causes, never shown to the model")
     order = [*found.mapping, *(h for h in range(len(model.components_)) if h not in found.mapping)]
     draw_images(axes[2], model.components_[order], bars.image_shape, title="learned components, in the same order")
-    draw_bound(axes[3], model, reference=reference)
+    ConvergenceDisplay.from_estimator(model, reference=reference, ax=axes[3])
     figure.savefig(path, dpi=130)
     plt.close(figure)

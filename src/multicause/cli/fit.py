@@ -107,14 +107,14 @@ def fit(
     Ctrl-C ends learning and keeps the model so far.
     """
     with command(json, verbose) as output:
-        from multicause.cli.fitting import Request, fit_run
-        from multicause.cli.unfinished import read_request
+        from multicause.cli.fitting import fit_run
+        from multicause.cli.unfinished import Request, read_request
         from multicause.datasets.reading import Reading
 
         if resume is not None:
             if data is not None or out is not None:
                 raise ValueError("--resume takes data and settings from the interrupted run; leave out DATA and --out.")
-            request = Request(**read_request(resume))
+            request = read_request(resume)
             found = fit_run(output, request, resume, device=device, every=checkpoint, resume=True, force=force)
             output.result(out=str(resume), **found)
             return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -14,24 +13,11 @@ from multicause.callbacks import Checkpoint, ProgressBar
 from multicause.cli.models import make_model
 from multicause.cli.output import Output
 from multicause.cli.runs import FILES, MODEL, REPORT, describe_run, write_run
-from multicause.cli.unfinished import checkpoints_of
+from multicause.cli.unfinished import Request, checkpoints_of
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.engines import Local
 from multicause.persistence import newest_checkpoint
 from multicause.writing import check_place, new_folder
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a fit was asked for: plain values, so that an interrupted one can go on."""
-
-    path: str
-    name: str
-    parameters: dict[str, Any]
-    extra: list[str]
-    reading: dict[str, Any]
-    memory: str
-    with_report: bool
 
 
 def fit_run(
@@ -48,7 +34,7 @@ def fit_run(
     output.say(f"{path}: {data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind}).")
     for remark in data.remarks:
         output.say(remark, style="yellow")
-    with checkpoints_of(out, asdict(request), resume=resume, force=force) as checkpoints:
+    with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, data, checkpoints, every)
         settings = describe_run(path, data, request.name, model, seconds, [*data.remarks, *notes])
         with new_folder(out, force=force, files=FILES) as folder:

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperGroup
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 
@@ -42,6 +43,35 @@ class Output:
             sys.stdout.write(json.dumps(values, default=_plain, allow_nan=True) + "\n")
 
 
+class Commands(TyperGroup):
+    """All commands; words and options that cannot be understood are told in one line, as other errors are."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command that the words name, and leave with its exit code."""
+        words = sys.argv[1:] if args is None else list(args)
+        if not standalone_mode or not words:  # without words there is help
+            return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except Exception as error:
+            # The error's class comes from click or from typer's own copy of it, depending on typer's version.
+            if not hasattr(error, "format_message"):
+                raise
+            place = getattr(getattr(error, "ctx", None), "command_path", "multicause")
+            text = f"{' '.join(error.format_message().split()).rstrip('.')}. See {place} --help."
+            _tell(text, BAD_INPUT, "--json" in words)
+            code = BAD_INPUT
+        sys.exit(code)
+
+
 @contextmanager
 def command(as_json: bool, verbose: bool) -> Iterator[Output]:
     """Run a command: what goes wrong is told in one line, with an exit code, and in full with --verbose."""
@@ -49,8 +79,8 @@ def command(as_json: bool, verbose: bool) -> Iterator[Output]:
         yield Output(as_json)
     except (typer.Exit, typer.Abort):
         raise
-    except KeyboardInterrupt:
-        _fail("Interrupted; nothing was written.", INTERRUPTED, as_json, verbose)
+    except KeyboardInterrupt as error:
+        _fail(describe(error), INTERRUPTED, as_json, verbose)
     except (ValueError, OSError, ImportError, MemoryError) as error:
         _fail(describe(error), BAD_INPUT, as_json, verbose)
     except Exception as error:
@@ -59,22 +89,33 @@ def command(as_json: bool, verbose: bool) -> Iterator[Output]:
 
 
 def describe(error: BaseException) -> str:
-    """One line that says what went wrong."""
+    """One line that says what went wrong and, where something was left behind, what."""
+    return " ".join([_what(error), *getattr(error, "__notes__", ())])
+
+
+def _what(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "Interrupted; no result was written."
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename!r}: " if error.filename else ""
         return f"{place}{error.strerror}."
+    text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, MemoryError):
-        return f"Not enough memory: {error}. Use less data, or float32 with --dtype float32."
-    return " ".join(str(error).split()) or type(error).__name__
+        return f"Not enough memory: {text.rstrip('.')}. Use less data, or float32 with --dtype float32."
+    return text
 
 
 def _fail(text: str, code: int, as_json: bool, verbose: bool) -> None:
     if verbose:
         sys.stderr.write(traceback.format_exc())
+    _tell(text, code, as_json)
+    raise typer.Exit(code) from None
+
+
+def _tell(text: str, code: int, as_json: bool) -> None:
     sys.stderr.write(f"Error: {text}\n")
     if as_json:
         sys.stdout.write(json.dumps({"error": text, "exit_code": code}) + "\n")
-    raise typer.Exit(code) from None
 
 
 def _plain(value: Any) -> Any:

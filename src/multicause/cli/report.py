@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from multicause.cli.options import Device, Json, RunFolder, Verbose
+from multicause.cli.options import Device, Force, Json, RunFolder, Verbose
 from multicause.cli.output import command
 
 
@@ -18,6 +18,7 @@ def report(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File; by default report.html in the folder of the run.")] = None,
     device: Device = "auto",
+    force: Force = False,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -31,8 +32,13 @@ def report(
     with command(json, verbose) as output:
         from multicause.arrays import use_device
         from multicause.cli.fitting import write_run_report
+        from multicause.cli.results import PAGES, check_ending
         from multicause.cli.runs import REPORT, read_run
+        from multicause.writing import check_file
 
+        if out is not None:
+            check_ending(out, PAGES)
+            check_file(out, force)
         use_device(device)
         fitted = read_run(run)
         path = Path(fitted.data["path"]) if data is None else data

@@ -14,6 +14,7 @@ from multicause.persistence.container import write_whole
 
 TABLES = (".npy", ".npz", ".csv", ".parquet")
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+PAGES = (".html", ".htm")
 
 
 def check_ending(path: Path, known: Sequence[str]) -> None:

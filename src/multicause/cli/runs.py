@@ -90,7 +90,19 @@ def read_run(folder: Path) -> Run:
         raise ValueError(f"{str(folder / SETTINGS)!r} is damaged: {error}.") from error
     if not isinstance(settings, dict) or settings.get("format") != FORMAT:
         raise ValueError(f"{str(folder / SETTINGS)!r} was not written by this version of multicause.")
+    if not _is_complete(settings):
+        raise ValueError(f"{str(folder / SETTINGS)!r} is damaged: parts of it are missing. Restore it, or fit again.")
     return Run(folder, load(folder / MODEL), settings)
+
+
+def _is_complete(settings: dict[str, Any]) -> bool:
+    """Whether settings have all that commands read from them."""
+    data, reading = settings.get("data"), settings.get("reading")
+    if not isinstance(data, dict) or not isinstance(reading, dict) or not {"estimator", "warnings"} <= settings.keys():
+        return False
+    shape = data.get("image_shape")
+    is_shape = isinstance(shape, list) and [type(n) for n in shape] == [int, int]
+    return {"path", "kind", "image_shape", "names"} <= data.keys() and (shape is None or is_shape)
 
 
 def describe_run(path: Path, data: UserData, name: str, model: Any, seconds: float, notes: Sequence[str]) -> dict:

@@ -7,13 +7,27 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from multicause.persistence import newest_checkpoint
-from multicause.writing import parents_of
+from multicause.writing import new_folder, parents_of
 
 SUFFIX, REQUEST = ".unfinished", "request.json"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a fit was asked for: plain values, so that an interrupted one can go on."""
+
+    path: str
+    name: str
+    parameters: dict[str, Any]
+    extra: list[str]
+    reading: dict[str, Any]
+    memory: str
+    with_report: bool
 
 
 def unfinished(out: Path) -> Path:
@@ -22,20 +36,20 @@ def unfinished(out: Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
-def read_request(out: Path) -> dict[str, Any]:
+def read_request(out: Path) -> Request:
     """What an interrupted run was asked for."""
     folder = unfinished(out)
     if not (folder / REQUEST).is_file():
-        there = f"{str(out)!r} is finished" if out.exists() else f"there is no {str(folder)!r}"
+        there = f"{str(out)!r} is finished" if out.exists() else f"there is no {str(folder / REQUEST)!r}"
         raise FileNotFoundError(f"There is nothing to resume: {there}.")
     try:
-        return json.loads((folder / REQUEST).read_text(encoding="utf-8"))
-    except ValueError as error:
+        return Request(**json.loads((folder / REQUEST).read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{str(folder / REQUEST)!r} is damaged: {error}. Begin anew with --force.") from error
 
 
 @contextmanager
-def checkpoints_of(out: Path, request: dict[str, Any], *, resume: bool, force: bool) -> Iterator[Path]:
+def checkpoints_of(out: Path, request: Request, *, resume: bool, force: bool) -> Iterator[Path]:
     """A folder for checkpoints while a run learns. It is removed at the end, or if there is nothing to go on from."""
     folder = unfinished(out)
     if not resume and folder.exists() and not force:
@@ -46,12 +60,14 @@ def checkpoints_of(out: Path, request: dict[str, Any], *, resume: bool, force: b
     with parents_of(folder):
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
+            with new_folder(folder) as new:
+                (new / REQUEST).write_text(json.dumps(asdict(request)), encoding="utf-8")
         try:
             yield folder
-        except BaseException:
+        except BaseException as error:
             if newest_checkpoint(folder) is None:
                 shutil.rmtree(folder, ignore_errors=True)
+            else:
+                error.add_note(f"Checkpoints are kept; go on with: multicause fit --resume {str(out)!r}.")
             raise
         shutil.rmtree(folder)

@@ -76,8 +76,7 @@ def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserDa
         How rows are made: patches, spectrograms, columns that are left out and so on.
     """
     path = Path(path).expanduser()
-    if not path.exists():
-        raise FileNotFoundError(f"There is no {str(path)!r}.")
+    check_exists(path)
     _check(reading)
     files, remarks = files_of(path)
     suffix = files[0].suffix.lower()
@@ -89,6 +88,12 @@ def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserDa
         data = _table(path, reading)
     tables.check_finite(data.rows, path, data.names)
     return data._replace(rows=data.rows.astype(reading.dtype, order="C"), remarks=(*remarks, *data.remarks))
+
+
+def check_exists(path: Path) -> None:
+    """Refuse a file or folder that is not there."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {str(path)!r}.")
 
 
 def files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -138,9 +143,11 @@ def _table(path: Path, reading: Reading) -> UserData:
 
 
 def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
-    if files[0].suffix.lower() in tables.SUFFIXES:  # an array whose patches are asked for is one image
-        image, _ = tables.read_table(files[0], array=reading.array)
-        images, coloured = [np.asarray(image, dtype=float)], 0
+    if files[0].suffix.lower() in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
+        found, _ = tables.read_table(files[0], array=reading.array, separator=reading.separator, header=reading.header)
+        tables.check_finite(found, files[0])
+        images = [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
+        files, coloured = files * len(images), 0
     else:
         grey = [pictures.read_grey(file) for file in files]
         images, coloured = [image for image, _ in grey], sum(colour for _, colour in grey)

@@ -12,6 +12,8 @@ import numpy as np
 SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet")
 # Names that an error lists before it only counts.
 LISTED = 5
+# What files that are called csv have between columns, other than a comma.
+SEPARATORS = (";", "\t", "|")
 
 
 def read_table(
@@ -73,6 +75,7 @@ def need(package: str, purpose: str, extra: str) -> Any:
 
 
 def _read_array(path: Path, array: str | None) -> np.ndarray:
+    _check_beginning(path)
     try:
         stored: Any = np.load(path, allow_pickle=False)
         if isinstance(stored, np.ndarray):
@@ -92,6 +95,17 @@ def _read_array(path: Path, array: str | None) -> np.ndarray:
         raise ValueError(error.args[0]) from None
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{str(path)!r} cannot be read as an array of numbers: {_first_line(error)}") from error
+
+
+def _check_beginning(path: Path) -> None:
+    """Refuse what is no array before numpy does, which would take it for a pickle and say how to open that."""
+    with path.open("rb") as file:
+        beginning = file.read(6)
+    if not beginning.startswith((b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")):
+        raise ValueError(
+            f"{str(path)!r} cannot be read as an array of numbers: it does not begin as a npy or npz file does. Write "
+            "it with numpy.save or numpy.savez."
+        )
 
 
 def _numbers(array: np.ndarray, path: Path) -> np.ndarray:
@@ -142,15 +156,20 @@ def _from_frame(
     if unknown:
         raise ValueError(f"{str(path)!r} has no column {unknown[0]!r} to drop; it has {_listed(frame.columns)}.")
     frame = frame.drop(columns=list(drop))
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise ValueError(f"{str(path)!r} is empty: {frame.shape[0]} rows, {frame.shape[1]} columns.")
     text = [name for name in frame.columns if frame[name].dtype.kind not in "buif"]
     if text:
+        if len(frame.columns) == 1 and any(mark in text[0] for mark in SEPARATORS):
+            raise ValueError(
+                f"{str(path)!r} has one column, {text[0]!r}, that is not numbers; its columns seem to be separated by "
+                "something else. Say by what, for example with --separator ';'."
+            )
         options = " ".join(f"--drop {name!r}" for name in text[:LISTED])
         raise ValueError(
             f"{str(path)!r} has columns that are not numbers: {_listed(text)}. Leave them out with {options}, or turn "
             "them into numbers."
         )
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise ValueError(f"{str(path)!r} is empty: {frame.shape[0]} rows, {frame.shape[1]} columns.")
     return frame.to_numpy(dtype=float), list(frame.columns)
 
 

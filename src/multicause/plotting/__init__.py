@@ -7,7 +7,7 @@ Displays have scikit-learn's form: ``from_estimator`` computes and draws, the co
 from multicause.plotting.animation import animate_fields
 from multicause.plotting.components import ComponentsDisplay
 from multicause.plotting.convergence import ConvergenceDisplay
-from multicause.plotting.images import draw_bound, draw_images
+from multicause.plotting.images import draw_images
 from multicause.plotting.posterior import PosteriorDisplay
 from multicause.plotting.recovery import RecoveryDisplay
 
@@ -17,6 +17,5 @@ __all__ = [
     "PosteriorDisplay",
     "RecoveryDisplay",
     "animate_fields",
-    "draw_bound",
     "draw_images",
 ]

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from multicause.plotting.fields import FIELD, check_one_of, check_rows, draw_field, new_axes, shared_limits
+from multicause.showing import check_model
 
 
 class ComponentsDisplay:
@@ -89,7 +89,7 @@ class ComponentsDisplay:
         ax, **settings
             As for :meth:`plot`.
         """
-        check_is_fitted(model)
+        check_model(model)
         components, activity = np.asarray(model.components_), getattr(model, "activity_", None)
         order = np.arange(len(components))
         if sort is not None:

@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from multicause.plotting.fields import one_axes
+from multicause.showing import check_model
 
 
 class ConvergenceDisplay:
@@ -68,7 +68,7 @@ class ConvergenceDisplay:
         ax : matplotlib axes, optional
             Where to draw; by default a new figure.
         """
-        check_is_fitted(model)
+        check_model(model)
         bounds = np.asarray(model.lower_bounds_, dtype=float)
         if not np.isfinite(bounds).any():
             raise ValueError(

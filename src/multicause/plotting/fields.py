@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multicause.report.contents import has_probabilities, is_signed
+from multicause.showing import check_image_shape, has_probabilities, is_signed
 
 # Inches of one small picture, and of one with an axis to read.
 FIELD, CHART = 1.1, 2.8
@@ -35,15 +34,7 @@ def check_rows(rows: ArrayLike, name: str, image_shape: Sequence[int] | None) ->
         raise ValueError(f"{name} must have two axes, (n, n_features); got shape {found.shape}.")
     if not np.isfinite(found).all():
         raise ValueError(f"{name} must be finite; they hold NaN or infinity, which cannot be drawn.")
-    if image_shape is not None:
-        sides = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
-        if len(sides) != 2 or not all(isinstance(side, Integral) and side > 0 for side in sides):
-            raise ValueError(f"image_shape must be a height and a width, e.g. (5, 5), or None; got {image_shape!r}.")
-        if sides[0] * sides[1] != found.shape[1]:
-            raise ValueError(
-                f"image_shape={sides} has {sides[0]}·{sides[1]} = {sides[0] * sides[1]} pixels, but {name} have "
-                f"{found.shape[1]} features. Give a shape with that product, or None to draw lines."
-            )
+    check_image_shape(image_shape, found.shape[1], name)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Rows as images, and the course of learning, drawn into matplotlib axes."""
+"""Rows as images, drawn into matplotlib axes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+from multicause.plotting.fields import check_rows
 
 GAP = "steelblue"
 
@@ -28,12 +30,8 @@ def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, col
     """
     from matplotlib import colormaps
 
-    images = np.asarray(rows, dtype=float)
+    images = check_rows(rows, "rows", image_shape)
     height, width = image_shape
-    if images.ndim != 2 or images.shape[1] != height * width:
-        raise ValueError(
-            f"rows must have shape (n, {height * width}) for images of {height}×{width}; got {images.shape}."
-        )
     columns = min(columns, len(images))
     lines = -(-len(images) // columns)
     # A frame and a distance of one pixel, which NaN gives a colour of its own.
@@ -46,14 +44,3 @@ def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, col
     axes.set_title(title, loc="left", fontsize=10)
     axes.set_axis_off()
     return drawn
-
-
-def draw_bound(axes: Any, model: Any, *, reference: float | None = None) -> None:
-    """Draw the mean bound over iterations and, if given, a level to compare with."""
-    axes.plot(model.lower_bounds_, color="C0", label="model")
-    if reference is not None:
-        axes.axhline(reference, color="C1", linestyle="--", label="generating parameters")
-        axes.legend(frameon=False, fontsize=9)
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("mean log evidence")
-    axes.spines[["top", "right"]].set_visible(False)

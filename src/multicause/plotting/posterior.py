@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from multicause.plotting.fields import CHART, check_has_states, check_rows, draw_field, new_axes, shared_limits
+from multicause.showing import check_model
 
 # Probabilities below it are not written out.
 SMALLEST = 0.001
@@ -100,7 +101,7 @@ class PosteriorDisplay:
         ax, **settings
             As for :meth:`plot`.
         """
-        check_is_fitted(model)
+        check_model(model)
         check_has_states(model, "PosteriorDisplay")
         rows = check_array(X, dtype=[np.float64, np.float32])
         if not isinstance(row, Integral) or not -len(rows) <= row < len(rows):

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from multicause.metrics.recovery import LARGEST_ERROR, recovered_causes
 from multicause.plotting.fields import FIELD, check_has_states, check_rows, draw_field, new_axes, shared_limits
+from multicause.showing import check_model
 
 MISSING = "tab:red"
 
@@ -101,7 +101,7 @@ class RecoveryDisplay:
         ax, **settings
             As for :meth:`plot`.
         """
-        check_is_fitted(model)
+        check_model(model)
         check_has_states(model, "RecoveryDisplay")
         mapping = recovered_causes(model, causes).mapping
         return cls(causes, model.components_, mapping, image_shape=image_shape).plot(ax, **settings)

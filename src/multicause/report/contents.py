@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from multicause.learning.convergence import Outcome
-from multicause.priors.continuous import Continuous
 from multicause.report.encoding import encoded, short, shrink_factor, shrunk, thinned
+from multicause.showing import has_probabilities, is_signed
 
 # Rows that are shown as examples, and for each component; so many values all pictures may have together.
 N_EXAMPLES = 24
@@ -92,12 +92,6 @@ def collect(
     }
 
 
-def has_probabilities(model: Any) -> bool:
-    """Whether ``transform`` gives probabilities of causes, rather than real values of them."""
-    inner = getattr(model, "_model", None)
-    return inner is not None and not isinstance(inner.prior, Continuous)
-
-
 def choose_rows(use: np.ndarray, n_features: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """Rows that are shown, those among them that are examples, and those that use each component most, best first."""
     n, H = use.shape
@@ -109,14 +103,15 @@ def choose_rows(use: np.ndarray, n_features: int) -> tuple[np.ndarray, np.ndarra
 
 
 def energy_explained(model: Any, X: np.ndarray, causes: np.ndarray) -> np.ndarray:
-    """Share of the data's variance that is missed if one component is switched off: (H,).
+    """Share of what causes have to explain that is missed if one component is switched off: (H,).
 
-    With r(s) the data that causes s make, it is Σ ‖y − r(s without h)‖² − ‖y − r(s)‖² over Σ ‖y − mean‖², for the
-    posterior means s of some rows.
+    With r(s) the data that causes s make, it is Σ ‖y − r(s without h)‖² − ‖y − r(s)‖² over Σ ‖y − r(0)‖², for the
+    posterior means s of some rows. Where no cause makes the mean of the data, as in principal components, the latter is
+    their variance; where it makes nothing, their sum of squares.
     """
     some = np.sort(check_random_state(0).choice(len(X), min(ENERGY_ROWS, len(X)), replace=False))
     rows, causes = X[some], causes[some]
-    total = float(((rows - rows.mean(axis=0)) ** 2).sum(dtype=float))
+    total = _error(model, rows, np.zeros_like(causes))
     left = _error(model, rows, causes)
     missed = np.empty(len(model.components_))
     for h in range(len(missed)):
@@ -169,11 +164,6 @@ def row_pictures(
         low, high = np.minimum(low, again.min(axis=1)), np.maximum(high, again.max(axis=1))
         found = encoded(again, low, high)["bytes"]
     return {**encoded(small, low, high), "shape": new_shape, "reconstructions": found}
-
-
-def is_signed(rows: np.ndarray) -> bool:
-    """Whether negative values matter."""
-    return bool(rows.min() < -0.01 * np.abs(rows).max())
 
 
 def top_features(component: np.ndarray, names: Sequence[str] | None) -> list[list[Any]]:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from multicause import __version__
 from multicause.persistence.container import write_whole
 from multicause.report.contents import collect
+from multicause.showing import check_image_shape, check_model
 
 KINDS = ("table", "images", "patches", "spectrogram", "waveform")
 
@@ -54,7 +55,7 @@ def write_report(
     warnings : sequence of str
         Texts that the page shows at its top, such as warnings of the fit.
     """
-    check_is_fitted(model)
+    check_model(model)
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
     rows = check_array(X, dtype=[np.float64, np.float32])
@@ -65,11 +66,7 @@ def write_report(
         kind = "table" if image_shape is None else "images"
     if kind not in KINDS:
         raise ValueError(f"Unknown kind {kind!r}. Known: {', '.join(KINDS)}.")
-    if image_shape is not None and image_shape[0] * image_shape[1] != n_features:
-        raise ValueError(
-            f"Images of {image_shape[0]}×{image_shape[1]} have {image_shape[0] * image_shape[1]} pixels; the model has "
-            f"{n_features} features."
-        )
+    check_image_shape(image_shape, n_features, "rows")
     if image_shape is None and kind not in ("table", "waveform"):
         raise ValueError(f"kind={kind!r} needs an image_shape.")
     if feature_names is not None and len(feature_names) != n_features:
