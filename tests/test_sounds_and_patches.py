@@ -132,8 +132,7 @@ def test_synthesised_phonemes_differ():
     vowels, plosives = phonemes.causes[:3].reshape(3, 50, 9), phonemes.causes[3:].reshape(3, 50, 9)
     assert (vowels.max(axis=1) > 6).all()  # vowels last
     assert (plosives[:, :, -1].max(axis=1) < plosives.max(axis=(1, 2)) - 12 / DECIBELS_PER_UNIT).all()  # plosives fade
-    # Places of articulation: the labial burst is low, the velar in the middle, the alveolar high. Mean of log frequency,
-    # weighted by power.
+    # Places of articulation by the mean log frequency, weighted by power: labial low, velar between, alveolar high.
     power = (10 ** (plosives * DECIBELS_PER_UNIT / 10)).sum(axis=2)
     velar, alveolar, labial = np.exp(power @ np.log(FREQUENCIES) / power.sum(axis=1))
     assert labial < velar < alveolar
