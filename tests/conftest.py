@@ -4,7 +4,26 @@ Statistical tests and laws take a ``seed``. By default it is 0; ``pytest --seeds
 all of which must pass.
 """
 
+import os
+import tempfile
+
 import pytest
+
+COMPILED = "JAX_COMPILATION_CACHE_DIR"
+
+
+def pytest_configure(config):
+    """Processes of one run share what they compile: each program once, not once for each process and file."""
+    if COMPILED not in os.environ:
+        config.compiled = tempfile.TemporaryDirectory(prefix="multicause-tests-")
+        os.environ[COMPILED] = config.compiled.name
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+
+
+def pytest_unconfigure(config):
+    if hasattr(config, "compiled"):
+        del os.environ[COMPILED]
+        config.compiled.cleanup()
 
 
 def pytest_addoption(parser):

@@ -96,6 +96,8 @@ def describe(error: BaseException) -> str:
 def _what(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "Interrupted; no result was written."
+    if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
+        return f"cannot write to {error.filename!r}: a file is there, and a folder is wanted. Choose another place."
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename!r}: " if error.filename else ""
         return f"{place}{error.strerror}."
