@@ -101,7 +101,7 @@ def learn_second_order(
             loop.state = state = step(loop.state)
             if state.outcome is not None or watch is None:
                 continue
-            now = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], (state.parameters, state.sums))
+            now = jax.tree.map(lambda leaf: np.asarray(leaf)[None], (state.parameters, state.sums))
             if watch(Progress(len(state.bounds) - 2, np.ones(1), np.array([state.bound]), *now)):
                 loop.state = state._replace(outcome=Outcome.STOPPED)
         state = loop.state
