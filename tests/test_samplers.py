@@ -243,3 +243,16 @@ def test_the_gradient_is_unbiased_in_the_limit_of_many_steps(sampler, seed):
         spread = np.sqrt(np.asarray((density[:, None] * slopes**2).T @ places**2 / density.sum()) - expected**2)
     errors = (of_data - np.asarray(found) - expected) / (spread / np.sqrt(4000))
     assert np.abs(errors).max() < FAR
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+def test_heavy_tails_stay_in_range_for_models_in_single_precision():
+    """Draws with exponent 0.55, the heaviest, exceed 1e38 now and then."""
+    with double_precision():
+        energy = Energy(Student(exponent=0.5))
+        parameters = energy.initial(jnp.eye(2, dtype=jnp.float32), (), 1.0, jax.random.key(0))
+        base = annealed.base_for(energy, parameters, 1.0)
+        settings = {"n_more": 0, "key": jax.random.key(0), "memory": 2**24}
+        chains = annealed.follow_path(energy, parameters, base, 4000, 5, **settings)
+    assert np.isfinite(chains.log_weights).all()
+    assert chains.positions.dtype == np.float32

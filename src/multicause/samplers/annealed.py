@@ -112,7 +112,10 @@ def follow_path(
 
     Chains go in groups that take at most ``memory`` bytes; each has a key of its own, so that groups do not matter.
     """
-    dtype = parameters.filters.dtype
+    given = parameters.filters.dtype
+    # Draws with the heaviest tails leave the range of single precision.
+    dtype = np.dtype(float) if isinstance(base.expert, Student) else given
+    parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), parameters)
     betas = jnp.asarray(temperatures(n_temperatures, dtype))
     start = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), (base.shape, base.spread))
     for_steps, for_chains = jax.random.split(key)
@@ -127,7 +130,8 @@ def follow_path(
         missing = size - len(own)  # the last group is filled up, so that it needs no program of its own
         own = jnp.concatenate([own, keys[:missing]]) if missing else own
         groups.append(jax.device_get(anneal(energy, base.expert, parameters, start, betas, step_sizes, own, n_more)))
-    return Annealed(*(np.concatenate(parts)[:n_chains] for parts in zip(*groups, strict=True)))
+    ends = Annealed(*(np.concatenate(parts)[:n_chains] for parts in zip(*groups, strict=True)))
+    return ends._replace(positions=ends.positions.astype(given))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
