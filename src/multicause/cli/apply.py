@@ -34,11 +34,12 @@ def transform(
     """
     with command(json, verbose) as output:
         from multicause.cli.results import TABLES, check_ending, component_names, write_table
+        from multicause.cli.runs import open_run
         from multicause.writing import check_file
 
         check_ending(out, TABLES)
         check_file(out, force)
-        fitted = _open(run, device)
+        fitted = open_run(run, device)
         rows = fitted.read(data, array=array, channel=channel).rows
         causes = np.asarray(fitted.model.transform(rows))
         write_table(out, causes, component_names(fitted.model))
@@ -65,11 +66,12 @@ def sample(
     """
     with command(json, verbose) as output:
         from multicause.cli.results import TABLES, check_ending, write_mosaic, write_table
+        from multicause.cli.runs import open_run
         from multicause.writing import check_file
 
         check_ending(out, (*TABLES, ".png"))
         check_file(out, force)
-        fitted = _open(run, device)
+        fitted = open_run(run, device)
         shape = fitted.image_shape
         if out.suffix.lower() != ".png":
             shape = None
@@ -105,6 +107,7 @@ def reconstruct(
     """
     with command(json, verbose) as output:
         from multicause.cli.results import IMAGES
+        from multicause.cli.runs import open_run
         from multicause.datasets import pictures
         from multicause.datasets.reading import check_exists
         from multicause.writing import check_file, check_free
@@ -113,7 +116,7 @@ def reconstruct(
         check_exists(data)
         if data.is_dir() and out.suffix.lower() in IMAGES:
             raise ValueError(f"{str(data)!r} is a folder, so images go into a folder, too; got {str(out)!r}.")
-        fitted = _open(run, device)
+        fitted = open_run(run, device)
         if not hasattr(fitted.model, "reconstruct"):
             raise ValueError(f"{type(fitted.model).__name__} has no reconstruction: its filters do not make the data.")
         as_images = data.is_dir() or data.suffix.lower() in pictures.SUFFIXES
@@ -179,11 +182,3 @@ def _denoised(fitted: Any, file: Path, image: np.ndarray, step: int) -> np.ndarr
         )
     row = (reading.scale * image).reshape(1, -1).astype(reading.dtype)
     return np.asarray(fitted.model.reconstruct(row)).reshape(image.shape) / reading.scale
-
-
-def _open(run: Path, device: str) -> Any:
-    from multicause.arrays import use_device
-    from multicause.cli.runs import read_run
-
-    use_device(device)
-    return read_run(run)

@@ -30,17 +30,15 @@ def report(
       multicause report run --data test.csv --out test.html
     """
     with command(json, verbose) as output:
-        from multicause.arrays import use_device
         from multicause.cli.fitting import write_run_report
         from multicause.cli.results import PAGES, check_ending
-        from multicause.cli.runs import REPORT, read_run
+        from multicause.cli.runs import REPORT, open_run
         from multicause.writing import check_file
 
         if out is not None:
             check_ending(out, PAGES)
             check_file(out, force)
-        use_device(device)
-        fitted = read_run(run)
+        fitted = open_run(run, device)
         path = Path(fitted.data["path"]) if data is None else data
         if data is None and not path.exists():
             raise FileNotFoundError(f"The data of this run are not at {str(path)!r} any more; name them with --data.")

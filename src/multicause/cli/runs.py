@@ -73,10 +73,12 @@ class Run(NamedTuple):
         return data
 
 
-def read_run(folder: Path) -> Run:
-    """The run that a folder holds."""
+def open_run(folder: Path, device: str) -> Run:
+    """The run that a folder holds, to be used on a device."""
     from multicause import load
+    from multicause.arrays import use_device
 
+    use_device(device)
     if not folder.exists():
         raise FileNotFoundError(
             f"There is no {str(folder)!r}. 'multicause fit DATA --out {folder}' makes such a folder."
