@@ -1,5 +1,6 @@
 """The only file that configures JAX: precision of numbers and of matrix products, and memory sizes."""
 
+import os
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -66,6 +67,13 @@ def fastest_block() -> int | None:
     one block (single precision; 176 and 1097 ms in double precision, in blocks of 1000 rows).
     """
     return 24 * 2**20 if jax.default_backend() == "cpu" else None
+
+
+def available_cores() -> int:
+    """Cores that this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def one_by_one() -> bool:

@@ -7,7 +7,6 @@ back, has no data cut, keeps no history, and ends when components rest, whether 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, double_precision, over_starts
+from multicause.arrays import Array, available_cores, double_precision, over_starts
 from multicause.learning.annealing import Annealing, Cooling
 from multicause.learning.convergence import at_rest, rested
 from multicause.learning.expectation import expect_one
@@ -105,7 +104,7 @@ def on_all_cores(function: Callable[..., Any], arguments: Any) -> Any:
     On a CPU one program for small arrays runs on one core. Other devices get all trials in one part.
     """
     n_trials = len(jax.tree.leaves(arguments)[0])
-    n_parts = min(n_trials, os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
+    n_parts = min(n_trials, available_cores()) if jax.default_backend() == "cpu" else 1
     size = -(-n_trials // n_parts)
     # The last part is filled up with copies of the last trial: one shape, one compilation.
     places = [np.minimum(np.arange(part * size, (part + 1) * size), n_trials - 1) for part in range(n_parts)]
