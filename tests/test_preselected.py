@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,8 +14,10 @@ from multicause.arrays import double_precision
 from multicause.datasets import make_bars
 from multicause.engines import Local
 from multicause.learning.annealing import LinearCooling
+from multicause.learning.expectation import statistics_of
 from multicause.metrics import approximation_quality
-from multicause.posteriors import Exact, Preselected, UpperBound
+from multicause.model import Block
+from multicause.posteriors import Exact, Preselected, UpperBound, pieces
 from multicause.posteriors.state_tree import sparse_states
 from multicause.priors import Bernoulli, truncation
 from tests.laws.test_laws import statistics
@@ -93,6 +96,33 @@ def test_statistics_are_sums_over_the_states_considered(case, candidates, max_ac
         for name in record.keys() & expected.keys():
             scale = np.abs(expected[name]).max()
             np.testing.assert_allclose(record[name], expected[name], rtol=1e-8, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_rows_in_pieces_give_the_same(case, cut, monkeypatch, seed):
+    fit, X, _, _ = case
+    fitted = fit(Preselected(4, 3, keep=None))
+    model, parameters = fitted._model, fitted._parameters
+    weights = np.random.RandomState(seed).uniform(0.5, 2, len(X))
+
+    def inferred():
+        block = Block(jnp.asarray(X), jnp.asarray(weights), model.noise.summarize(jnp.asarray(X)), jnp.arange(len(X)))
+        given = (model, parameters, block, jnp.asarray(2.0))
+        inference = model.posterior.infer(*given)
+        if cut:
+            weighed = model.posterior.weigh(*given)
+            inference = model.posterior.infer_from(*given, weighed, jnp.median(inference.free_energy))
+        found = statistics_of(model, parameters, block, inference), inference.mean_causes, inference.mean_data()
+        return inference._pieces.number, (*found, inference.recognize(3))
+
+    with double_precision():
+        one, whole = inferred()
+        # 40 rows in seven pieces of six, the last one filled up.
+        monkeypatch.setattr(pieces, "fastest_block", lambda: 6 * model.posterior.bytes_per_row(H, D, 8, model.linear))
+        many, in_pieces = inferred()
+    assert (one, many) == (1, 7)
+    for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(in_pieces), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
 def test_every_state_admitted_is_exact(case):

@@ -17,7 +17,7 @@ from multicause.model import Block
 SMALLEST_BLOCK = 1024
 # For the same reason, a block's rows take at least this many times the memory of what all rows share, such as the
 # products of components with each other: these are made anew for each block.
-ROWS_OVER_SHARED = 2
+ROWS_OVER_SHARED = 4
 
 
 class Local(Engine):

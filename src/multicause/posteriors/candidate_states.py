@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, sum_in_double
+from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, stored, sum_by_index, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Function, Inference, Recognized, Term
 from multicause.posteriors.features import Features
+from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import Selection
 from multicause.posteriors.state_tree import StateTree, sparse_states
 
@@ -18,17 +19,29 @@ from multicause.posteriors.state_tree import StateTree, sparse_states
 class Weighed(NamedTuple):
     """All that is inferred about some rows: their candidates, and the weights of the states considered.
 
-    Weights u = p^β / max p^β are not divided by their sum z. Rows lie along the fastest axis.
+    Weights u = p^β / max p^β are not divided by their sum z. Rows lie along the fastest axis; those of single causes,
+    by far the most where causes are many, stay in the pieces in which they were computed.
     """
 
     candidates: Array  # (H', n) which cause each candidate is
     empty: Array  # (n,) of the state without active causes
-    singles: Array  # (H, n) of the states with one active cause
+    singles: Array  # (pieces, H, m) of the states with one active cause
     own: Array  # (S', n) of the states with two and more active candidates
     z: Array  # (n,)
     log_z: Array  # (n,) log Σ p^β, without b(y)
     log_joint: Array  # (n,) ⟨log p(s, y)⟩, without b(y)
     score: Array | None  # (n,) ⟨Σ_d η(w̄_d)·y_d − A(w̄_d)⟩, where it does not follow from sums over rows
+
+
+class Sums(NamedTuple):
+    """Over rows, of weighted causes and of their products with the data.
+
+    Where causes add up, these are ⟨s⟩. Elsewhere they are weights of single causes, since what candidates make together
+    is shared out feature by feature.
+    """
+
+    of_causes: Array  # (H,)
+    of_data: Array  # (H, D)
 
 
 def n_own_states(n_candidates: int, max_active: int) -> int:
@@ -46,15 +59,46 @@ def weigh(
     max_active: int,
     selection: Selection,
     singletons: bool,
-) -> Weighed:
+    pieces: Pieces,
+) -> tuple[Weighed, Sums]:
     """Select candidates and weigh their states: ET10 algorithm 1, steps 4 to 6.
 
     The states of a row are K_n = {s : |s| ≤ γ, s_h = 0 for all h that are not candidates} (ET10 eq. 7), and with
     ``singletons`` also all states with one active cause (K̄_n, ET10 §4.2.1).
+
+    The sums are those over all rows with their weights, made while a piece is at hand; what a caller leaves unused, the
+    weights of single causes or these sums, the compiler leaves out.
     """
-    noise, components = model.noise, parameters.components
-    H, rows = components.shape[0], block.rows
     tree = sparse_states(n_candidates, max_active)
+    gram = stored(_gram(model, parameters)) if model.linear else None
+
+    def of_piece(rows: Array, weights: Array) -> tuple[Sums, Weighed]:
+        found = _weigh_rows(model, parameters, rows, temperature, tree, selection, singletons, gram)
+        moments = _moments(tree, found.own, 0 if gram is None else n_candidates)
+        return _sum_rows(rows, weights / found.z, found.singles, found.candidates, moments), found
+
+    sums, found = pieces.scan(of_piece, pieces.split_rows(block.rows), pieces.split(block.weights))
+    return jax.tree.map(pieces.join, found._replace(singles=None))._replace(singles=found.singles), sums
+
+
+def _gram(model: Model, parameters: Parameters) -> Array:
+    """η(W_h)·W_h' of all pairs of causes."""
+    return matmul(model.noise.natural(parameters.components, parameters.noise), parameters.components.T)
+
+
+def _weigh_rows(
+    model: Model,
+    parameters: Parameters,
+    rows: Array,
+    temperature: Array,
+    tree: StateTree,
+    selection: Selection,
+    singletons: bool,
+    gram: Array | None,
+) -> Weighed:
+    """The same for rows that are worked on at once; ``singles`` without an axis of pieces."""
+    noise, components, n_candidates = model.noise, parameters.components, tree.n_components
+    H = components.shape[0]
     first = 1 + n_candidates  # of the states with two and more active candidates
 
     products = matmul(noise.natural(components, parameters.noise), rows.T)
@@ -74,7 +118,7 @@ def weigh(
     if not singletons:
         chosen = jnp.any(candidates[:, None, :] == jnp.arange(H)[:, None], axis=0)
         singles = jnp.where(chosen, every_single, -jnp.inf)
-    own_score = _own_scores(model, parameters, rows, single_score, candidates, tree)[first:]
+    own_score = _own_scores(model, parameters, rows, single_score, candidates, tree, gram)[first:]
     own_prior = model.prior.log_probability_among(candidates, tree.states()[first:], parameters.prior)
     own = own_score + own_prior
 
@@ -98,13 +142,32 @@ def _pairs(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(n_candidates, k=1)
 
 
+def _moments(tree: StateTree, own: Array, n_moments: int) -> Array:
+    """Σ_s u_n(s) s_i of each candidate, then Σ_s u_n(s) s_i s_j of each pair, over own states: the first of them, n."""
+    members = tree.states()[1 + tree.n_components :].T
+    first, second = _pairs(tree.n_components)
+    both = np.concatenate([members, members[first] * members[second]])[:n_moments]
+    return matmul(jnp.asarray(both, dtype=own.dtype), own)
+
+
+def _sum_rows(rows: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
+    """Of single causes (H, m), and of ``moments`` of candidates if there are any, each row times its scale."""
+    causes = (add_by_index(singles, candidates, moments) if len(moments) else singles) * scale
+    return Sums(jnp.sum(causes, axis=1), matmul(causes, rows))
+
+
 def _own_scores(
-    model: Model, parameters: Parameters, rows: Array, singles: Array, candidates: Array, tree: StateTree
+    model: Model,
+    parameters: Parameters,
+    rows: Array,
+    singles: Array,
+    candidates: Array,
+    tree: StateTree,
+    gram: Array | None,
 ) -> Array:
     """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n). ``singles`` are those of each cause: (H, n)."""
     noise, components = model.noise, parameters.components
-    if model.linear:
-        gram = matmul(noise.natural(components, parameters.noise), components.T)
+    if gram is not None:
         of_singles = jnp.take_along_axis(singles, candidates, axis=0)
         first, second = _pairs(len(candidates))
         of_pairs = gram.ravel()[candidates[first] * len(gram) + candidates[second]]
@@ -134,10 +197,11 @@ class CandidateStates(Inference):
         temperature: Array,
         weighed: Weighed,
         threshold: Array | None = None,
+        sums: Sums | None = None,
     ) -> None:
         self._model, self._parameters, self._tree = model, parameters, tree
         self._rows, self._temperature, self._weighed = block.rows, temperature, weighed
-        self._given = block.weights
+        self._given, self._given_sums = block.weights, sums
         self._base = model.noise.log_base(block.summary, block.rows.shape[1], parameters.noise)
         kept = self._given
         if threshold is not None:
@@ -179,9 +243,8 @@ class CandidateStates(Inference):
         """From the rows' own, or from moments of the causes: A(w) = η(w)·w/2 where η is proportional to w."""
         if self._weighed.score is not None:
             return sum_in_double(self.row_weights * self._weighed.score)
-        components = self._parameters.components
-        natural = self._model.noise.natural(components, self._parameters.noise)
-        gram = matmul(natural, components.T)
+        natural = self._model.noise.natural(self._parameters.components, self._parameters.noise)
+        gram = _gram(self._model, self._parameters)
         return sum_in_double(self.cause_data * natural) - sum_in_double(self.cause_pairs * gram) / 2
 
     @property
@@ -189,42 +252,56 @@ class CandidateStates(Inference):
         """From the base measure, which is as large as the scores that it partly cancels."""
         return sum_in_double(self.row_weights * jnp.abs(self._base))
 
-    @cached_property
-    def _members(self) -> Array:
-        """The states with two and more active candidates, as columns: (H', S')."""
-        states = self._tree.states()[1 + self._tree.n_components :]
-        return jnp.asarray(states.T, dtype=self._rows.dtype)
+    @property
+    def _n_candidates(self) -> int:
+        return self._tree.n_components
 
     @cached_property
     def _moments(self) -> Array:
-        """Σ_s u_n(s) s_i of each candidate, then Σ_s u_n(s) s_i s_j of each pair, over own states: (H' + pairs, n)."""
-        first, second = _pairs(self._tree.n_components)
-        members = jnp.concatenate([self._members, self._members[first] * self._members[second]])
-        return matmul(members, self._weighed.own)
+        return _moments(self._tree, self._weighed.own, self._n_candidates + len(_pairs(self._n_candidates)[0]))
 
-    def _causes(self, scale: Array) -> Array:
-        """Σ_s u_n(s) s · scale_n: (H, n)."""
-        candidates = self._weighed.candidates
-        return add_by_index(self._weighed.singles, candidates, self._moments[: len(candidates)]) * scale
+    @property
+    def _pieces(self) -> Pieces:
+        return Pieces(len(self._rows), len(self._weighed.singles))
+
+    @cached_property
+    def _sums(self) -> Sums:
+        """Those that were made on the way, or from weights that were kept."""
+        if self._given_sums is not None:
+            return self._given_sums
+        pieces = self._pieces
+        moments = self._moments[: self._n_candidates if self._model.linear else 0]
+        of_rows = (self._weighed.candidates, moments)
+        return pieces.sum(
+            _sum_rows,
+            pieces.split_rows(self._rows),
+            pieces.split(self._scale),
+            self._weighed.singles,
+            *map(pieces.split, of_rows),
+        )
 
     @property
     def mean_causes(self) -> Array:  # type: ignore[override]
         """⟨s⟩: (n, H)."""
-        return self._causes(1 / self._weighed.z).T
-
-    @cached_property
-    def _weighted_causes(self) -> Array:
-        return self._causes(self._scale)
+        pieces, moments = self._pieces, self._moments[: self._n_candidates]
+        of_rows = (self._weighed.candidates, moments)
+        causes = pieces.map(add_by_index, self._weighed.singles, *map(pieces.split, of_rows))
+        return (pieces.join(causes) / self._weighed.z).T
 
     @cached_property
     def total_causes(self) -> Array:  # type: ignore[override]
         """Σ_n w_n ⟨s⟩."""
-        return jnp.sum(self._weighted_causes, axis=1)
+        if self._model.linear:
+            return self._sums.of_causes
+        own = self._moments[: self._n_candidates] * self._scale
+        return self._sums.of_causes + sum_by_index(own, self._weighed.candidates, self._n_components)
 
-    @cached_property
+    @property
     def cause_data(self) -> Array:  # type: ignore[override]
         """One matrix product."""
-        return matmul(self._weighted_causes, self._rows)
+        if not self._model.linear:
+            raise NotImplementedError("Only causes that add up are learned from their products with the data.")
+        return self._sums.of_data
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
@@ -243,8 +320,7 @@ class CandidateStates(Inference):
 
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
         means, one = self._parameters.components, jnp.ones((1, 1), self._rows.dtype)
-        weights = self._weighed.singles * self._scale
-        of_data, of_rows = matmul(weights, self._rows), jnp.sum(weights, axis=1)[:, None]
+        of_rows, of_data = self._sums.of_causes[:, None], self._sums.of_data
         return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
 
     def _pull_of_candidates(self, terms: tuple[Term, ...], functions: list[Function]) -> Array:
@@ -285,12 +361,13 @@ class CandidateStates(Inference):
             return jnp.sum(self._model.combination.combine(mine, self._tree)[first:] * own, axis=0)
 
         of_candidates = self._features.map(mean, self._weighed.own)
-        return (matmul(self._weighed.singles.T, components) + of_candidates) / z[:, None]
+        return (matmul(self._pieces.join(self._weighed.singles).T, components) + of_candidates) / z[:, None]
 
     def recognize(self, top: int) -> Recognized:
         """The best of both lists, row by row."""
         H, first = self._n_components, 1 + self._tree.n_components
-        u = jnp.concatenate([self._weighed.empty[None], self._weighed.singles, self._weighed.own])
+        singles = self._pieces.join(self._weighed.singles)
+        u = jnp.concatenate([self._weighed.empty[None], singles, self._weighed.own])
         probabilities, best = jax.lax.top_k((u / self._weighed.z).T, top)
         alone = best[..., None] - 1 == jnp.arange(H)
         members = jnp.asarray(self._tree.states())[jnp.maximum(best - 1 - H, 0) + first]

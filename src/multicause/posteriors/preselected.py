@@ -11,7 +11,8 @@ import numpy as np
 from multicause.arrays import Array, one_by_one
 from multicause.parts import resolve
 from multicause.posteriors.base import Inference, Posterior
-from multicause.posteriors.candidate_states import CandidateStates, Weighed, n_own_states, weigh
+from multicause.posteriors.candidate_states import CandidateStates, Sums, Weighed, n_own_states, weigh
+from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection, UpperBound
 from multicause.posteriors.state_tree import sparse_states
 from multicause.priors.truncation import at_limit
@@ -188,6 +189,11 @@ class Preselected(Posterior):
 
     def weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Weighed:
         """Candidates and weights of states: the costly part of inference, done once for each row and iteration."""
+        return self._weigh(model, parameters, block, temperature)[0]
+
+    def _weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> tuple[Weighed, Sums]:
+        n_components, n_features = parameters.components.shape
+        size = (n_components, n_features, block.rows.dtype.itemsize)
         return weigh(
             model,
             parameters,
@@ -197,6 +203,7 @@ class Preselected(Posterior):
             max_active=self.numbers[1],
             selection=self.selection,  # type: ignore[arg-type]
             singletons=self.singletons,
+            pieces=Pieces.for_cache(len(block.rows), self.bytes_per_row(*size, linear=model.linear)),
         )
 
     def infer_from(
@@ -214,4 +221,6 @@ class Preselected(Posterior):
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Both at once."""
-        return self.infer_from(model, parameters, block, temperature, self.weigh(model, parameters, block, temperature))
+        weighed, sums = self._weigh(model, parameters, block, temperature)
+        tree = sparse_states(*self.numbers)
+        return CandidateStates(model, parameters, tree, block, temperature, weighed, sums=sums)

@@ -1,0 +1,72 @@
+"""Rows of a block in pieces, one after the other in one program: what many causes take then stays in a CPU's cache.
+
+A block itself cannot be as small, because what all of its rows share, such as products of components with each other,
+is made anew for each block. With 1600 causes and 100 features, an iteration over 10000 rows takes half the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, fastest_block
+
+
+class Pieces(NamedTuple):
+    """A number of equal pieces, the last one filled up with zeros. Split arrays have a leading axis of pieces."""
+
+    n_rows: int
+    number: int = 1
+
+    @classmethod
+    def for_cache(cls, n_rows: int, bytes_per_row: int) -> Pieces:
+        """As many pieces as it takes to work on each in the cache; one where there is none to care for."""
+        fastest = fastest_block()
+        return cls(n_rows, 1 if fastest is None else max(1, round(n_rows * bytes_per_row / fastest)))
+
+    @property
+    def size(self) -> int:
+        """Rows of a piece."""
+        return -(-self.n_rows // self.number)
+
+    def split_rows(self, rows: Array) -> Array:
+        """(n, D) as (pieces, m, D)."""
+        filled = jnp.pad(rows, ((0, self.number * self.size - self.n_rows), (0, 0)))
+        return filled.reshape(self.number, self.size, rows.shape[1])
+
+    def split(self, array: Array) -> Array:
+        """(..., n) as (pieces, ..., m)."""
+        filled = jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, self.number * self.size - self.n_rows)])
+        return jnp.moveaxis(filled.reshape(*array.shape[:-1], self.number, self.size), -2, 0)
+
+    def join(self, array: Array) -> Array:
+        """(pieces, ..., m) as (..., n)."""
+        joined = jnp.moveaxis(array, 0, -2)
+        return joined.reshape(*joined.shape[:-2], self.number * self.size)[..., : self.n_rows]
+
+    def scan(self, function: Callable[..., tuple[Any, Any]], *split: Array) -> tuple[Any, Any]:
+        """Of a function's two results for each piece, the sum of the first and a stack of the second."""
+        first = tuple(array[0] for array in split)
+        if self.number == 1:
+            summed, kept = function(*first)
+            return summed, jax.tree.map(lambda leaf: leaf[None], kept)
+        nothing = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(lambda *piece: function(*piece)[0], *first)
+        )
+
+        def add(total: Any, piece: tuple[Array, ...]) -> tuple[Any, Any]:
+            summed, kept = function(*piece)
+            return jax.tree.map(jnp.add, total, summed), kept
+
+        return jax.lax.scan(add, nothing, split)
+
+    def map(self, function: Callable[..., Any], *split: Array) -> Any:
+        """A function's arrays for each piece."""
+        return self.scan(lambda *piece: (None, function(*piece)), *split)[1]
+
+    def sum(self, function: Callable[..., Any], *split: Array) -> Any:
+        """The sum of a function's arrays over all pieces."""
+        return self.scan(lambda *piece: (function(*piece), None), *split)[0]
