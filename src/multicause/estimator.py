@@ -26,20 +26,21 @@ from multicause.combinations.base import Combination
 from multicause.engines import Blocks, Engine
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
-from multicause.learning.bulk import Trial, learn_trials
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import evidence_threshold
-from multicause.learning.expectation_maximization import Fit, Progress, has_died, learn
+from multicause.learning.expectation_maximization import Fit, Progress, learn
 from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
 from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
-from multicause.model import Block, Model, Moments, Parameters, Statistics, interned
+from multicause.model import Model, Moments, Parameters, Statistics, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.parts import resolve
 from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
 from multicause.shell import Shell, validate_weights, warn, warn_of
+from multicause.trials.base import BulkTrial
+from multicause.trials.expectation_maximization import EMTrial
 
 PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
 LEARNABLE = ("components", "activity", "noise")
@@ -141,8 +142,8 @@ class CausalEstimator(Shell):
 
     #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
     _remembers_all = False
-    #: Whether learning is the EM program alone, which many trials can share.
-    _in_bulk = True
+    #: How :func:`multicause.fit_trials` runs many of these at once; None where learning is more than a fixed program.
+    _bulk_trial: type[BulkTrial] | None = EMTrial
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
     rows_kept_: np.ndarray | None
@@ -212,58 +213,6 @@ class CausalEstimator(Shell):
             self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, result.parameters)
             warn(model.posterior.remark(model, result.parameters))
         return self
-
-    @staticmethod
-    def _fit_trials(estimators: list[CausalEstimator], datasets: list[np.ndarray]) -> None:
-        """Fit many estimators that differ in nothing but their seeds (see :func:`multicause.fit_trials`)."""
-        first = estimators[0]
-        blocks: list[Block] = []
-        starts: list[Parameters] = []
-        keys: list[Any] = []
-        if not first._in_bulk:
-            raise ValueError(f"{type(first).__name__} does more than the fixed program of fit_trials; use fit instead.")
-        if first.annealing == "auto" or first.repair or first.n_init > 1:
-            raise ValueError(
-                "fit_trials runs one start of a fixed program: give annealing=None or a schedule instead of 'auto', "
-                f"repair=None and n_init=1; got annealing={first.annealing!r}, repair={first.repair!r}, "
-                f"n_init={first.n_init!r}."
-            )
-        annealing = choose_annealing(first.annealing)
-        with double_precision():
-            for estimator, dataset in zip(estimators, datasets, strict=True):
-                estimator._validate_params()
-                X = estimator._validate_rows(dataset, reset=True)
-                model, random = estimator._wire(X), check_random_state(estimator.random_state)
-                model.noise.check_data(X)
-                estimator._check_memory_of_trial(model, X)
-                rows, weights = jnp.asarray(X), np.ones(len(X), X.dtype)
-                position = jnp.arange(len(X), dtype=jnp.uint32)
-                blocks.append(Block(rows, jnp.asarray(weights), recognition.summarize(model, rows), position))
-                moments = first_moments(estimator._engine(), Blocks(blocks[-1:], len(X), len(X)))
-                start = estimator._starts(model, moments, X, weights, random, 1)
-                starts.append(jax.tree.map(lambda leaf: leaf[0], start))
-                keys.append(key_from(random))
-            if model.posterior.keep is not None:
-                raise ValueError(f"fit_trials has no data cut; use keep=None instead of {model.posterior.keep!r}.")
-            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *zip(blocks, starts, keys, strict=True))
-            found = learn_trials(model, annealing, int(first.max_iter), first.tol > 0, *stacked)
-            for t, estimator in enumerate(estimators):
-                trial = jax.tree.map(lambda leaf, t=t: leaf[t], found)
-                estimator._keep(model, trial.parameters)
-                own = Blocks(blocks[t : t + 1], len(datasets[t]), len(datasets[t]))
-                estimator._keep_end(trial, annealing, own)
-                if trial.finite and has_died(trial.parameters, trial.statistics, own):
-                    estimator.outcome_ = Outcome.CAUSE_DIED.value
-
-    def _check_memory_of_trial(self, model: Model, X: np.ndarray) -> None:
-        per_row, fixed = self._memory(model, X, self.n_components)
-        n_bytes = len(X) * per_row + fixed
-        if not self._engine().can_keep(n_bytes):
-            raise ValueError(
-                f"A trial with {len(X)} rows needs {n_bytes:,} bytes of temporary memory, more than the budget, and "
-                "fit_trials does not cut data into blocks. Use fit, which does, or raise the budget with "
-                "engine=Local(memory_budget=...)."
-            )
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -601,17 +550,6 @@ class CausalEstimator(Shell):
         self.temperatures_, self.rows_kept_ = result.temperatures, result.kept
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
         warn_of(result.outcome)
-
-    def _keep_end(self, trial: Trial, annealing: schedules.Annealing, blocks: Blocks) -> None:
-        """What there is to say after a fit without history."""
-        bound = float(trial.statistics.bound / trial.statistics.seen)
-        self._online = online.continued(trial.statistics, int(trial.n_iter))
-        self.annealing_ = annealing
-        self.evidence_threshold_ = evidence_threshold(self._recognizer, self._engine(), blocks, trial.parameters)
-        self.lower_bound_, self.lower_bounds_, self.temperatures_ = bound, np.array([bound]), np.ones(1)
-        self.n_iter_, self.converged_ = int(trial.n_iter), bool(trial.converged)
-        outcome = Outcome.CONVERGED if self.converged_ else Outcome.MAX_ITER
-        self.outcome_ = (outcome if trial.finite else Outcome.NON_FINITE).value
 
     def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""

@@ -133,7 +133,7 @@ class HelmholtzMachine(CausalEstimator):
         "wake: G ← G + ε(u − f(h + G·v))v, g, h alike; sleep: W ← W + ε(v − f(w + W·u))u, w alike",
     )
     annealing = None
-    _in_bulk = False
+    _bulk_trial = None
     repair = False
     noise_scale = None
     learn: tuple[str, ...] = ("components", "activity", "noise")

@@ -114,7 +114,7 @@ class IndependentComponents(CausalEstimator):
     _results = ("mean_",)
     # Each batch of a stream is a step of its own (eq. 10.37), nothing is averaged.
     _remembers_all = True
-    _in_bulk = False
+    _bulk_trial = None
 
     def __init__(
         self,

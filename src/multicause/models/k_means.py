@@ -71,7 +71,7 @@ class KMeans(Mixture):
         "g_v = mean of the rows with v(u) = v",
     )
     annealing = None
-    _in_bulk = False
+    _bulk_trial = None
     learn = ("components", "noise")
     activity = None
     inertia_: float

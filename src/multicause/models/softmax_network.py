@@ -24,16 +24,18 @@ from multicause.callbacks.adapter import Fitting, Seen
 from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator
 from multicause.learning import hebbian
-from multicause.learning.annealing import LinearCooling, NoAnnealing
-from multicause.learning.bulk import Trial, on_all_cores
+from multicause.learning.annealing import LinearCooling
+from multicause.learning.bulk import Trial
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import Progress, one_start, per_row
-from multicause.learning.initialization import first_moments
+from multicause.learning.initialization import choose_annealing, first_moments
 from multicause.learning.search import start_temperature
 from multicause.model import Model, Parameters, Statistics
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
 from multicause.shell import warn_of
+from multicause.trials.base import keep_end
+from multicause.trials.softmax_networks import NetworkTrial
 
 # Part of the critical temperature at which the network learns by default.
 BELOW_CRITICAL = 0.6
@@ -162,6 +164,7 @@ class SoftmaxNetwork(RestrictedCauses):
     tol = 0.0
     repair = False
     annealing: LinearCooling | None
+    _bulk_trial = NetworkTrial
     _results = ("temperature_", "n_presentations_", "n_learned_")
 
     def __init__(
@@ -334,46 +337,6 @@ class SoftmaxNetwork(RestrictedCauses):
         self.outcome_ = Outcome.STOPPED.value if np.isfinite(bound) else Outcome.NON_FINITE.value
         return self
 
-    @staticmethod
-    def _fit_trials(
-        estimators: list[SoftmaxNetwork], datasets: list[np.ndarray], causes: list[np.ndarray] | None = None
-    ) -> None:
-        """Many networks, each in one compiled loop."""
-        first = estimators[0]
-        n_starts = first.n_init if causes is None else 1
-        networks: list[Any] = []
-        begun = []
-        with double_precision():
-            for t, (estimator, dataset) in enumerate(zip(estimators, datasets, strict=True)):
-                estimator._validate_params()
-                X = estimator._validate_rows(dataset, reset=True)
-                probes = estimator._validate_causes(None if causes is None else causes[t], X)
-                random = check_random_state(estimator.random_state)
-                model, starts, blocks, rule = estimator._begin(X, random)
-                begun.append((model, starts, blocks, rule))
-                for start in range(n_starts):
-                    key = jax.random.key_data(key_from(random))
-                    networks.append((hebbian.begin(starts.components[start], probes), X, key, rule))
-            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
-            settings = (int(first.hold), int(first.max_iter), first.annealing, causes is not None)
-            learned = on_all_cores(partial(hebbian.learn_many, *settings), stacked)
-            for t, (estimator, (model, starts, blocks, rule)) in enumerate(zip(estimators, begun, strict=True)):
-                best, highest = None, -np.inf
-                for start in range(n_starts):
-                    network = jax.tree.map(lambda leaf, k=t * n_starts + start: leaf[k], learned)
-                    parameters = jax.tree.map(lambda leaf: leaf[0], starts)
-                    parameters = parameters._replace(components=jnp.asarray(network.average))
-                    evidence = estimator._evidence(model, blocks, parameters)
-                    if best is None or evidence > highest:
-                        best, highest = (network, parameters), evidence
-                assert best is not None
-                network, parameters = best
-                statistics = estimator._expect(model, blocks, parameters)
-                held = hebbian.has_learned(network, len(datasets[t]), estimator.hold, estimator.annealing)
-                n_epochs = np.array(int(network.presented) // len(datasets[t]))
-                found = Trial(parameters, statistics, n_epochs, np.asarray(held), np.isfinite(_bound(statistics)))
-                estimator._keep_network(model, found, network, rule, blocks)
-
     def _begin(self, X: np.ndarray, random: Any) -> tuple[Model, Parameters, Blocks, hebbian.Rule]:
         """Everything before the first presentation; parameters have a leading axis of starts."""
         engine, model = self._engine(), self._wire(X)
@@ -421,9 +384,7 @@ class SoftmaxNetwork(RestrictedCauses):
     ) -> None:
         statistics = jax.tree.map(lambda leaf: np.asarray(leaf)[0], jax.device_get(found.statistics))
         self._keep(model, found.parameters)
-        self._keep_end(
-            found._replace(statistics=statistics), NoAnnealing() if self.annealing is None else self.annealing, blocks
-        )
+        keep_end(self, found._replace(statistics=statistics), choose_annealing(self.annealing), blocks)
         self.temperature_ = float(rule.temperature)
         self.n_presentations_, self.n_learned_ = int(network.presented), int(network.since)
 

@@ -121,7 +121,7 @@ class SparseCoding(CausalEstimator):
     # Each batch of a stream is a step of the delta rule: averages over causes that were recognised by older components
     # would hold learning back.
     _remembers_all = True
-    _in_bulk = False
+    _bulk_trial = None
     repair = False
     activity = None
     n_init = 1
