@@ -29,10 +29,10 @@ from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import evidence_threshold
 from multicause.learning.expectation_maximization import Fit, Progress, learn
-from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
+from multicause.learning.initialization import Outset, choose_annealing, first_moments, starting_parameters
 from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
-from multicause.model import Model, Moments, Parameters, Statistics, interned
+from multicause.model import Model, Parameters, Statistics, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.parts import resolve
@@ -194,8 +194,7 @@ class CausalEstimator(Shell):
             repairing = self.annealing == "auto" if self.repair is None else self.repair
             n_starts = max(self.n_init, self.n_components if repairing else 1)
             blocks = self._load(engine, model, X, weights, n_starts)
-            moments = first_moments(engine, blocks)
-            starts = self._starts(model, moments, X, weights, random, self.n_init)
+            starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
             fitting.watch(watched, y, weights, partial(self._so_far, model))
             settings: dict[str, Any] = {
@@ -234,7 +233,7 @@ class CausalEstimator(Shell):
             blocks = self._load(engine, model, X, weights, 1, fitted=not first)
             if first:
                 random = check_random_state(self.random_state)
-                starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
+                starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, 1))
                 parameters = jax.tree.map(lambda leaf: leaf[0], starts)
                 model.posterior.try_out(np.asarray(parameters.components), X[:ROWS_TO_TRY])
             else:
@@ -409,6 +408,10 @@ class CausalEstimator(Shell):
         """Rows and weights that are learned from: these, or fewer from which the same is learned."""
         return X, weights
 
+    def _starts(self, outset: Outset) -> Parameters:
+        """Parameters before learning, with a leading axis of starts."""
+        return self._starts_from(self.init, outset)
+
     def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
         """EM from all starts."""
         data = (task.model, task.engine, task.blocks)
@@ -489,39 +492,9 @@ class CausalEstimator(Shell):
             return blocks
         return self._load(engine, model, X[chosen], weights[chosen], max(self.n_init, self.n_components))
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
-        return self._starting_parameters(self.init, model, moments, X, weights, random, n_starts)
-
-    def _starting_parameters(
-        self,
-        init: str | ArrayLike,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
-        return starting_parameters(
-            model,
-            self.n_components,
-            moments,
-            X,
-            weights,
-            init=init,
-            activity=self.activity,
-            noise_scale=self.noise_scale,
-            random=random,
-            n_starts=n_starts,
-        )
+    def _starts_from(self, init: str | ArrayLike, outset: Outset) -> Parameters:
+        activity, noise_scale = self.activity, self.noise_scale
+        return starting_parameters(outset, self.n_components, init=init, activity=activity, noise_scale=noise_scale)
 
     def _keep(self, model: Model, parameters: Parameters) -> None:
         """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle.

@@ -26,13 +26,13 @@ from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation_maximization import Fit, Progress, final_outcome
-from multicause.learning.initialization import first_moments
+from multicause.learning.initialization import Outset, first_moments
 from multicause.learning.journal import Journal
 from multicause.learning.stochastic import WINDOW, evaluate
 from multicause.learning.updates.base import Update
 from multicause.learning.updates.wake_sleep import WakeSleep
 from multicause.learning.wake_sleep import Machine, one_pass
-from multicause.model import Model, Moments, Parameters, interned
+from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Bernoulli, Noise
 from multicause.noises.bernoulli import MARGIN
@@ -186,7 +186,7 @@ class HelmholtzMachine(CausalEstimator):
         with double_precision():
             blocks = self._load(engine, model, X, weights, 1, fitted=not first)
             if first:
-                starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
+                starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, 1))
             else:
                 starts = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], self._parameters)
             # The same seed must not draw the same samples for every batch.
@@ -232,21 +232,14 @@ class HelmholtzMachine(CausalEstimator):
         posterior = resolve(network, {}, "posterior", RecognitionNetwork)
         return interned(Model(prior, Sum(), Bernoulli(), posterior, update, learn=frozenset(self.learn)))
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
+    def _starts(self, outset: Outset) -> Parameters:
         """Small random weights; biases that give causes and data their frequencies."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts)
+        starts = super()._starts(outset)
+        model, X = outset.model, outset.X
         sizes = (X.shape[1], self.n_components, *model.prior.higher)
 
         def small(*shape: int) -> jax.Array:
-            return jnp.asarray(SMALL * random.normal(size=(n_starts, *shape)), dtype=X.dtype)
+            return jnp.asarray(SMALL * outset.random.normal(size=(outset.n_starts, *shape)), dtype=X.dtype)
 
         components, noise = starts.components, dict(starts.noise)
         nonnegative = model.update.nonnegative

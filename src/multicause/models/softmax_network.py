@@ -29,7 +29,7 @@ from multicause.learning.bulk import Trial
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import Progress, one_start, per_row
-from multicause.learning.initialization import choose_annealing, first_moments
+from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.learning.search import start_temperature
 from multicause.model import Model, Parameters, Statistics
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
@@ -341,9 +341,9 @@ class SoftmaxNetwork(RestrictedCauses):
         """Everything before the first presentation; parameters have a leading axis of starts."""
         engine, model = self._engine(), self._wire(X)
         model.noise.check_data(X)
-        blocks = self._load(engine, model, X, np.ones(len(X), X.dtype), 1)
-        moments = first_moments(engine, blocks)
-        starts = self._starts(model, moments, X, np.ones(len(X), X.dtype), random, self.n_init)
+        weights = np.ones(len(X), X.dtype)
+        blocks = self._load(engine, model, X, weights, 1)
+        starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
         temperature = self._checked_temperature()
         if temperature == "auto":
             temperature = max(1.0, BELOW_CRITICAL * start_temperature(model, engine, blocks, starts))

@@ -20,9 +20,10 @@ from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.expectation_maximization import Fit
+from multicause.learning.initialization import Outset
 from multicause.learning.stochastic import learn_in_batches
 from multicause.learning.updates import DeltaRule, LeastSquares, Update
-from multicause.model import Model, Moments, Parameters, interned
+from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
 from multicause.parts import resolve
@@ -179,20 +180,12 @@ class SparseCoding(CausalEstimator):
             )
         return interned(Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn)))
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
+    def _starts(self, outset: Outset) -> Parameters:
         """Random directions of length one; rows of the data, or the user's components, as they are."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts)
+        starts = super()._starts(outset)
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts
-        draws = random.normal(size=starts.components.shape).astype(X.dtype)
+        draws = outset.random.normal(size=starts.components.shape).astype(outset.X.dtype)
         return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
 
     def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:

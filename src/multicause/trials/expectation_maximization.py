@@ -15,7 +15,7 @@ from multicause.learning import recognition
 from multicause.learning.bulk import Trial, learn_trials
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation_maximization import final_outcome
-from multicause.learning.initialization import choose_annealing, first_moments
+from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.model import Block, Model
 from multicause.trials.base import BulkTrial, keep_end
 
@@ -41,7 +41,7 @@ class EMTrial(BulkTrial):
         block = Block(rows, jnp.asarray(weights), recognition.summarize(self.model, rows), position)
         self.blocks = Blocks([block], len(X), len(X))
         moments = first_moments(estimator._engine(), self.blocks)
-        start = estimator._starts(self.model, moments, X, weights, random, 1)
+        start = estimator._starts(Outset(self.model, moments, X, weights, random, 1))
         own = (block, jax.random.key_data(key_from(random)))
         block, key = jax.tree.map(lambda leaf: np.asarray(leaf)[None], own)
         self.given = (block, start, key)
