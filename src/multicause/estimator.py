@@ -28,7 +28,7 @@ from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import evidence_threshold
-from multicause.learning.expectation_maximization import Fit, Progress, learn
+from multicause.learning.expectation_maximization import Fit, Progress, learn, start_of
 from multicause.learning.initialization import Outset, choose_annealing, first_moments, starting_parameters
 from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
@@ -72,7 +72,7 @@ class Task(NamedTuple):
     starts: Parameters  # with a leading axis of starts
     repairing: bool
     random: np.random.RandomState
-    settings: dict[str, Any]  # max_iter, tol, key and watch
+    settings: dict[str, Any]  # max_iter, tol, key, watch and journal
 
 
 class CausalEstimator(Shell):
@@ -197,13 +197,8 @@ class CausalEstimator(Shell):
             starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
             fitting.watch(watched, y, weights, partial(self._so_far, model))
-            settings: dict[str, Any] = {
-                "max_iter": self.max_iter,
-                "tol": self.tol,
-                "key": key_from(random),
-                "watch": fitting,
-                "journal": fitting.journal,
-            }
+            settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random)}
+            settings |= {"watch": fitting, "journal": fitting.journal}
             few = self._some_rows(engine, model, X, weights, blocks, random) if self.annealing == "auto" else blocks
             task = Task(model, engine, blocks, few, starts, repairing, random, settings)
             result, annealing = self._learn(task)
@@ -221,20 +216,14 @@ class CausalEstimator(Shell):
         the statistics; see :mod:`multicause.learning.online`. On a fitted model it continues from what was learned.
         """
         first = not hasattr(self, "components_")
-        X = self._validate_rows(X, reset=first)
-        weights = validate_weights(sample_weight, X)
-        X, weights = self._next_batch(X, weights, first)
-        model = self._wire(X) if first else self._model
-        if not first:
-            X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
-        model.noise.check_data(X)
+        model, X, weights = self._receive(X, sample_weight)
         engine = self._engine()
         with double_precision():
             blocks = self._load(engine, model, X, weights, 1, fitted=not first)
             if first:
                 random = check_random_state(self.random_state)
                 starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, 1))
-                parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+                parameters = start_of(starts)
                 model.posterior.try_out(np.asarray(parameters.components), X[:ROWS_TO_TRY])
             else:
                 parameters = self._parameters
@@ -355,10 +344,6 @@ class CausalEstimator(Shell):
 
     def _state(self) -> dict[str, Any]:
         """What :meth:`_restore` needs beyond constructor arguments and history."""
-        online = self._online and {
-            "averages": jax.tree.leaves(self._online.averages),
-            "n_batches": self._online.n_batches,
-        }
         return {
             "parts": {name: getattr(self._model, name) for name in PARTS},
             "learn": self._model.learn,
@@ -367,7 +352,7 @@ class CausalEstimator(Shell):
             "noise": self._parameters.noise,
             "posterior": self._parameters.posterior,
             "preparation": self._preparation,
-            "online": online,
+            "online": online.saved(self._online),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -381,11 +366,9 @@ class CausalEstimator(Shell):
             self._preparation = state["preparation"]
             parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
             model.posterior.check(len(parameters.components))
-            row = self._prepared(np.zeros((1, self.n_features_in_), dtype=parameters.components.dtype))
-            if row.shape != (1, parameters.components.shape[1]) or self._unprepared(row).shape != (
-                1,
-                self.n_features_in_,
-            ):
+            inside, outside = (1, parameters.components.shape[1]), (1, self.n_features_in_)
+            row = self._prepared(np.zeros(outside, dtype=parameters.components.dtype))
+            if row.shape != inside or self._unprepared(row).shape != outside:
                 raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
             self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
             self._keep(model, parameters)
@@ -458,6 +441,17 @@ class CausalEstimator(Shell):
         posterior = posterior.resolved(model, self.n_components, X.shape[1], len(X))
         return interned(replace(model, posterior=posterior))
 
+    def _receive(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Model, np.ndarray, np.ndarray]:
+        """The model, and rows and weights that it learns from, when one more batch of a stream comes."""
+        first = not hasattr(self, "components_")
+        X = self._validate_rows(X, reset=first)
+        X, weights = self._next_batch(X, validate_weights(sample_weight, X), first)
+        model = self._wire(X) if first else self._model
+        if not first:
+            X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
+        model.noise.check_data(X)
+        return model, X, weights
+
     def _check_learn(self) -> None:
         unknown = [name for name in self.learn if name not in LEARNABLE]
         if isinstance(self.learn, str) or unknown:
@@ -493,6 +487,7 @@ class CausalEstimator(Shell):
         return self._load(engine, model, X[chosen], weights[chosen], max(self.n_init, self.n_components))
 
     def _starts_from(self, init: str | ArrayLike, outset: Outset) -> Parameters:
+        """Shared starts: components by ``init``, all else by the parts and the constructor's words."""
         activity, noise_scale = self.activity, self.noise_scale
         return starting_parameters(outset, self.n_components, init=init, activity=activity, noise_scale=noise_scale)
 

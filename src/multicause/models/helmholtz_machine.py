@@ -25,7 +25,7 @@ from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import Fit, Progress, final_outcome
+from multicause.learning.expectation_maximization import Fit, Progress, final_outcome, one_start, start_of
 from multicause.learning.initialization import Outset, first_moments
 from multicause.learning.journal import Journal
 from multicause.learning.stochastic import WINDOW, evaluate
@@ -41,7 +41,6 @@ from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.posteriors.recognition_network import machine_of
 from multicause.priors import Layered
 from multicause.priors.layered import SMALL
-from multicause.shell import validate_weights
 
 
 class HelmholtzMachine(CausalEstimator):
@@ -174,13 +173,7 @@ class HelmholtzMachine(CausalEstimator):
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch of a stream: wake and sleep once over its rows."""
         first = not hasattr(self, "components_")
-        X = self._validate_rows(X, reset=first)
-        weights = validate_weights(sample_weight, X)
-        if not first:
-            X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
-        self._preparation = {}
-        model = self._wire(X) if first else self._model
-        model.noise.check_data(X)
+        model, X, weights = self._receive(X, sample_weight)
         engine, random = self._engine(), check_random_state(self.random_state)
         n_batches = 0 if first else self.n_iter_
         with double_precision():
@@ -188,7 +181,7 @@ class HelmholtzMachine(CausalEstimator):
             if first:
                 starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, 1))
             else:
-                starts = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], self._parameters)
+                starts = one_start(self._parameters)
             # The same seed must not draw the same samples for every batch.
             key = jax.random.fold_in(key_from(random), n_batches)
             result = learn_by_wake_and_sleep(
@@ -328,7 +321,7 @@ def learn_by_wake_and_sleep(
     every = _parameters_of(machines, starts)
     found = []
     for start in range(n_starts):
-        parameters = jax.tree.map(lambda leaf, number=start: leaf[number], every)
+        parameters = start_of(every, start)
         sums = jax.device_get(engine.sum(partial(evaluate, model), blocks, parameters))
         found.append((float(sums.bound / sums.seen), parameters, sums))
     best = int(np.argmax([bound for bound, _, _ in found]))

@@ -18,7 +18,7 @@ from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.condensing import check_variation, covariance_of
-from multicause.learning.expectation_maximization import Fit
+from multicause.learning.expectation_maximization import Fit, start_of
 from multicause.learning.initialization import Outset
 from multicause.learning.quasi_newton import learn_second_order
 from multicause.learning.updates import NaturalGradient
@@ -214,9 +214,9 @@ class IndependentComponents(CausalEstimator):
     def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
         if self.solver == "natural_gradient":
             return super()._learn(task)
-        start = jax.tree.map(lambda leaf: leaf[0], task.starts)
+        data = (task.model, task.engine, task.blocks, start_of(task.starts))
         settings = {name: task.settings[name] for name in ("max_iter", "tol", "watch", "journal")}
-        return learn_second_order(task.model, task.engine, task.blocks, start, **settings), schedules.NoAnnealing()
+        return learn_second_order(*data, **settings), schedules.NoAnnealing()
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]
         learned = super()._learned(model, parameters)

@@ -7,12 +7,12 @@ GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Comp
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Maximum
 from multicause.engines import Engine
@@ -28,6 +28,11 @@ from multicause.posteriors import Truncated, choose_posterior
 class RestrictedCauses(CausalEstimator):
     """What the restricted model is, however it is learned: Poisson noise, one fixed π, and components of one sum C."""
 
+    _parameter_constraints: dict[str, list[Any]] = {
+        **CausalEstimator._parameter_constraints,
+        "total": [Interval(Real, 0, None, closed="neither"), None],
+        "activity": [Interval(Real, 0, 1, closed="neither"), None],
+    }
     noise = "poisson"
     combination = None
     prior = None
@@ -140,14 +145,6 @@ class RestrictedMaximalCauses(RestrictedCauses):
     >>> model.components_.shape
     (10, 25)
     """
-
-    _parameter_constraints: dict[str, list[Any]] = {
-        **CausalEstimator._parameter_constraints,
-        "total": [Interval(Real, 0, None, closed="neither"), None],
-        "activity": [Interval(Real, 0, 1, closed="neither"), None],
-        "annealing": [Options(str, {"auto"}), Annealing, None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
 
     def __init__(
         self,

@@ -22,13 +22,12 @@ from sklearn.utils._param_validation import Interval, Options
 from multicause.arrays import Array, double_precision, key_from
 from multicause.callbacks.adapter import Fitting, Seen
 from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator
 from multicause.learning import hebbian
 from multicause.learning.annealing import LinearCooling
 from multicause.learning.bulk import Trial
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import Progress, one_start, per_row
+from multicause.learning.expectation_maximization import Progress, one_start, per_row, start_of
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.learning.search import start_temperature
 from multicause.model import Model, Parameters, Statistics
@@ -152,9 +151,7 @@ class SoftmaxNetwork(RestrictedCauses):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        **CausalEstimator._parameter_constraints,
-        "total": [Interval(Real, 0, None, closed="neither"), None],
-        "activity": [Interval(Real, 0, 1, closed="neither"), None],
+        **RestrictedCauses._parameter_constraints,
         "temperature": [Options(str, {"auto"}), Interval(Real, 0, None, closed="neither")],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
         "component_noise": [Interval(Real, 0, None, closed="left"), None],
@@ -234,7 +231,7 @@ class SoftmaxNetwork(RestrictedCauses):
             with fitting.journal.loop(_Starts, _Starts) as loop:
                 while loop.state.number < n_starts:
                     best, number = loop.state.best, loop.state.number
-                    parameters = jax.tree.map(lambda leaf, number=number: leaf[number], starts)
+                    parameters = start_of(starts, number)
                     run = self._run(model, parameters, blocks, rule, jnp.asarray(X), keys[number], probes, fitting)
                     if best is None or run.evidence > best.evidence:
                         best = run
@@ -312,7 +309,7 @@ class SoftmaxNetwork(RestrictedCauses):
         with double_precision():
             if first:
                 model, starts, blocks, rule = self._begin(X, random)
-                parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+                parameters = start_of(starts)
                 presented, n_iter, history = 0, 0, np.empty((2, 0))
             else:
                 model, X = self._model, X.astype(self.components_.dtype)
@@ -347,8 +344,7 @@ class SoftmaxNetwork(RestrictedCauses):
         temperature = self._checked_temperature()
         if temperature == "auto":
             temperature = max(1.0, BELOW_CRITICAL * start_temperature(model, engine, blocks, starts))
-        first = jax.tree.map(lambda leaf: leaf[0], starts)
-        return model, starts, blocks, self._rule(first, float(temperature))
+        return model, starts, blocks, self._rule(start_of(starts), float(temperature))
 
     def _checked_temperature(self) -> str | float:
         """The first temperature, or that it is to be found; what would have no effect is refused."""

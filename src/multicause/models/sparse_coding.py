@@ -9,7 +9,6 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +18,7 @@ from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
-from multicause.learning.expectation_maximization import Fit
+from multicause.learning.expectation_maximization import Fit, start_of
 from multicause.learning.initialization import Outset
 from multicause.learning.stochastic import learn_in_batches
 from multicause.learning.updates import DeltaRule, LeastSquares, Update
@@ -189,6 +188,5 @@ class SparseCoding(CausalEstimator):
         return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
 
     def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
-        start = jax.tree.map(lambda leaf: leaf[0], task.starts)
-        data = (task.model, task.engine, task.blocks)
-        return learn_in_batches(*data, start, batch_size=self.batch_size, **task.settings), schedules.NoAnnealing()
+        data = (task.model, task.engine, task.blocks, start_of(task.starts))
+        return learn_in_batches(*data, batch_size=self.batch_size, **task.settings), schedules.NoAnnealing()

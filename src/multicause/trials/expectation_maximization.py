@@ -14,7 +14,7 @@ from multicause.engines import Blocks
 from multicause.learning import recognition
 from multicause.learning.bulk import Trial, learn_trials
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import final_outcome
+from multicause.learning.expectation_maximization import final_outcome, start_of
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.model import Block, Model
 from multicause.trials.base import BulkTrial, keep_end
@@ -54,7 +54,7 @@ class EMTrial(BulkTrial):
 
     def keep(self, found: Trial) -> None:
         """The only start."""
-        end = jax.tree.map(lambda leaf: leaf[0], found)
+        end = start_of(found)
         self.estimator._keep(self.model, end.parameters)
         keep_end(self.estimator, end, self.annealing, self.blocks)
         outcome = final_outcome(Outcome(self.estimator.outcome_), end.parameters, end.statistics, self.blocks)

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from multicause.arrays import key_from
 from multicause.learning import hebbian
 from multicause.learning.bulk import Trial, on_all_cores
-from multicause.learning.expectation_maximization import per_row
+from multicause.learning.expectation_maximization import per_row, start_of
 from multicause.trials.base import BulkTrial
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ class NetworkTrial(BulkTrial):
     def keep(self, found: hebbian.Network) -> None:
         """The network with the highest evidence."""
         estimator = self.estimator
-        start = jax.tree.map(lambda leaf: leaf[0], self.starts)
+        start = start_of(self.starts)
         evidence = [
             estimator._evidence(self.model, self.blocks, start._replace(components=jnp.asarray(average)))
             for average in found.average
         ]
         # The first of equals, and the first of all where its evidence is not a number.
         best = max(range(len(evidence)), key=evidence.__getitem__)
-        network = jax.tree.map(lambda leaf: leaf[best], found)
+        network = start_of(found, best)
         parameters = start._replace(components=jnp.asarray(network.average))
         statistics = estimator._expect(self.model, self.blocks, parameters)
         held = hebbian.has_learned(network, self.n_rows, estimator.hold, estimator.annealing)
