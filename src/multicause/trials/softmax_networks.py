@@ -12,8 +12,9 @@ from sklearn.utils import check_random_state
 
 from multicause.arrays import key_from
 from multicause.learning import hebbian
-from multicause.learning.bulk import Trial, on_all_cores
-from multicause.learning.expectation_maximization import per_row, start_of
+from multicause.learning.bulk import on_all_cores
+from multicause.learning.epochs import ending
+from multicause.learning.expectation_maximization import start_of
 from multicause.trials.base import BulkTrial
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ class NetworkTrial(BulkTrial):
         probes = estimator._validate_causes(causes, X)
         random = check_random_state(estimator.random_state)
         self.estimator, self.n_rows, self.known = estimator, len(X), probes is not None
-        self.model, self.starts, self.blocks, self.rule = estimator._begin(X, random)
+        self.course = estimator._begin(X, random)
         networks = [
-            (hebbian.begin(weights, probes), X, jax.random.key_data(key_from(random)), self.rule)
-            for weights in self.starts.components[: 1 if self.known else None]
+            (hebbian.begin(weights, probes), X, jax.random.key_data(key_from(random)), self.course.rule)
+            for weights in self.course.starts.components[: 1 if self.known else None]
         ]
         self.given = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
 
@@ -44,21 +45,11 @@ class NetworkTrial(BulkTrial):
 
     def keep(self, found: hebbian.Network) -> None:
         """The network with the highest evidence."""
-        estimator = self.estimator
-        start = start_of(self.starts)
-        evidence = [
-            estimator._evidence(self.model, self.blocks, start._replace(components=jnp.asarray(average)))
-            for average in found.average
-        ]
+        course, start = self.course, start_of(self.course.starts)
+        candidates = [start._replace(components=jnp.asarray(average)) for average in found.average]
+        evidence = [course.evidence(parameters) for parameters in candidates]
         # The first of equals, and the first of all where its evidence is not a number.
         best = max(range(len(evidence)), key=evidence.__getitem__)
-        network = start_of(found, best)
-        parameters = start._replace(components=jnp.asarray(network.average))
-        statistics = estimator._expect(self.model, self.blocks, parameters)
-        held = hebbian.has_learned(network, self.n_rows, estimator.hold, estimator.annealing)
-        n_epochs, finite = (
-            np.array(int(network.presented) // self.n_rows),
-            np.isfinite(per_row(statistics, "bound")[0][0]),
-        )
-        end = Trial(parameters, statistics, n_epochs, np.asarray(held), finite)
-        estimator._keep_network(self.model, end, network, self.rule, self.blocks)
+        network, parameters = start_of(found, best), candidates[best]
+        n_epochs, learned = int(network.presented) // self.n_rows, course.has_learned(network, self.n_rows)
+        self.estimator._keep_network(course, ending(parameters, course.expect(parameters), n_epochs, learned), network)
