@@ -24,7 +24,7 @@ from multicause.engines import Local
 from multicause.experiments.timing import milliseconds
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import maximize
-from multicause.learning.initialization import first_moments
+from multicause.learning.initialization import Outset, first_moments
 from multicause.posteriors import Preselected
 
 TEMPERATURE = 1.5
@@ -62,7 +62,8 @@ def make_iteration(kind, size, X, W):
     estimator = kind(size.n_components, posterior=posterior, init=W, noise_scale=1.0)
     engine, model, weights = Local(), estimator._wire(X), np.ones(len(X), X.dtype)
     blocks = estimator._load(engine, model, X, weights, n_starts=1)
-    parameters = estimator._starts(model, first_moments(engine, blocks), X, weights, random=None, n_starts=1)
+    outset = Outset(model, first_moments(engine, blocks), X, weights, random=None, n_starts=1)
+    parameters = estimator._starts(outset)
     temperature, full_step = jnp.full(1, TEMPERATURE), jnp.ones(1)
 
     def iteration():

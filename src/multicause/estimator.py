@@ -26,20 +26,21 @@ from multicause.combinations.base import Combination
 from multicause.engines import Blocks, Engine
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
-from multicause.learning.bulk import Trial, learn_trials
 from multicause.learning.convergence import Outcome
 from multicause.learning.expectation import evidence_threshold
-from multicause.learning.expectation_maximization import Fit, Progress, has_died, learn
-from multicause.learning.initialization import choose_annealing, first_moments, starting_parameters
+from multicause.learning.expectation_maximization import Fit, Progress, learn, start_of
+from multicause.learning.initialization import Outset, choose_annealing, first_moments, starting_parameters
 from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
-from multicause.model import Block, Model, Moments, Parameters, Statistics, interned
+from multicause.model import Model, Parameters, Statistics, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.parts import resolve
 from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
 from multicause.shell import Shell, validate_weights, warn, warn_of
+from multicause.trials.base import BulkTrial
+from multicause.trials.expectation_maximization import EMTrial
 
 PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
 LEARNABLE = ("components", "activity", "noise")
@@ -71,7 +72,7 @@ class Task(NamedTuple):
     starts: Parameters  # with a leading axis of starts
     repairing: bool
     random: np.random.RandomState
-    settings: dict[str, Any]  # max_iter, tol, key and watch
+    settings: dict[str, Any]  # max_iter, tol, key, watch and journal
 
 
 class CausalEstimator(Shell):
@@ -141,8 +142,8 @@ class CausalEstimator(Shell):
 
     #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
     _remembers_all = False
-    #: Whether learning is the EM program alone, which many trials can share.
-    _in_bulk = True
+    #: How :func:`multicause.fit_trials` runs many of these at once; None where learning is more than a fixed program.
+    _bulk_trial: type[BulkTrial] | None = EMTrial
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
     rows_kept_: np.ndarray | None
@@ -193,17 +194,11 @@ class CausalEstimator(Shell):
             repairing = self.annealing == "auto" if self.repair is None else self.repair
             n_starts = max(self.n_init, self.n_components if repairing else 1)
             blocks = self._load(engine, model, X, weights, n_starts)
-            moments = first_moments(engine, blocks)
-            starts = self._starts(model, moments, X, weights, random, self.n_init)
+            starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
             fitting.watch(watched, y, weights, partial(self._so_far, model))
-            settings: dict[str, Any] = {
-                "max_iter": self.max_iter,
-                "tol": self.tol,
-                "key": key_from(random),
-                "watch": fitting,
-                "journal": fitting.journal,
-            }
+            settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random)}
+            settings |= {"watch": fitting, "journal": fitting.journal}
             few = self._some_rows(engine, model, X, weights, blocks, random) if self.annealing == "auto" else blocks
             task = Task(model, engine, blocks, few, starts, repairing, random, settings)
             result, annealing = self._learn(task)
@@ -213,58 +208,6 @@ class CausalEstimator(Shell):
             warn(model.posterior.remark(model, result.parameters))
         return self
 
-    @staticmethod
-    def _fit_trials(estimators: list[CausalEstimator], datasets: list[np.ndarray]) -> None:
-        """Fit many estimators that differ in nothing but their seeds (see :func:`multicause.fit_trials`)."""
-        first = estimators[0]
-        blocks: list[Block] = []
-        starts: list[Parameters] = []
-        keys: list[Any] = []
-        if not first._in_bulk:
-            raise ValueError(f"{type(first).__name__} does more than the fixed program of fit_trials; use fit instead.")
-        if first.annealing == "auto" or first.repair or first.n_init > 1:
-            raise ValueError(
-                "fit_trials runs one start of a fixed program: give annealing=None or a schedule instead of 'auto', "
-                f"repair=None and n_init=1; got annealing={first.annealing!r}, repair={first.repair!r}, "
-                f"n_init={first.n_init!r}."
-            )
-        annealing = choose_annealing(first.annealing)
-        with double_precision():
-            for estimator, dataset in zip(estimators, datasets, strict=True):
-                estimator._validate_params()
-                X = estimator._validate_rows(dataset, reset=True)
-                model, random = estimator._wire(X), check_random_state(estimator.random_state)
-                model.noise.check_data(X)
-                estimator._check_memory_of_trial(model, X)
-                rows, weights = jnp.asarray(X), np.ones(len(X), X.dtype)
-                position = jnp.arange(len(X), dtype=jnp.uint32)
-                blocks.append(Block(rows, jnp.asarray(weights), recognition.summarize(model, rows), position))
-                moments = first_moments(estimator._engine(), Blocks(blocks[-1:], len(X), len(X)))
-                start = estimator._starts(model, moments, X, weights, random, 1)
-                starts.append(jax.tree.map(lambda leaf: leaf[0], start))
-                keys.append(key_from(random))
-            if model.posterior.keep is not None:
-                raise ValueError(f"fit_trials has no data cut; use keep=None instead of {model.posterior.keep!r}.")
-            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *zip(blocks, starts, keys, strict=True))
-            found = learn_trials(model, annealing, int(first.max_iter), first.tol > 0, *stacked)
-            for t, estimator in enumerate(estimators):
-                trial = jax.tree.map(lambda leaf, t=t: leaf[t], found)
-                estimator._keep(model, trial.parameters)
-                own = Blocks(blocks[t : t + 1], len(datasets[t]), len(datasets[t]))
-                estimator._keep_end(trial, annealing, own)
-                if trial.finite and has_died(trial.parameters, trial.statistics, own):
-                    estimator.outcome_ = Outcome.CAUSE_DIED.value
-
-    def _check_memory_of_trial(self, model: Model, X: np.ndarray) -> None:
-        per_row, fixed = self._memory(model, X, self.n_components)
-        n_bytes = len(X) * per_row + fixed
-        if not self._engine().can_keep(n_bytes):
-            raise ValueError(
-                f"A trial with {len(X)} rows needs {n_bytes:,} bytes of temporary memory, more than the budget, and "
-                "fit_trials does not cut data into blocks. Use fit, which does, or raise the budget with "
-                "engine=Local(memory_budget=...)."
-            )
-
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch of a stream: a step of online EM at temperature one.
@@ -273,20 +216,14 @@ class CausalEstimator(Shell):
         the statistics; see :mod:`multicause.learning.online`. On a fitted model it continues from what was learned.
         """
         first = not hasattr(self, "components_")
-        X = self._validate_rows(X, reset=first)
-        weights = validate_weights(sample_weight, X)
-        X, weights = self._next_batch(X, weights, first)
-        model = self._wire(X) if first else self._model
-        if not first:
-            X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
-        model.noise.check_data(X)
+        model, X, weights = self._receive(X, sample_weight)
         engine = self._engine()
         with double_precision():
             blocks = self._load(engine, model, X, weights, 1, fitted=not first)
             if first:
                 random = check_random_state(self.random_state)
-                starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
-                parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+                starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, 1))
+                parameters = start_of(starts)
                 model.posterior.try_out(np.asarray(parameters.components), X[:ROWS_TO_TRY])
             else:
                 parameters = self._parameters
@@ -407,10 +344,6 @@ class CausalEstimator(Shell):
 
     def _state(self) -> dict[str, Any]:
         """What :meth:`_restore` needs beyond constructor arguments and history."""
-        online = self._online and {
-            "averages": jax.tree.leaves(self._online.averages),
-            "n_batches": self._online.n_batches,
-        }
         return {
             "parts": {name: getattr(self._model, name) for name in PARTS},
             "learn": self._model.learn,
@@ -419,7 +352,7 @@ class CausalEstimator(Shell):
             "noise": self._parameters.noise,
             "posterior": self._parameters.posterior,
             "preparation": self._preparation,
-            "online": online,
+            "online": online.saved(self._online),
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -433,11 +366,9 @@ class CausalEstimator(Shell):
             self._preparation = state["preparation"]
             parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
             model.posterior.check(len(parameters.components))
-            row = self._prepared(np.zeros((1, self.n_features_in_), dtype=parameters.components.dtype))
-            if row.shape != (1, parameters.components.shape[1]) or self._unprepared(row).shape != (
-                1,
-                self.n_features_in_,
-            ):
+            inside, outside = (1, parameters.components.shape[1]), (1, self.n_features_in_)
+            row = self._prepared(np.zeros(outside, dtype=parameters.components.dtype))
+            if row.shape != inside or self._unprepared(row).shape != outside:
                 raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
             self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
             self._keep(model, parameters)
@@ -459,6 +390,10 @@ class CausalEstimator(Shell):
     def _condensed(self, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Rows and weights that are learned from: these, or fewer from which the same is learned."""
         return X, weights
+
+    def _starts(self, outset: Outset) -> Parameters:
+        """Parameters before learning, with a leading axis of starts."""
+        return self._starts_from(self.init, outset)
 
     def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
         """EM from all starts."""
@@ -506,6 +441,17 @@ class CausalEstimator(Shell):
         posterior = posterior.resolved(model, self.n_components, X.shape[1], len(X))
         return interned(replace(model, posterior=posterior))
 
+    def _receive(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Model, np.ndarray, np.ndarray]:
+        """The model, and rows and weights that it learns from, when one more batch of a stream comes."""
+        first = not hasattr(self, "components_")
+        X = self._validate_rows(X, reset=first)
+        X, weights = self._next_batch(X, validate_weights(sample_weight, X), first)
+        model = self._wire(X) if first else self._model
+        if not first:
+            X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
+        model.noise.check_data(X)
+        return model, X, weights
+
     def _check_learn(self) -> None:
         unknown = [name for name in self.learn if name not in LEARNABLE]
         if isinstance(self.learn, str) or unknown:
@@ -540,39 +486,10 @@ class CausalEstimator(Shell):
             return blocks
         return self._load(engine, model, X[chosen], weights[chosen], max(self.n_init, self.n_components))
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
-        return self._starting_parameters(self.init, model, moments, X, weights, random, n_starts)
-
-    def _starting_parameters(
-        self,
-        init: str | ArrayLike,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
-        return starting_parameters(
-            model,
-            self.n_components,
-            moments,
-            X,
-            weights,
-            init=init,
-            activity=self.activity,
-            noise_scale=self.noise_scale,
-            random=random,
-            n_starts=n_starts,
-        )
+    def _starts_from(self, init: str | ArrayLike, outset: Outset) -> Parameters:
+        """Shared starts: components by ``init``, all else by the parts and the constructor's words."""
+        activity, noise_scale = self.activity, self.noise_scale
+        return starting_parameters(outset, self.n_components, init=init, activity=activity, noise_scale=noise_scale)
 
     def _keep(self, model: Model, parameters: Parameters) -> None:
         """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle.
@@ -601,17 +518,6 @@ class CausalEstimator(Shell):
         self.temperatures_, self.rows_kept_ = result.temperatures, result.kept
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
         warn_of(result.outcome)
-
-    def _keep_end(self, trial: Trial, annealing: schedules.Annealing, blocks: Blocks) -> None:
-        """What there is to say after a fit without history."""
-        bound = float(trial.statistics.bound / trial.statistics.seen)
-        self._online = online.continued(trial.statistics, int(trial.n_iter))
-        self.annealing_ = annealing
-        self.evidence_threshold_ = evidence_threshold(self._recognizer, self._engine(), blocks, trial.parameters)
-        self.lower_bound_, self.lower_bounds_, self.temperatures_ = bound, np.array([bound]), np.ones(1)
-        self.n_iter_, self.converged_ = int(trial.n_iter), bool(trial.converged)
-        outcome = Outcome.CONVERGED if self.converged_ else Outcome.MAX_ITER
-        self.outcome_ = (outcome if trial.finite else Outcome.NON_FINITE).value
 
     def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""

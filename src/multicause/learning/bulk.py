@@ -20,7 +20,7 @@ from multicause.arrays import Array, available_cores, double_precision, over_sta
 from multicause.learning.annealing import Annealing, Cooling
 from multicause.learning.convergence import at_rest, rested
 from multicause.learning.expectation import expect_one
-from multicause.learning.expectation_maximization import all_finite, change_of, maximize_one, shake
+from multicause.learning.expectation_maximization import all_finite, change_of, maximize_one, one_start, shake, start_of
 from multicause.model import Block, Model, Parameters, Statistics
 
 
@@ -66,7 +66,7 @@ def learn_trial(
         if annealing.component_noise > 0 and "components" in model.learn:
             scale = jnp.where(cooling.temperature > annealing.final, annealing.component_noise, 0.0)
             own = jax.random.fold_in(key, cooling.iteration)
-            new = jax.tree.map(lambda leaf: leaf[0], shake(model, jax.tree.map(lambda x: x[None], new), scale, own))
+            new = start_of(shake(model, one_start(new), scale, own))
         finite = all_finite(new)
         rest = at_rest(state.rest, change[None], annealing.cooled(cooling))
         then: Any = annealing.advance(cooling, change[None])

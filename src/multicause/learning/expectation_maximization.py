@@ -288,7 +288,7 @@ def best_of(trials: Trials, blocks: Blocks) -> Fit:
     chosen = int(np.argmax(np.where(np.isfinite(trials.bound), trials.bound, -np.inf)))
     stopped = (trials.outcome == Outcome.STOPPED).any()
     n_iter, why = int(trials.last[chosen]), Outcome.STOPPED if stopped else Outcome(trials.outcome[chosen])
-    parameters, sums = jax.tree.map(lambda leaf: leaf[chosen], jax.device_get((trials.parameters, trials.statistics)))
+    parameters, sums = start_of(jax.device_get((trials.parameters, trials.statistics)), chosen)
     return Fit(
         parameters=parameters,
         bound=float(trials.bound[chosen]),
@@ -324,6 +324,11 @@ def later(watch: Callable[[Progress], bool] | None, offset: int) -> Callable[[Pr
 def one_start(record: Any) -> Any:
     """Parameters or statistics with a leading axis of one start."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], record)
+
+
+def start_of(record: Any, number: int = 0) -> Any:
+    """Parameters or statistics of one start, without the leading axis of starts."""
+    return jax.tree.map(lambda leaf: leaf[number], record)
 
 
 def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,17 @@ from multicause.model import Block, Model, Moments, Parameters
 from multicause.parts import resolve
 
 INITS = ("random", "data")
+
+
+class Outset(NamedTuple):
+    """What is known before learning, from which starts are drawn."""
+
+    model: Model
+    moments: Moments
+    X: np.ndarray  # (N, D)
+    weights: np.ndarray  # (N,)
+    random: np.random.RandomState
+    n_starts: int
 
 
 @jax.jit
@@ -54,26 +65,22 @@ def check_values(X: np.ndarray) -> None:
 
 
 def starting_parameters(
-    model: Model,
+    outset: Outset,
     n_components: int,
-    moments: Moments,
-    X: np.ndarray,
-    weights: np.ndarray,
     *,
     init: str | ArrayLike,
     activity: float | ArrayLike | None,
     noise_scale: float | None,
-    random: np.random.RandomState,
-    n_starts: int,
 ) -> Parameters:
     """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
+    model, X, n_starts = outset.model, outset.X, outset.n_starts
     check_values(X)
     if model.combination.nonnegative and X.max() <= 0:
         raise ValueError(
             f"X has no positive value (its largest is {X.max():.6g}), so components that are not negative cannot "
             "explain it. Change the sign of X, or use LinearCauses, whose components may be negative."
         )
-    components = [_starting_components(init, model, n_components, moments, X, weights, random) for _ in range(n_starts)]
+    components = [_starting_components(outset, n_components, init) for _ in range(n_starts)]
 
     def repeated(values: dict[str, np.ndarray]) -> dict[str, Array]:
         return {name: jnp.asarray(np.stack([value] * n_starts), dtype=X.dtype) for name, value in values.items()}
@@ -81,21 +88,14 @@ def starting_parameters(
     return Parameters(
         components=jnp.asarray(np.stack(components), dtype=X.dtype),
         prior=repeated(model.prior.initialize(n_components, activity)),
-        noise=repeated(model.noise.initialize_for(n_components, moments, noise_scale)),
+        noise=repeated(model.noise.initialize_for(n_components, outset.moments, noise_scale)),
         posterior=repeated(model.posterior.initialize()),
     )
 
 
-def _starting_components(
-    init: str | ArrayLike,
-    model: Model,
-    n_components: int,
-    moments: Moments,
-    X: np.ndarray,
-    weights: np.ndarray,
-    random: np.random.RandomState,
-) -> np.ndarray:
+def _starting_components(outset: Outset, n_components: int, init: str | ArrayLike) -> np.ndarray:
     """Components (H, D) before learning: random of the data's scale, random rows, the user's, or another model's."""
+    model, moments, X, weights, random, _ = outset
     n_features = X.shape[1]
     if isinstance(init, str):
         if init == "random":

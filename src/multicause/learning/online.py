@@ -7,7 +7,7 @@ early parameters but still averages over ever more data (Cappé & Moulines 2009)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ import numpy as np
 
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.expectation import DataCut, expect_one
-from multicause.learning.expectation_maximization import maximize_one, one_start
+from multicause.learning.expectation_maximization import maximize_one, one_start, start_of
 from multicause.model import Block, Model, Parameters, Statistics
 
 FORGETTING = 0.6
@@ -41,7 +41,7 @@ def step(
     if before is not None:  # the first batch finds components that later ones can be judged by
         cut.advance(np.ones(1), one_start(parameters))
     sums = cut.expect(engine, blocks, one_start(parameters), jnp.ones(1))
-    sums = jax.tree.map(lambda leaf: leaf[0], jax.device_get(sums))
+    sums = start_of(jax.device_get(sums))
     new = sums.scaled(1 / sums.weight)
     n_batches = 1 if before is None else before.n_batches + 1
     if before is not None:
@@ -49,6 +49,11 @@ def step(
         new = before.averages.scaled(1 - rate) + new.scaled(rate)
     after = _maximize(model, new, parameters, model.posterior.max_active if cut.cut.any() else None)
     return Online(jax.device_get(new), n_batches), after, float(sums.bound / sums.seen)
+
+
+def saved(online: Online | None) -> dict[str, Any] | None:
+    """What :func:`restored` needs to know of a state."""
+    return online and {"averages": jax.tree.leaves(online.averages), "n_batches": online.n_batches}
 
 
 def restored(

@@ -25,14 +25,14 @@ from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import Fit, Progress, final_outcome
-from multicause.learning.initialization import first_moments
+from multicause.learning.expectation_maximization import Fit, Progress, final_outcome, one_start, start_of
+from multicause.learning.initialization import Outset, first_moments
 from multicause.learning.journal import Journal
 from multicause.learning.stochastic import WINDOW, evaluate
 from multicause.learning.updates.base import Update
 from multicause.learning.updates.wake_sleep import WakeSleep
 from multicause.learning.wake_sleep import Machine, one_pass
-from multicause.model import Model, Moments, Parameters, interned
+from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Bernoulli, Noise
 from multicause.noises.bernoulli import MARGIN
@@ -41,7 +41,6 @@ from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.posteriors.recognition_network import machine_of
 from multicause.priors import Layered
 from multicause.priors.layered import SMALL
-from multicause.shell import validate_weights
 
 
 class HelmholtzMachine(CausalEstimator):
@@ -133,7 +132,7 @@ class HelmholtzMachine(CausalEstimator):
         "wake: G ← G + ε(u − f(h + G·v))v, g, h alike; sleep: W ← W + ε(v − f(w + W·u))u, w alike",
     )
     annealing = None
-    _in_bulk = False
+    _bulk_trial = None
     repair = False
     noise_scale = None
     learn: tuple[str, ...] = ("components", "activity", "noise")
@@ -174,21 +173,15 @@ class HelmholtzMachine(CausalEstimator):
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch of a stream: wake and sleep once over its rows."""
         first = not hasattr(self, "components_")
-        X = self._validate_rows(X, reset=first)
-        weights = validate_weights(sample_weight, X)
-        if not first:
-            X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
-        self._preparation = {}
-        model = self._wire(X) if first else self._model
-        model.noise.check_data(X)
+        model, X, weights = self._receive(X, sample_weight)
         engine, random = self._engine(), check_random_state(self.random_state)
         n_batches = 0 if first else self.n_iter_
         with double_precision():
             blocks = self._load(engine, model, X, weights, 1, fitted=not first)
             if first:
-                starts = self._starts(model, first_moments(engine, blocks), X, weights, random, 1)
+                starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, 1))
             else:
-                starts = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], self._parameters)
+                starts = one_start(self._parameters)
             # The same seed must not draw the same samples for every batch.
             key = jax.random.fold_in(key_from(random), n_batches)
             result = learn_by_wake_and_sleep(
@@ -232,21 +225,14 @@ class HelmholtzMachine(CausalEstimator):
         posterior = resolve(network, {}, "posterior", RecognitionNetwork)
         return interned(Model(prior, Sum(), Bernoulli(), posterior, update, learn=frozenset(self.learn)))
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
+    def _starts(self, outset: Outset) -> Parameters:
         """Small random weights; biases that give causes and data their frequencies."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts)
+        starts = super()._starts(outset)
+        model, X = outset.model, outset.X
         sizes = (X.shape[1], self.n_components, *model.prior.higher)
 
         def small(*shape: int) -> jax.Array:
-            return jnp.asarray(SMALL * random.normal(size=(n_starts, *shape)), dtype=X.dtype)
+            return jnp.asarray(SMALL * outset.random.normal(size=(outset.n_starts, *shape)), dtype=X.dtype)
 
         components, noise = starts.components, dict(starts.noise)
         nonnegative = model.update.nonnegative
@@ -335,7 +321,7 @@ def learn_by_wake_and_sleep(
     every = _parameters_of(machines, starts)
     found = []
     for start in range(n_starts):
-        parameters = jax.tree.map(lambda leaf, number=start: leaf[number], every)
+        parameters = start_of(every, start)
         sums = jax.device_get(engine.sum(partial(evaluate, model), blocks, parameters))
         found.append((float(sums.bound / sums.seen), parameters, sums))
     best = int(np.argmax([bound for bound, _, _ in found]))

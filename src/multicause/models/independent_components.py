@@ -18,11 +18,12 @@ from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
 from multicause.learning.condensing import check_variation, covariance_of
-from multicause.learning.expectation_maximization import Fit
+from multicause.learning.expectation_maximization import Fit, start_of
+from multicause.learning.initialization import Outset
 from multicause.learning.quasi_newton import learn_second_order
 from multicause.learning.updates import NaturalGradient
 from multicause.learning.whitening import whitening_matrices
-from multicause.model import Model, Moments, Parameters, interned
+from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Noise, Noiseless
 from multicause.parts import resolve
@@ -114,7 +115,7 @@ class IndependentComponents(CausalEstimator):
     _results = ("mean_",)
     # Each batch of a stream is a step of its own (eq. 10.37), nothing is averaged.
     _remembers_all = True
-    _in_bulk = False
+    _bulk_trial = None
 
     def __init__(
         self,
@@ -190,21 +191,13 @@ class IndependentComponents(CausalEstimator):
         record = self._preparation
         return rows @ record["backward"].T.astype(rows.dtype) + record["mean"].astype(rows.dtype)
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
-        H = X.shape[1]
+    def _starts(self, outset: Outset) -> Parameters:
+        H = outset.X.shape[1]
         if isinstance(self.init, str):
             if self.init not in ("random", "identity"):
                 raise ValueError(f"Unknown init {self.init!r}. Known: 'random', 'identity', or an array.")
             turn = H > 1 and self.init == "random"
-            components = special_ortho_group.rvs(H, random_state=random) if turn else np.eye(H)
+            components = special_ortho_group.rvs(H, random_state=outset.random) if turn else np.eye(H)
         else:
             components = np.asarray(self.init, dtype=float)
             if components.shape != (H, H) or not np.isfinite(components).all():
@@ -215,15 +208,15 @@ class IndependentComponents(CausalEstimator):
             if np.linalg.matrix_rank(components) < H:
                 raise ValueError("init must be invertible; its rows are linearly dependent. Use other components.")
         volume = 0.5 * np.linalg.slogdet(self._preparation["forward"] @ self._preparation["forward"].T)[1]
-        records = (components, model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
-        return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=X.dtype)[None], records))
+        records = (components, outset.model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
+        return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=outset.X.dtype)[None], records))
 
     def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
         if self.solver == "natural_gradient":
             return super()._learn(task)
-        start = jax.tree.map(lambda leaf: leaf[0], task.starts)
+        data = (task.model, task.engine, task.blocks, start_of(task.starts))
         settings = {name: task.settings[name] for name in ("max_iter", "tol", "watch", "journal")}
-        return learn_second_order(task.model, task.engine, task.blocks, start, **settings), schedules.NoAnnealing()
+        return learn_second_order(*data, **settings), schedules.NoAnnealing()
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]
         learned = super()._learned(model, parameters)

@@ -17,7 +17,8 @@ from multicause.estimator import Task
 from multicause.learning.annealing import Annealing
 from multicause.learning.condensing import check_variation
 from multicause.learning.expectation_maximization import Fit
-from multicause.model import Block, Model, Moments, Parameters
+from multicause.learning.initialization import Outset
+from multicause.model import Block, Model, Parameters
 from multicause.models.mixtures import Mixture
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
@@ -71,7 +72,7 @@ class KMeans(Mixture):
         "g_v = mean of the rows with v(u) = v",
     )
     annealing = None
-    _in_bulk = False
+    _bulk_trial = None
     learn = ("components", "noise")
     activity = None
     inertia_: float
@@ -125,16 +126,8 @@ class KMeans(Mixture):
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         return rows + self._preparation["origin"].astype(rows.dtype, copy=False)
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
-        starts = super()._starts(model, moments, X, weights, random, n_starts)
+    def _starts(self, outset: Outset) -> Parameters:
+        starts = super()._starts(outset)
         of_the_user = not (isinstance(self.init, str) or hasattr(self.init, "fit"))
         return starts._replace(components=starts.components - self._preparation["origin"]) if of_the_user else starts
 

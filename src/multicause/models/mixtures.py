@@ -17,9 +17,9 @@ from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
 from multicause.estimator import LEARNABLE, CausalEstimator
 from multicause.learning.annealing import Annealing
-from multicause.learning.initialization import INITS, check_values
+from multicause.learning.initialization import INITS, Outset, check_values
 from multicause.learning.updates.weighted_mean import WeightedMean
-from multicause.model import Model, Moments, Parameters, interned
+from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import ClusterGaussian, Noise, Poisson
 from multicause.noises.clusters import COVARIANCES
@@ -113,26 +113,19 @@ class Mixture(CausalEstimator):
         parts = (self._prior(), self._combination(noise), noise, self._posterior(), WeightedMean())
         return interned(Model(*parts, learn=frozenset(self.learn)))
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
+    def _starts(self, outset: Outset) -> Parameters:
         """Starts differ in their means: rows far apart from each other (k-means++), random rows, or the user's."""
+        X, random = outset.X, outset.random
         check_values(X)
         if not (isinstance(self.init, str) and self.init == "kmeans++"):
             if isinstance(self.init, str) and self.init not in INITS:
                 raise ValueError(f"Unknown init {self.init!r}. Known: 'kmeans++', 'random', 'data', or an array.")
             kept = "data" if isinstance(self.init, str) else self.init
-            return self._starting_parameters(kept, model, moments, X, weights, random, n_starts)
+            return self._starts_from(kept, outset)
         draws = []
-        for _ in range(n_starts):
-            centres, _ = kmeans_plusplus(X, self.n_components, sample_weight=weights, random_state=random)
-            draws.append(self._starting_parameters(centres, model, moments, X, weights, random, 1))
+        for _ in range(outset.n_starts):
+            centres, _ = kmeans_plusplus(X, self.n_components, sample_weight=outset.weights, random_state=random)
+            draws.append(self._starts_from(centres, outset._replace(n_starts=1)))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *draws)
 
     def _accepts_negative(self) -> bool:

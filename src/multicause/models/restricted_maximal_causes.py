@@ -7,19 +7,20 @@ GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Comp
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, Options
+from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Maximum
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator
 from multicause.learning.annealing import Annealing
+from multicause.learning.initialization import Outset
 from multicause.learning.updates import NormalizedMean
-from multicause.model import Model, Moments, Parameters, interned
+from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
 from multicause.posteriors import Truncated, choose_posterior
 
@@ -27,6 +28,11 @@ from multicause.posteriors import Truncated, choose_posterior
 class RestrictedCauses(CausalEstimator):
     """What the restricted model is, however it is learned: Poisson noise, one fixed π, and components of one sum C."""
 
+    _parameter_constraints: dict[str, list[Any]] = {
+        **CausalEstimator._parameter_constraints,
+        "total": [Interval(Real, 0, None, closed="neither"), None],
+        "activity": [Interval(Real, 0, 1, closed="neither"), None],
+    }
     noise = "poisson"
     combination = None
     prior = None
@@ -55,27 +61,19 @@ class RestrictedCauses(CausalEstimator):
     def _recognizer(self) -> Model:
         return with_more_states(self._model, *self.components_.shape)
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
+    def _starts(self, outset: Outset) -> Parameters:
         """The shared start, scaled to the sum C. Rows without anything cannot be scaled, so none is a start."""
-        starts = super()._starts(model, moments, X, weights * X.any(axis=1), random, n_starts)
+        starts = super()._starts(outset._replace(weights=outset.weights * outset.X.any(axis=1)))
         sums = starts.components.sum(axis=-1, keepdims=True)
         if not (np.asarray(sums) > 0).all():
             raise ValueError(
                 "Every component in init needs a positive sum, because components are scaled to one sum; "
                 f"component {int(np.argmin(np.asarray(sums)[0]))} is zero. Remove it, or use init='random'."
             )
-        total = self._total(model, starts, moments)
+        total = self._total(outset, starts)
         return starts._replace(components=starts.components * (total / sums).astype(starts.components.dtype))
 
-    def _total(self, model: Model, starts: Parameters, moments: Moments) -> float:
+    def _total(self, outset: Outset, starts: Parameters) -> float:
         """C: the user's, or what a row has on average for each of the π·H causes that it should have.
 
         Causes hide behind each other, so this is a little less than a cause alone has; its scale does not matter for
@@ -83,8 +81,8 @@ class RestrictedCauses(CausalEstimator):
         """
         if self.total is not None:
             return float(self.total)
-        expected = float(np.asarray(model.prior.activity(starts.prior))[0].sum())
-        return float(np.sum(moments.mean)) / expected
+        expected = float(np.asarray(outset.model.prior.activity(starts.prior))[0].sum())
+        return float(np.sum(outset.moments.mean)) / expected
 
     @staticmethod
     def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
@@ -147,14 +145,6 @@ class RestrictedMaximalCauses(RestrictedCauses):
     >>> model.components_.shape
     (10, 25)
     """
-
-    _parameter_constraints: dict[str, list[Any]] = {
-        **CausalEstimator._parameter_constraints,
-        "total": [Interval(Real, 0, None, closed="neither"), None],
-        "activity": [Interval(Real, 0, 1, closed="neither"), None],
-        "annealing": [Options(str, {"auto"}), Annealing, None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -19,56 +19,27 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
-from multicause.arrays import Array, double_precision, key_from
+from multicause.arrays import double_precision, key_from
 from multicause.callbacks.adapter import Fitting, Seen
 from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator
 from multicause.learning import hebbian
-from multicause.learning.annealing import LinearCooling, NoAnnealing
-from multicause.learning.bulk import Trial, on_all_cores
+from multicause.learning.annealing import LinearCooling
+from multicause.learning.bulk import Trial
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import Progress, one_start, per_row
-from multicause.learning.initialization import first_moments
+from multicause.learning.epochs import Course, ending, learn_networks
+from multicause.learning.expectation_maximization import Progress, one_start, start_of
+from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.learning.search import start_temperature
-from multicause.model import Model, Parameters, Statistics
+from multicause.model import Model, Parameters
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
 from multicause.shell import warn_of
+from multicause.trials.base import keep_end
+from multicause.trials.softmax_networks import NetworkTrial
 
 # Part of the critical temperature at which the network learns by default.
 BELOW_CRITICAL = 0.6
 # Standard deviation of noise on the weights by default, as part of their mean: 0.02 for bars of value 10 (MCA08 §6.4).
 NOISE = 0.01
-
-
-class _Run(NamedTuple):
-    """What one network has learned."""
-
-    found: Trial
-    network: hebbian.Network
-    bounds: tuple[float, ...]
-    temperatures: tuple[float, ...]
-    stopped: bool
-    evidence: float
-
-
-class _Epochs(NamedTuple):
-    """State of the loop over the epochs of one network."""
-
-    network: hebbian.Network
-    statistics: Any = None
-    bounds: tuple[float, ...] = ()
-    temperatures: tuple[float, ...] = ()
-    learned: bool = False
-    stopped: bool = False
-
-
-class _Starts(NamedTuple):
-    """State of the loop over networks."""
-
-    number: int = 0  # of the next one
-    best: _Run | None = None
-    stopped: bool = False
 
 
 class SoftmaxNetwork(RestrictedCauses):
@@ -150,9 +121,7 @@ class SoftmaxNetwork(RestrictedCauses):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        **CausalEstimator._parameter_constraints,
-        "total": [Interval(Real, 0, None, closed="neither"), None],
-        "activity": [Interval(Real, 0, 1, closed="neither"), None],
+        **RestrictedCauses._parameter_constraints,
         "temperature": [Options(str, {"auto"}), Interval(Real, 0, None, closed="neither")],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
         "component_noise": [Interval(Real, 0, None, closed="left"), None],
@@ -162,6 +131,7 @@ class SoftmaxNetwork(RestrictedCauses):
     tol = 0.0
     repair = False
     annealing: LinearCooling | None
+    _bulk_trial = NetworkTrial
     _results = ("temperature_", "n_presentations_", "n_learned_")
 
     def __init__(
@@ -224,77 +194,22 @@ class SoftmaxNetwork(RestrictedCauses):
         probes = self._validate_causes(causes, X)
         n_starts = self.n_init if probes is None else 1
         with double_precision(), self._watched(resume, X, None, probes) as fitting:
-            model, starts, blocks, rule = self._begin(X, fitting.random)
+            course = self._begin(X, fitting.random)
             keys = [key_from(fitting.random) for _ in range(n_starts)]
-            describe = partial(self._network_so_far, model, rule, fitting)
+            describe = partial(self._network_so_far, course, fitting)
             fitting.watch(X, y, None, describe, n_tasks=n_starts * self.max_iter)
-            with fitting.journal.loop(_Starts, _Starts) as loop:
-                while loop.state.number < n_starts:
-                    best, number = loop.state.best, loop.state.number
-                    parameters = jax.tree.map(lambda leaf, number=number: leaf[number], starts)
-                    run = self._run(model, parameters, blocks, rule, jnp.asarray(X), keys[number], probes, fitting)
-                    if best is None or run.evidence > best.evidence:
-                        best = run
-                    loop.state = _Starts(n_starts if run.stopped else number + 1, best, run.stopped)
-                best, stopped = loop.state.best, loop.state.stopped
-            assert best is not None
-            self._keep_network(model, best.found, best.network, rule, blocks)
+            settings: dict[str, Any] = {"max_iter": self.max_iter, "watch": fitting, "journal": fitting.journal}
+            best = learn_networks(course, jnp.asarray(X), keys, probes, **settings)
+            self._keep_network(course, best.found, best.network)
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
-        if stopped:
+        if best.stopped:
             self.outcome_, self.converged_ = Outcome.STOPPED.value, False
         warn_of(Outcome(self.outcome_))
         return self
 
-    def _network_so_far(
-        self, model: Model, rule: hebbian.Rule, fitting: Fitting, progress: Progress, seen: Seen
-    ) -> dict[str, Any]:
+    def _network_so_far(self, course: Course, fitting: Fitting, progress: Progress, seen: Seen) -> dict[str, Any]:
         network = fitting.journal.innermost.network
-        return {
-            **self._so_far(model, progress, seen),
-            "temperature_": float(rule.temperature),
-            "n_presentations_": int(network.presented),
-            "n_learned_": int(network.since),
-        }
-
-    def _run(
-        self,
-        model: Model,
-        start: Parameters,
-        blocks: Blocks,
-        rule: hebbian.Rule,
-        rows: Array,
-        key: Array,
-        probes: np.ndarray | None,
-        fitting: Fitting,
-    ) -> _Run:
-        """Epochs from one start, until the network has learned."""
-
-        def step(state: _Epochs) -> _Epochs:
-            own = jax.random.fold_in(key, state.network.presented)
-            network = hebbian.epoch(state.network, rows, own, rule, self.annealing, probes is not None)
-            statistics = self._expect(model, blocks, start._replace(components=network.average))
-            bounds = (*state.bounds, _bound(statistics))
-            temperature = float(hebbian.temperature_of(rule, self.annealing, len(bounds)))
-            learned = bool(hebbian.has_learned(network, len(rows), self.hold, self.annealing))
-            return _Epochs(network, statistics, bounds, (*state.temperatures, temperature), learned)
-
-        with fitting.journal.loop(_Epochs, lambda: _Epochs(hebbian.begin(start.components, probes))) as loop:
-            while len(loop.state.bounds) < self.max_iter and not (loop.state.learned or loop.state.stopped):
-                loop.state = state = step(loop.state)
-                now = one_start(start._replace(components=state.network.average))
-                seen = (np.array(state.temperatures[-1:]), np.array(state.bounds[-1:]), now, state.statistics)
-                loop.state = state._replace(stopped=fitting(Progress(len(state.bounds) - 1, *seen)))
-            state = loop.state
-        parameters = start._replace(components=state.network.average)
-        finite, n_epochs = np.isfinite(state.bounds[-1]), np.array(len(state.bounds))
-        found = Trial(parameters, state.statistics, n_epochs, np.array(state.learned), finite)
-        evidence = self._evidence(model, blocks, parameters)
-        return _Run(found, state.network, state.bounds, state.temperatures, state.stopped, evidence)
-
-    def _evidence(self, model: Model, blocks: Blocks, parameters: Parameters) -> float:
-        """Mean log evidence of rows with as many causes as they have, by which starts are compared."""
-        richer = with_more_states(model, *parameters.components.shape)
-        return _bound(self._expect(richer, blocks, parameters)) if self.n_init > 1 else 0.0
+        return {**self._so_far(course.model, progress, seen), **_results_of(course, network)}
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
@@ -308,8 +223,8 @@ class SoftmaxNetwork(RestrictedCauses):
         random = check_random_state(self.random_state)
         with double_precision():
             if first:
-                model, starts, blocks, rule = self._begin(X, random)
-                parameters = jax.tree.map(lambda leaf: leaf[0], starts)
+                course = self._begin(X, random)
+                parameters = start_of(course.starts)
                 presented, n_iter, history = 0, 0, np.empty((2, 0))
             else:
                 model, X = self._model, X.astype(self.components_.dtype)
@@ -317,75 +232,38 @@ class SoftmaxNetwork(RestrictedCauses):
                 parameters = jax.tree.map(jnp.asarray, self._parameters)
                 blocks = self._load(self._engine(), model, X, np.ones(len(X), X.dtype), 1, fitted=True)
                 temperature = self._checked_temperature()
-                rule = self._rule(parameters, self.temperature_ if temperature == "auto" else float(temperature))
+                temperature = self.temperature_ if temperature == "auto" else float(temperature)
+                course = self._course(model, blocks, one_start(parameters), temperature)
                 presented, n_iter = self.n_presentations_, self.n_iter_
                 history = np.array([self.lower_bounds_, self.temperatures_])
             # A seed that is repeated for every batch must not repeat its noise.
             key = jax.random.fold_in(key_from(random), presented)
             network = hebbian.begin(parameters.components, None)._replace(presented=jnp.asarray(presented))
-            network = hebbian.stream(network, jnp.asarray(X), key, rule, self.annealing, jnp.asarray(n_iter))
+            network = hebbian.stream(network, jnp.asarray(X), key, course.rule, self.annealing, jnp.asarray(n_iter))
             parameters = parameters._replace(components=network.weights)
-            statistics = self._expect(model, blocks, parameters)
-            bound = _bound(statistics)
-            found = Trial(parameters, statistics, np.array(n_iter + 1), np.array(False), np.isfinite(bound))
-            self._keep_network(model, found, network, rule, blocks)
-            last = np.array([[bound], [float(hebbian.temperature_of(rule, self.annealing, n_iter + 1))]])
+            found = ending(parameters, course.expect(parameters), n_iter + 1, learned=False)
+            self._keep_network(course, found, network)
+            last = np.array([[self.lower_bound_], [course.temperature(n_iter + 1)]])
         self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
-        self.outcome_ = Outcome.STOPPED.value if np.isfinite(bound) else Outcome.NON_FINITE.value
+        self.outcome_ = Outcome.STOPPED.value if found.finite else Outcome.NON_FINITE.value
         return self
 
-    @staticmethod
-    def _fit_trials(
-        estimators: list[SoftmaxNetwork], datasets: list[np.ndarray], causes: list[np.ndarray] | None = None
-    ) -> None:
-        """Many networks, each in one compiled loop."""
-        first = estimators[0]
-        n_starts = first.n_init if causes is None else 1
-        networks: list[Any] = []
-        begun = []
-        with double_precision():
-            for t, (estimator, dataset) in enumerate(zip(estimators, datasets, strict=True)):
-                estimator._validate_params()
-                X = estimator._validate_rows(dataset, reset=True)
-                probes = estimator._validate_causes(None if causes is None else causes[t], X)
-                random = check_random_state(estimator.random_state)
-                model, starts, blocks, rule = estimator._begin(X, random)
-                begun.append((model, starts, blocks, rule))
-                for start in range(n_starts):
-                    key = jax.random.key_data(key_from(random))
-                    networks.append((hebbian.begin(starts.components[start], probes), X, key, rule))
-            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
-            settings = (int(first.hold), int(first.max_iter), first.annealing, causes is not None)
-            learned = on_all_cores(partial(hebbian.learn_many, *settings), stacked)
-            for t, (estimator, (model, starts, blocks, rule)) in enumerate(zip(estimators, begun, strict=True)):
-                best, highest = None, -np.inf
-                for start in range(n_starts):
-                    network = jax.tree.map(lambda leaf, k=t * n_starts + start: leaf[k], learned)
-                    parameters = jax.tree.map(lambda leaf: leaf[0], starts)
-                    parameters = parameters._replace(components=jnp.asarray(network.average))
-                    evidence = estimator._evidence(model, blocks, parameters)
-                    if best is None or evidence > highest:
-                        best, highest = (network, parameters), evidence
-                assert best is not None
-                network, parameters = best
-                statistics = estimator._expect(model, blocks, parameters)
-                held = hebbian.has_learned(network, len(datasets[t]), estimator.hold, estimator.annealing)
-                n_epochs = np.array(int(network.presented) // len(datasets[t]))
-                found = Trial(parameters, statistics, n_epochs, np.asarray(held), np.isfinite(_bound(statistics)))
-                estimator._keep_network(model, found, network, rule, blocks)
-
-    def _begin(self, X: np.ndarray, random: Any) -> tuple[Model, Parameters, Blocks, hebbian.Rule]:
-        """Everything before the first presentation; parameters have a leading axis of starts."""
+    def _begin(self, X: np.ndarray, random: Any) -> Course:
+        """Everything before the first presentation."""
         engine, model = self._engine(), self._wire(X)
         model.noise.check_data(X)
-        blocks = self._load(engine, model, X, np.ones(len(X), X.dtype), 1)
-        moments = first_moments(engine, blocks)
-        starts = self._starts(model, moments, X, np.ones(len(X), X.dtype), random, self.n_init)
+        weights = np.ones(len(X), X.dtype)
+        blocks = self._load(engine, model, X, weights, 1)
+        starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
         temperature = self._checked_temperature()
         if temperature == "auto":
             temperature = max(1.0, BELOW_CRITICAL * start_temperature(model, engine, blocks, starts))
-        first = jax.tree.map(lambda leaf: leaf[0], starts)
-        return model, starts, blocks, self._rule(first, float(temperature))
+        return self._course(model, blocks, starts, float(temperature))
+
+    def _course(self, model: Model, blocks: Blocks, starts: Parameters, temperature: float) -> Course:
+        judge = with_more_states(model, *starts.components.shape[1:]) if self.n_init > 1 else None
+        rule = self._rule(start_of(starts), temperature)
+        return Course(model, judge, self._engine(), blocks, starts, rule, self.annealing, self.hold)
 
     def _checked_temperature(self) -> str | float:
         """The first temperature, or that it is to be found; what would have no effect is refused."""
@@ -412,20 +290,11 @@ class SoftmaxNetwork(RestrictedCauses):
         numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
         return hebbian.Rule(*(jnp.asarray(number, parameters.components.dtype) for number in numbers))
 
-    def _expect(self, model: Model, blocks: Blocks, parameters: Parameters) -> Statistics:
-        """Sums over the data at temperature one, for the bound and for online EM of the same model."""
-        return self._engine().sum(partial(expect, model), blocks, one_start(parameters), jnp.ones(1))
-
-    def _keep_network(
-        self, model: Model, found: Trial, network: hebbian.Network, rule: hebbian.Rule, blocks: Blocks
-    ) -> None:
-        statistics = jax.tree.map(lambda leaf: np.asarray(leaf)[0], jax.device_get(found.statistics))
-        self._keep(model, found.parameters)
-        self._keep_end(
-            found._replace(statistics=statistics), NoAnnealing() if self.annealing is None else self.annealing, blocks
-        )
-        self.temperature_ = float(rule.temperature)
-        self.n_presentations_, self.n_learned_ = int(network.presented), int(network.since)
+    def _keep_network(self, course: Course, found: Trial, network: hebbian.Network) -> None:
+        self._keep(course.model, found.parameters)
+        keep_end(self, found, choose_annealing(self.annealing), course.blocks)
+        for name, value in _results_of(course, network).items():
+            setattr(self, name, value)
 
     def _validate_causes(self, causes: ArrayLike | None, X: np.ndarray) -> np.ndarray | None:
         if causes is None:
@@ -441,5 +310,10 @@ class SoftmaxNetwork(RestrictedCauses):
         return causes
 
 
-def _bound(statistics: Statistics) -> float:
-    return float(per_row(statistics, "bound")[0][0])
+def _results_of(course: Course, network: hebbian.Network) -> dict[str, Any]:
+    """Attributes that only networks have."""
+    return {
+        "temperature_": float(course.rule.temperature),
+        "n_presentations_": int(network.presented),
+        "n_learned_": int(network.since),
+    }

@@ -9,7 +9,6 @@ from functools import partial
 from numbers import Integral
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +18,11 @@ from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, Task
 from multicause.learning import annealing as schedules
-from multicause.learning.expectation_maximization import Fit
+from multicause.learning.expectation_maximization import Fit, start_of
+from multicause.learning.initialization import Outset
 from multicause.learning.stochastic import learn_in_batches
 from multicause.learning.updates import DeltaRule, LeastSquares, Update
-from multicause.model import Model, Moments, Parameters, interned
+from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
 from multicause.parts import resolve
@@ -121,7 +121,7 @@ class SparseCoding(CausalEstimator):
     # Each batch of a stream is a step of the delta rule: averages over causes that were recognised by older components
     # would hold learning back.
     _remembers_all = True
-    _in_bulk = False
+    _bulk_trial = None
     repair = False
     activity = None
     n_init = 1
@@ -179,23 +179,14 @@ class SparseCoding(CausalEstimator):
             )
         return interned(Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn)))
 
-    def _starts(
-        self,
-        model: Model,
-        moments: Moments,
-        X: np.ndarray,
-        weights: np.ndarray,
-        random: Any,
-        n_starts: int,
-    ) -> Parameters:
+    def _starts(self, outset: Outset) -> Parameters:
         """Random directions of length one; rows of the data, or the user's components, as they are."""
-        starts = super()._starts(model, moments, X, weights, random, n_starts)
+        starts = super()._starts(outset)
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts
-        draws = random.normal(size=starts.components.shape).astype(X.dtype)
+        draws = outset.random.normal(size=starts.components.shape).astype(outset.X.dtype)
         return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
 
     def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
-        start = jax.tree.map(lambda leaf: leaf[0], task.starts)
-        data = (task.model, task.engine, task.blocks)
-        return learn_in_batches(*data, start, batch_size=self.batch_size, **task.settings), schedules.NoAnnealing()
+        data = (task.model, task.engine, task.blocks, start_of(task.starts))
+        return learn_in_batches(*data, batch_size=self.batch_size, **task.settings), schedules.NoAnnealing()

@@ -1,4 +1,4 @@
-"""Trials in bulk: one estimator, many data sets and starts, one program."""
+"""One estimator, many data sets: all trials are begun, learned together, and kept one by one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from inspect import signature
 from numbers import Integral
 from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+
+from multicause.arrays import double_precision
+from multicause.trials.base import BulkTrial
 
 
 def fit_trials(
@@ -39,7 +43,7 @@ def fit_trials(
     list of fitted estimators
         One for each trial; their histories hold nothing but the end.
     """
-    if isinstance(estimator, type) or not hasattr(estimator, "_fit_trials"):
+    if isinstance(estimator, type) or not hasattr(estimator, "_bulk_trial"):
         name = estimator.__name__ + ", a class" if isinstance(estimator, type) else type(estimator).__name__
         raise ValueError(f"fit_trials serves objects of the causal models of multicause; got {name}.")
     if not isinstance(random_state, Integral) or isinstance(random_state, bool) or random_state < 0:
@@ -49,20 +53,37 @@ def fit_trials(
         )
     datasets = list(datasets)
     _check_datasets([np.asarray(dataset) for dataset in datasets])
-    known = {}
+    known: list[dict[str, np.ndarray]] = [{} for _ in datasets]
     if causes is not None:
         if "causes" not in signature(type(estimator).fit).parameters:
             raise ValueError(f"{type(estimator).__name__} does not use causes; leave causes=None.")
-        known["causes"] = [np.asarray(each) for each in causes]
-        shapes = [each.shape for each in known["causes"]]
-        if len(shapes) != len(datasets) or len(set(shapes)) > 1:
-            raise ValueError(
-                f"causes must be one array for each of the {len(datasets)} trials, all of one shape; got {len(shapes)} "
-                f"with shapes {sorted(set(shapes))}."
-            )
+        known = [{"causes": np.asarray(each)} for each in causes]
+        _check_causes([each["causes"].shape for each in known], len(datasets))
+    kind: type[BulkTrial] | None = estimator._bulk_trial
+    if kind is None:
+        raise ValueError(f"{type(estimator).__name__} does more than the fixed program of fit_trials; use fit instead.")
     fitted = [clone(estimator).set_params(random_state=int(random_state) + t) for t in range(len(datasets))]
-    type(estimator)._fit_trials(fitted, datasets, **known)
+    with double_precision():
+        trials = [kind(one, X, **own) for one, X, own in zip(fitted, datasets, known, strict=True)]
+        _learn_together(trials)
     return fitted
+
+
+def _learn_together(trials: Sequence[BulkTrial]) -> None:
+    given = jax.tree.map(lambda *leaves: np.concatenate(leaves), *(trial.given for trial in trials))
+    found = trials[0].learn(given)
+    n_starts = len(jax.tree.leaves(given)[0]) // len(trials)
+    for t, trial in enumerate(trials):
+        own = slice(t * n_starts, (t + 1) * n_starts)
+        trial.keep(jax.tree.map(lambda leaf, own=own: leaf[own], found))
+
+
+def _check_causes(shapes: list[tuple[int, ...]], n_trials: int) -> None:
+    if len(shapes) != n_trials or len(set(shapes)) > 1:
+        raise ValueError(
+            f"causes must be one array for each of the {n_trials} trials, all of one shape; got {len(shapes)} "
+            f"with shapes {sorted(set(shapes))}."
+        )
 
 
 def _check_datasets(arrays: list[np.ndarray]) -> None:

@@ -1,0 +1,156 @@
+"""Fits of softmax networks: epochs until a network has learned, and the best of several networks.
+
+The epochs themselves are compiled (:mod:`multicause.learning.hebbian`). After each of them the mean of the weights is
+judged as components of the generative model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.engines.base import Blocks, Engine
+from multicause.learning import hebbian
+from multicause.learning.annealing import LinearCooling
+from multicause.learning.bulk import Trial
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import Progress, one_start, per_row, start_of
+from multicause.learning.journal import Journal
+from multicause.model import Model, Parameters, Statistics
+
+
+class Course(NamedTuple):
+    """What networks learn, by which rule, and how they are judged."""
+
+    model: Model
+    judge: Model | None  # the same with more states, by which networks are compared, where there are several
+    engine: Engine
+    blocks: Blocks
+    starts: Parameters  # with a leading axis of starts
+    rule: hebbian.Rule
+    schedule: LinearCooling | None
+    hold: int
+
+    def expect(self, parameters: Parameters, model: Model | None = None) -> Statistics:
+        """Sums over the data at temperature one, with a leading axis of one start."""
+        function = partial(expect, self.model if model is None else model)
+        return self.engine.sum(function, self.blocks, one_start(parameters), jnp.ones(1))
+
+    def evidence(self, parameters: Parameters) -> float:
+        """Mean log evidence of rows with as many causes as they have, by which networks are compared."""
+        return 0.0 if self.judge is None else bound_of(self.expect(parameters, self.judge))
+
+    def has_learned(self, network: hebbian.Network, n_rows: int) -> bool:
+        """Whether what the network has found stays where it is."""
+        return bool(hebbian.has_learned(network, n_rows, self.hold, self.schedule))
+
+    def temperature(self, n_epochs: int) -> float:
+        """Temperature after some epochs."""
+        return float(hebbian.temperature_of(self.rule, self.schedule, n_epochs))
+
+
+class Run(NamedTuple):
+    """What one network has learned."""
+
+    found: Trial
+    network: hebbian.Network
+    bounds: tuple[float, ...]
+    temperatures: tuple[float, ...]
+    stopped: bool
+    evidence: float
+
+
+class Epochs(NamedTuple):
+    """State of the loop over the epochs of one network."""
+
+    network: hebbian.Network
+    statistics: Any = None
+    bounds: tuple[float, ...] = ()
+    temperatures: tuple[float, ...] = ()
+    learned: bool = False
+    stopped: bool = False
+
+
+class Networks(NamedTuple):
+    """State of the loop over networks."""
+
+    number: int = 0  # of the next one
+    best: Run | None = None
+    stopped: bool = False
+
+
+def learn_networks(
+    course: Course,
+    rows: Array,
+    keys: Sequence[Array],
+    probes: np.ndarray | None,
+    *,
+    max_iter: int,
+    watch: Callable[[Progress], bool],
+    journal: Journal,
+) -> Run:
+    """One network after the other, each from a start and with a key of its own; the best is kept.
+
+    Where one was stopped, no other begins, and the best counts as stopped.
+    """
+    with journal.loop(Networks, Networks) as loop:
+        while loop.state.number < len(keys):
+            best, number = loop.state.best, loop.state.number
+            start = start_of(course.starts, number)
+            run = _learn_network(course, start, rows, keys[number], probes, max_iter, watch, journal)
+            if best is None or run.evidence > best.evidence:
+                best = run
+            loop.state = Networks(len(keys) if run.stopped else number + 1, best, run.stopped)
+        best, stopped = loop.state.best, loop.state.stopped
+    assert best is not None
+    return best._replace(stopped=stopped)
+
+
+def _learn_network(
+    course: Course,
+    start: Parameters,
+    rows: Array,
+    key: Array,
+    probes: np.ndarray | None,
+    max_iter: int,
+    watch: Callable[[Progress], bool],
+    journal: Journal,
+) -> Run:
+    """Epochs from one start, until the network has learned."""
+
+    def step(state: Epochs) -> Epochs:
+        own = jax.random.fold_in(key, state.network.presented)
+        network = hebbian.epoch(state.network, rows, own, course.rule, course.schedule, probes is not None)
+        statistics = course.expect(start._replace(components=network.average))
+        bounds = (*state.bounds, bound_of(statistics))
+        temperatures = (*state.temperatures, course.temperature(len(bounds)))
+        return Epochs(network, statistics, bounds, temperatures, course.has_learned(network, len(rows)))
+
+    with journal.loop(Epochs, lambda: Epochs(hebbian.begin(start.components, probes))) as loop:
+        while len(loop.state.bounds) < max_iter and not (loop.state.learned or loop.state.stopped):
+            loop.state = state = step(loop.state)
+            now = one_start(start._replace(components=state.network.average))
+            seen = (np.array(state.temperatures[-1:]), np.array(state.bounds[-1:]), now, state.statistics)
+            loop.state = state._replace(stopped=watch(Progress(len(state.bounds) - 1, *seen)))
+        state = loop.state
+    parameters = start._replace(components=state.network.average)
+    found = ending(parameters, state.statistics, len(state.bounds), state.learned)
+    evidence = course.evidence(parameters)
+    return Run(found, state.network, state.bounds, state.temperatures, state.stopped, evidence)
+
+
+def ending(parameters: Parameters, statistics: Statistics, n_epochs: int, learned: bool) -> Trial:
+    """What learning found, given the sums of :meth:`Course.expect`."""
+    finite = np.isfinite(bound_of(statistics))
+    return Trial(parameters, start_of(jax.device_get(statistics)), np.array(n_epochs), np.array(learned), finite)
+
+
+def bound_of(statistics: Statistics) -> float:
+    """Mean bound per row, from the sums of :meth:`Course.expect`."""
+    return float(per_row(statistics, "bound")[0][0])
