@@ -192,9 +192,9 @@ class CausalEstimator(Shell):
             model.noise.check_data(X)
             engine = self._engine()
             repairing = self.annealing == "auto" if self.repair is None else self.repair
-            n_starts = max(self.n_init, self.n_components if repairing else 1)
+            n_starts = max(self._n_starts, self.n_components if repairing else 1)
             blocks = self._load(engine, model, X, weights, n_starts)
-            starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
+            starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self._n_starts))
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
             fitting.watch(watched, y, weights, partial(self._so_far, model))
             settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random)}
@@ -421,6 +421,11 @@ class CausalEstimator(Shell):
     # ------------------------------------------------------------------------------------------------- inside
 
     @property
+    def _n_starts(self) -> int:
+        """How many starts ``fit`` learns from."""
+        return self.n_init
+
+    @property
     def _recognizer(self) -> Model:
         """The model with which causes of rows are recognized: the one that was learned."""
         return self._model
@@ -484,7 +489,7 @@ class CausalEstimator(Shell):
         chosen = np.sort(random.choice(len(X), few, replace=False))
         if not (weights[chosen] > 0).any():
             return blocks
-        return self._load(engine, model, X[chosen], weights[chosen], max(self.n_init, self.n_components))
+        return self._load(engine, model, X[chosen], weights[chosen], max(self._n_starts, self.n_components))
 
     def _starts_from(self, init: str | ArrayLike, outset: Outset) -> Parameters:
         """Shared starts: components by ``init``, all else by the parts and the constructor's words."""

@@ -283,9 +283,10 @@ def _maximize_all(
     return corrected if whole is None else select(jnp.asarray(cut.cut), corrected, whole)
 
 
-def best_of(trials: Trials, blocks: Blocks) -> Fit:
-    """The start with the highest finite bound; where some were stopped, all were."""
-    chosen = int(np.argmax(np.where(np.isfinite(trials.bound), trials.bound, -np.inf)))
+def best_of(trials: Trials, blocks: Blocks, merit: np.ndarray | None = None) -> Fit:
+    """The start with the highest finite bound, or another merit (starts,); where some were stopped, all were."""
+    merit = trials.bound if merit is None else merit
+    chosen = int(np.argmax(np.where(np.isfinite(merit) & np.isfinite(trials.bound), merit, -np.inf)))
     stopped = (trials.outcome == Outcome.STOPPED).any()
     n_iter, why = int(trials.last[chosen]), Outcome.STOPPED if stopped else Outcome(trials.outcome[chosen])
     parameters, sums = start_of(jax.device_get((trials.parameters, trials.statistics)), chosen)

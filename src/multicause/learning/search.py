@@ -157,23 +157,24 @@ def search(
         )
         return state._replace(fit=mended)
 
-    def measured(fit: Fit) -> Fit:
-        """A fit that was stopped before its last phase, with bound and statistics of the model itself, on all data."""
-        end = learn(
-            model, engine, blocks, one_start(fit.parameters), annealing=NoAnnealing(), max_iter=0, tol=tol, key=key
-        )
-        bounds = np.array([*fit.bounds[:-1], end.bound])
-        return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics)
-
     phases: list[Callable[[Search], Search]] = [
         *([find_temperature, anneal] if annealed else []),
         partial(go_on, finder, few, to_find),
         *([mend] if repairing else []),
         *([partial(go_on, model, blocks, max_iter)] if finishing else []),
     ]
-    state = run_phases(phases, journal, measured if finishing else None)
+    measure = partial(measured, model, engine, blocks, tol, key)
+    state = run_phases(phases, journal, measure if finishing else None)
     assert state.fit is not None
     return state.fit, cooling(state)
+
+
+def measured(model: Model, engine: Engine, blocks: Blocks, tol: float, key: Array, fit: Fit) -> Fit:
+    """A fit that was stopped before its last phase, with bound and statistics of the model itself, on all data."""
+    start = one_start(fit.parameters)
+    end = learn(model, engine, blocks, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
+    bounds = np.array([*fit.bounds[:-1], end.bound])
+    return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics)
 
 
 def learn_and_repair(

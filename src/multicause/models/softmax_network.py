@@ -129,7 +129,6 @@ class SoftmaxNetwork(RestrictedCauses):
         "hold": [Interval(Integral, 1, None, closed="left")],
     }
     tol = 0.0
-    repair = False
     annealing: LinearCooling | None
     _bulk_trial = NetworkTrial
     _results = ("temperature_", "n_presentations_", "n_learned_")

@@ -62,7 +62,7 @@ class EMTrial(BulkTrial):
 
 
 def _check_settings(estimator: CausalEstimator) -> None:
-    if estimator.annealing == "auto" or estimator.repair or estimator.n_init > 1:
+    if estimator.annealing == "auto" or estimator.repair or estimator._n_starts > 1:
         raise ValueError(
             "fit_trials runs one start of a fixed program: give annealing=None or a schedule instead of 'auto', "
             f"repair=None and n_init=1; got annealing={estimator.annealing!r}, repair={estimator.repair!r}, "

@@ -1,0 +1,111 @@
+"""Several annealed starts, of which the one that explains the data best is kept.
+
+This is what ``RestrictedMaximalCauses`` does without settings. Its posterior, single causes and pairs, finds causes
+reliably but does not climb its bound, and a bound without larger states says little about what was found: so a *judge*,
+the same model with more states, compares the starts. Repair, which EM with richer posteriors needs, would judge by a
+likelihood that equal sums of all components make wrong, and split causes that are stronger than others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+from multicause.engines.base import Blocks, Engine
+from multicause.learning.annealing import Annealing, ConditionalCooling
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import (
+    Fit,
+    Progress,
+    best_of,
+    joined,
+    later,
+    learn,
+    learn_all,
+    one_start,
+    per_row,
+)
+from multicause.learning.journal import Journal
+from multicause.learning.search import PART, RESERVED, WARM, Search, measured, run_phases, start_temperature
+from multicause.model import Model, Parameters
+
+# Steps of the cooling, of MCA08 appendix E.2, and into how many of them a short fit is divided at most.
+STEPS = 50
+ITERATIONS_PER_STEP = 5
+
+
+def conditional_cooling(start: float, max_iter: int) -> ConditionalCooling:
+    """MCA08's schedule, with fewer steps where there is little time."""
+    steps = max(1, min(STEPS, max_iter // ITERATIONS_PER_STEP))
+    return ConditionalCooling(max(start, WARM), final=WARM, n_steps=steps, hold=min(10, steps))
+
+
+def learn_restarts(
+    model: Model,
+    judge: Model,
+    engine: Engine,
+    blocks: Blocks,
+    few: Blocks,
+    starts: Parameters,
+    *,
+    annealing: Annealing | None,
+    annealed: bool,
+    max_iter: int,
+    tol: float,
+    key: Array,
+    watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
+) -> tuple[Fit, Annealing]:
+    """Find causes on ``few`` blocks, finish on all; returns the fit and the schedule.
+
+    Where ``annealing`` is None, its temperature is found from the data, or is the last one where starts are not to be
+    ``annealed``.
+    """
+    journal = journal or Journal()
+    finishing = few is not blocks
+    to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
+    settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal}
+
+    def schedule(state: Search) -> Annealing:
+        if annealing is not None:
+            return annealing
+        return conditional_cooling(WARM if state.temperature is None else state.temperature, to_find)
+
+    def find_temperature(state: Search) -> Search:
+        return state._replace(temperature=start_temperature(model, engine, few, starts))
+
+    def try_all(state: Search) -> Search:
+        trials = learn_all(
+            model, engine, few, starts, annealing=schedule(state), max_iter=to_find, watch=watch, **settings
+        )
+        n_starts = len(trials.bound)
+        if n_starts == 1:
+            return state._replace(fit=best_of(trials, few))
+        judged = engine.sum(partial(expect, judge), few, trials.parameters, jnp.ones(n_starts))
+        return state._replace(fit=best_of(trials, few, per_row(judged, "bound")[0]))
+
+    def finish(state: Search) -> Search:
+        assert state.fit is not None
+        spent = state.fit.n_rounds
+        then = learn(
+            model,
+            engine,
+            blocks,
+            one_start(state.fit.parameters),
+            annealing=conditional_cooling(WARM, max_iter),
+            max_iter=max(0, max_iter - spent),
+            watch=later(watch, spent),
+            **settings,
+        )
+        return state._replace(fit=joined(state.fit, then))
+
+    seeking = annealing is None and annealed and starts.components.shape[1] > 1
+    phases = [*([find_temperature] if seeking else []), try_all, *([finish] if finishing else [])]
+    measure = partial(measured, model, engine, blocks, tol, key)
+    state = run_phases(phases, journal, measure if finishing else None)
+    assert state.fit is not None
+    return state.fit, schedule(state)
