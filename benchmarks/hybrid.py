@@ -2,6 +2,9 @@
 
 Run on an idle machine: ``python -m benchmarks.hybrid``; ``--trials 5`` for fewer. Each row compiles once, outside the
 clock, on data of its own. The network's time is part of the hybrid's.
+
+Likelihoods are sums over all subsets of up to 12 causes of a row, computed here with NumPy. The model's own ``score``
+would not do: it is a sum over states with at most three causes, which favours components that stand for two bars.
 """
 
 import argparse
@@ -9,14 +12,18 @@ import warnings
 from time import perf_counter
 
 import numpy as np
+from scipy.special import gammaln, logsumexp, xlogy
 from sklearn.base import clone
 
-from multicause import SoftmaxNetwork
+from multicause import MaximalCauses, SoftmaxNetwork
 from multicause.experiments.mca08 import FIRST_SEED, TESTS, paper_model
 from multicause.learning.annealing import ConditionalCooling
 from multicause.metrics import recovered_causes
+from multicause.posteriors import Preselected
 
 NAMES = ("standard, Poisson noise", "standard, H = 12", "overlapping 9×9, H = 32, N = 400")
+# Causes of a row whose subsets are all summed over.
+MOST_CAUSES = 12
 
 
 def contestants(test, n_features):
@@ -29,12 +36,42 @@ def contestants(test, n_features):
     return {"MCA₃": alone, "hybrid": hybrid}
 
 
+def log_likelihood(model, X):
+    """Mean log Σ_s p(s) Π_d Poisson(y_d; max_h s_h W_hd), over all subsets of the likeliest causes of each row."""
+    W, activity = model.components_, np.clip(model.activity_, 1e-12, 1 - 1e-12)
+    H = len(W)
+    chosen = np.tile(np.arange(H), (len(X), 1))
+    if H > MOST_CAUSES:
+        # Two opinions on which causes may be active: few of all causes, and many of a row's candidates.
+        lean = MaximalCauses(
+            H,
+            noise="poisson",
+            posterior=Preselected(MOST_CAUSES, 6, keep=None),
+            init=W,
+            activity=activity,
+            learn=(),
+            annealing=None,
+            max_iter=1,
+        ).fit(X)
+        means = np.maximum(model.transform(X), lean.transform(X))
+        chosen = np.argsort(-means, axis=1)[:, :MOST_CAUSES]
+    evidence = []
+    for y, causes in zip(X, chosen, strict=True):
+        means, log_prior = np.zeros((1, len(y))), np.array([np.log1p(-activity).sum()])
+        for h in causes:  # subsets without and with h
+            means = np.concatenate([means, np.maximum(means, W[h])])
+            log_prior = np.concatenate([log_prior, log_prior + np.log(activity[h]) - np.log1p(-activity[h])])
+        scores = np.sum(xlogy(y, means) - means - gammaln(y + 1), axis=1)
+        evidence.append(logsumexp(log_prior + scores))
+    return np.mean(evidence)
+
+
 def main(n_trials=20):
     warnings.simplefilter("ignore")
     for test in (t for t in TESTS if t.name in NAMES):
         sets = [test.make(FIRST_SEED + t) for t in range(n_trials + 1)]
         for name, model in contestants(test, sets[0].data.shape[1]).items():
-            times, found, scores = [], 0, []
+            times, found, likelihoods = [], 0, []
             for seed, data in enumerate(sets):
                 each = clone(model).set_params(random_state=seed)
                 started = perf_counter()
@@ -43,10 +80,11 @@ def main(n_trials=20):
                     continue  # compiled now
                 times.append(perf_counter() - started)
                 found += recovered_causes(each, data.causes).injective
-                scores.append(each.score(data.data))
+                likelihoods.append(log_likelihood(each, data.data))
             print(
-                f"{test.name}: {name} {np.mean(times):.2f} s a trial, finds all causes in {found} of {n_trials}, "
-                f"score {np.mean(scores):.3f} on average, {np.median(scores):.3f} in the middle",
+                f"{test.name}: {name} {np.mean(times):.2f} s a trial ({np.median(times):.2f} in the middle), finds all "
+                f"causes in {found} of {n_trials}, log-likelihood {np.mean(likelihoods):.2f} on average, "
+                f"{np.median(likelihoods):.2f} in the middle, {np.max(likelihoods):.2f} at best",
                 flush=True,
             )
 
