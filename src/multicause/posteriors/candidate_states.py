@@ -1,13 +1,13 @@
 """Inference over states of few candidates, other ones for each row, and over states with a single cause."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, stored, sum_by_index, sum_in_double
+from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, stored, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Function, Inference, Recognized, Term
 from multicause.posteriors.features import Features
@@ -27,6 +27,7 @@ class Weighed(NamedTuple):
     empty: Array  # (n,) of the state without active causes
     singles: Array  # (pieces, H, m) of the states with one active cause
     own: Array  # (S', n) of the states with two and more active candidates
+    moments: Array  # (H' + pairs, n) Σ_s u_n(s) s_i of candidates and, if needed, Σ_s u_n(s) s_i s_j, over own states
     z: Array  # (n,)
     log_z: Array  # (n,) log Σ p^β, without b(y)
     log_joint: Array  # (n,) ⟨log p(s, y)⟩, without b(y)
@@ -34,14 +35,11 @@ class Weighed(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Over rows, of weighted causes and of their products with the data.
+    """Over rows, each with its weight."""
 
-    Where causes add up, these are ⟨s⟩. Elsewhere they are weights of single causes, since what candidates make together
-    is shared out feature by feature.
-    """
-
-    of_causes: Array  # (H,)
-    of_data: Array  # (H, D)
+    causes: Array  # (H,) of ⟨s⟩
+    singles: Array  # (H,) of the probabilities of single causes
+    data: Array  # (H, D) of products with the data: of ⟨s⟩ where causes add up, else of single causes
 
 
 def n_own_states(n_candidates: int, max_active: int) -> int:
@@ -74,8 +72,8 @@ def weigh(
 
     def of_piece(rows: Array, weights: Array) -> tuple[Sums, Weighed]:
         found = _weigh_rows(model, parameters, rows, temperature, tree, selection, singletons, gram)
-        moments = _moments(tree, found.own, 0 if gram is None else n_candidates)
-        return _sum_rows(rows, weights / found.z, found.singles, found.candidates, moments), found
+        scale = weights / found.z
+        return _sum_rows(model.linear, rows, scale, found.singles, found.candidates, found.moments), found
 
     sums, found = pieces.scan(of_piece, pieces.split_rows(block.rows), pieces.split(block.weights))
     return jax.tree.map(pieces.join, found._replace(singles=None))._replace(singles=found.singles), sums
@@ -134,7 +132,8 @@ def _weigh_rows(
     # States that are left out have a weight of zero, which must not meet their infinite log-joint.
     log_joint = expected(empty, every_single, own)
     score = None if model.linear else expected(empty_score, single_score, own_score)
-    return Weighed(candidates, u_empty, u_singles, u_own, z, jnp.log(z) + largest, log_joint, score)
+    moments = _moments(tree, u_own, pairs=gram is not None)
+    return Weighed(candidates, u_empty, u_singles, u_own, moments, z, jnp.log(z) + largest, log_joint, score)
 
 
 def _pairs(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
@@ -142,18 +141,19 @@ def _pairs(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
     return np.triu_indices(n_candidates, k=1)
 
 
-def _moments(tree: StateTree, own: Array, n_moments: int) -> Array:
-    """Σ_s u_n(s) s_i of each candidate, then Σ_s u_n(s) s_i s_j of each pair, over own states: the first of them, n."""
+def _moments(tree: StateTree, own: Array, *, pairs: bool) -> Array:
+    """Σ_s u_n(s) s_i of each candidate, then Σ_s u_n(s) s_i s_j of each pair if these are asked for."""
     members = tree.states()[1 + tree.n_components :].T
     first, second = _pairs(tree.n_components)
-    both = np.concatenate([members, members[first] * members[second]])[:n_moments]
+    both = np.concatenate([members, members[first] * members[second]]) if pairs else members
     return matmul(jnp.asarray(both, dtype=own.dtype), own)
 
 
-def _sum_rows(rows: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
-    """Of single causes (H, m), and of ``moments`` of candidates if there are any, each row times its scale."""
-    causes = (add_by_index(singles, candidates, moments) if len(moments) else singles) * scale
-    return Sums(jnp.sum(causes, axis=1), matmul(causes, rows))
+def _sum_rows(linear: bool, rows: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
+    """Of single causes (H, m) and moments of candidates, each row times its scale."""
+    causes = add_by_index(singles, candidates, moments[: len(candidates)]) * scale
+    scaled = singles * scale
+    return Sums(jnp.sum(causes, axis=1), jnp.sum(scaled, axis=1), matmul(causes if linear else scaled, rows))
 
 
 def _own_scores(
@@ -256,10 +256,6 @@ class CandidateStates(Inference):
     def _n_candidates(self) -> int:
         return self._tree.n_components
 
-    @cached_property
-    def _moments(self) -> Array:
-        return _moments(self._tree, self._weighed.own, self._n_candidates + len(_pairs(self._n_candidates)[0]))
-
     @property
     def _pieces(self) -> Pieces:
         return Pieces(len(self._rows), len(self._weighed.singles))
@@ -269,46 +265,42 @@ class CandidateStates(Inference):
         """Those that were made on the way, or from weights that were kept."""
         if self._given_sums is not None:
             return self._given_sums
-        pieces = self._pieces
-        moments = self._moments[: self._n_candidates if self._model.linear else 0]
-        of_rows = (self._weighed.candidates, moments)
+        pieces, weighed = self._pieces, self._weighed
         return pieces.sum(
-            _sum_rows,
+            partial(_sum_rows, self._model.linear),
             pieces.split_rows(self._rows),
             pieces.split(self._scale),
-            self._weighed.singles,
-            *map(pieces.split, of_rows),
+            weighed.singles,
+            pieces.split(weighed.candidates),
+            pieces.split(weighed.moments),
         )
 
     @property
     def mean_causes(self) -> Array:  # type: ignore[override]
         """⟨s⟩: (n, H)."""
-        pieces, moments = self._pieces, self._moments[: self._n_candidates]
-        of_rows = (self._weighed.candidates, moments)
-        causes = pieces.map(add_by_index, self._weighed.singles, *map(pieces.split, of_rows))
-        return (pieces.join(causes) / self._weighed.z).T
+        pieces, weighed = self._pieces, self._weighed
+        moments = weighed.moments[: self._n_candidates]
+        causes = pieces.map(add_by_index, weighed.singles, pieces.split(weighed.candidates), pieces.split(moments))
+        return (pieces.join(causes) / weighed.z).T
 
-    @cached_property
+    @property
     def total_causes(self) -> Array:  # type: ignore[override]
         """Σ_n w_n ⟨s⟩."""
-        if self._model.linear:
-            return self._sums.of_causes
-        own = self._moments[: self._n_candidates] * self._scale
-        return self._sums.of_causes + sum_by_index(own, self._weighed.candidates, self._n_components)
+        return self._sums.causes
 
     @property
     def cause_data(self) -> Array:  # type: ignore[override]
         """One matrix product."""
         if not self._model.linear:
             raise NotImplementedError("Only causes that add up are learned from their products with the data.")
-        return self._sums.of_data
+        return self._sums.data
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
         """Only candidates of one row are ever active together."""
         candidates, H = self._weighed.candidates, self._n_components
         first, second = _pairs(len(candidates))
-        sums = self._moments[len(candidates) :] * self._scale
+        sums = self._weighed.moments[len(candidates) :] * self._scale
         places = candidates[first] * H + candidates[second]
         both = jnp.zeros(H * H, sums.dtype).at[places].add(sums).reshape(H, H)
         return both + both.T + jnp.diag(self.total_causes)
@@ -320,7 +312,7 @@ class CandidateStates(Inference):
 
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
         means, one = self._parameters.components, jnp.ones((1, 1), self._rows.dtype)
-        of_rows, of_data = self._sums.of_causes[:, None], self._sums.of_data
+        of_rows, of_data = self._sums.singles[:, None], self._sums.data
         return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
 
     def _pull_of_candidates(self, terms: tuple[Term, ...], functions: list[Function]) -> Array:
