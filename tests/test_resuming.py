@@ -54,6 +54,7 @@ PROBLEMS = {
     "cut and starts": (LinearCauses(4, max_iter=10, n_init=2, **CUT, **SEED), IMAGES),
     "repair": (NonnegativeCauses(3, annealing=None, repair=True, max_iter=60, **SEED), IMAGES),
     "restricted": (RestrictedMaximalCauses(3, annealing=None, max_iter=6, **SEED), COUNTS),
+    "restricted, without settings": (RestrictedMaximalCauses(3, max_iter=12, n_init=2, **SEED), COUNTS),
     "network": (SoftmaxNetwork(3, temperature=2.0, max_iter=3, n_init=2, **SEED), COUNTS),
     "mixture": (MixtureOfGaussians(3, covariance="full", max_iter=6, **SEED), IMAGES),
     "counts": (MixtureOfPoissons(3, max_iter=6, **SEED), COUNTS),

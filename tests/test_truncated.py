@@ -6,13 +6,17 @@ from sklearn.decomposition import NMF
 from sklearn.pipeline import make_pipeline
 
 from multicause import LinearCauses, MaximalCauses, RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
+from multicause.arrays import double_precision
 from multicause.combinations import Maximum
 from multicause.datasets import make_bars
 from multicause.engines import Local
 from multicause.learning.annealing import ConditionalCooling, LinearCooling
+from multicause.learning.critical_temperature import critical_temperature
+from multicause.learning.initialization import Outset, first_moments
 from multicause.metrics import recovered_causes
 from multicause.posteriors import Preselected, Truncated
 from multicause.priors import Categorical
+from tests.oracles import enumeration
 from tests.oracles import truncation as oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -167,6 +171,70 @@ def test_hybrid_has_the_networks_reliability_and_the_bound_of_mca3():
     difference = [both[t].lower_bound_ - alone[t].lower_bound_ for t in good]
     assert abs(np.mean(difference)) < 0.5
     assert np.mean([m.n_iter_ for m in both]) < np.mean([m.n_iter_ for m in alone]) / 2
+
+
+def begun(model, X, seed, n_starts):
+    """Parts, engine and blocks of a fit, and what its starts are drawn from."""
+    engine, weights = Local(), np.ones(len(X))
+    with double_precision():
+        parts = model._wire(X)
+        blocks = model._load(engine, parts, X, weights, 1)
+        moments = first_moments(engine, blocks)
+    return parts, engine, blocks, Outset(parts, moments, X, weights, np.random.RandomState(seed), n_starts)
+
+
+def test_critical_temperature_is_where_equal_components_become_unstable():
+    """Without pairs (π → 0), from the largest eigenvalue of the linearised update around equal components.
+
+    With W̄ = C⟨y⟩/S, S = Σ⟨y_d⟩, a small difference δ whose sum is zero becomes (1 − W̄1ᵀ/C)·A·δ/T in one iteration,
+    where A_de = C/S ⟨y_d y_e⟩/W̄_e.
+    """
+    for seed, size in ((0, 4), (1, 5)):
+        X = make_bars(500, size=size, noise="poisson", random_state=seed).data + 1.0
+        model = RestrictedMaximalCauses(2 * size, total=5.0 * size, activity=1e-9, random_state=seed)
+        *given, outset = begun(model, X, seed, n_starts=1)
+        with double_precision():
+            found = critical_temperature(*given, model._starts(outset))
+        mean, C = X.mean(axis=0), 5.0 * size
+        equal = C * mean / mean.sum()
+        A = C / mean.sum() * (X.T @ X / len(X)) / equal
+        growth = np.linalg.eigvals(A - np.outer(equal, A.sum(axis=0)) / C)
+        # It is found within a factor of 1.1, after differences had 30 iterations to grow or to shrink.
+        assert found == pytest.approx(np.abs(growth).max(), rel=0.15)
+
+
+def test_of_several_starts_the_likeliest_is_kept():
+    """By the likelihood with all states, which the oracle sums over."""
+    X = make_bars(200, size=3, noise="poisson", random_state=3).data
+    words = {"total": 30.0, "annealing": None, "random_state": 3}
+    model = RestrictedMaximalCauses(6, n_init=5, **words).fit(X)
+    outset = begun(model, X, 3, n_starts=5)[-1]
+    with double_precision():
+        starts = np.asarray(model._starts(outset).components)
+    fits = [RestrictedMaximalCauses(6, init=start, **words).fit(X) for start in starts]
+    tables = [enumeration.log_joint(X, one.components_, one.activity_, "max", "poisson", None) for one in fits]
+    evidence = [enumeration.log_evidence(table).mean() for table in tables]
+    assert np.ptp(evidence) > 1
+    likeliest = fits[int(np.argmax(evidence))]
+    np.testing.assert_allclose(model.components_, likeliest.components_, rtol=1e-6, atol=1e-7)
+
+
+def test_causes_found_on_some_rows_are_measured_on_all():
+    bars = make_bars(2600, size=3, noise="poisson", random_state=0)
+    model = RestrictedMaximalCauses(6, n_init=2, random_state=0).fit(bars.data)
+    assert recovered_causes(model, bars.causes).injective
+    again = RestrictedMaximalCauses(6, init=model.components_, annealing=ConditionalCooling(1.5, final=1.5)).fit(
+        bars.data
+    )
+    np.testing.assert_allclose(again.components_, model.components_, atol=0.02)
+    assert model.lower_bound_ == pytest.approx(again.lower_bound_, abs=1e-3)
+
+
+def test_restricted_causes_need_no_settings():
+    """Bars of two widths, with two components too many; repair by likelihood would split the wide ones."""
+    bars = make_bars(500, kind="widths", random_state=1000)
+    model = RestrictedMaximalCauses(12, random_state=1000).fit(bars.data)
+    assert recovered_causes(model, bars.causes).injective
 
 
 def test_any_model_with_components_may_be_the_start():

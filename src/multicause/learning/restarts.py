@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing, ConditionalCooling
+from multicause.learning.critical_temperature import critical_temperature
 from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import (
     Fit,
@@ -30,7 +31,7 @@ from multicause.learning.expectation_maximization import (
     per_row,
 )
 from multicause.learning.journal import Journal
-from multicause.learning.search import PART, RESERVED, WARM, Search, measured, run_phases, start_temperature
+from multicause.learning.search import PART, RESERVED, WARM, Search, measured, run_phases
 from multicause.model import Model, Parameters
 
 # Steps of the cooling, of MCA08 appendix E.2, and into how many of them a short fit is divided at most.
@@ -76,7 +77,7 @@ def learn_restarts(
         return conditional_cooling(WARM if state.temperature is None else state.temperature, to_find)
 
     def find_temperature(state: Search) -> Search:
-        return state._replace(temperature=start_temperature(model, engine, few, starts))
+        return state._replace(temperature=critical_temperature(model, engine, few, starts))
 
     def try_all(state: Search) -> Search:
         trials = learn_all(

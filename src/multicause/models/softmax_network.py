@@ -26,10 +26,10 @@ from multicause.learning import hebbian
 from multicause.learning.annealing import LinearCooling
 from multicause.learning.bulk import Trial
 from multicause.learning.convergence import Outcome
+from multicause.learning.critical_temperature import critical_temperature
 from multicause.learning.epochs import Course, ending, learn_networks
 from multicause.learning.expectation_maximization import Progress, one_start, start_of
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
-from multicause.learning.search import start_temperature
 from multicause.model import Model, Parameters
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
 from multicause.shell import warn_of
@@ -256,7 +256,7 @@ class SoftmaxNetwork(RestrictedCauses):
         starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
         temperature = self._checked_temperature()
         if temperature == "auto":
-            temperature = max(1.0, BELOW_CRITICAL * start_temperature(model, engine, blocks, starts))
+            temperature = max(1.0, BELOW_CRITICAL * critical_temperature(model, engine, blocks, starts))
         return self._course(model, blocks, starts, float(temperature))
 
     def _course(self, model: Model, blocks: Blocks, starts: Parameters, temperature: float) -> Course:
