@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -35,7 +36,12 @@ def reproduce(
             output.say("\n".join(NAMES))
             output.result(experiments=list(NAMES))
             return
-        lines = experiment(name)(trials, jobs=jobs, **({"setting": setting} if setting else {}))
+        found = experiment(name)(trials, jobs=jobs, **({"setting": setting} if setting else {}))
+        lines = []
+        for line in found:
+            lines.append(line)
+            if isinstance(found, Iterator):  # it takes long, and tells as it goes
+                output.say(f"{line.what}: {line.found}", style="dim")
         title = f"{name}, {trials} trials" + (f", {setting} settings" if setting else "")
         cells = [[line.what, line.asked, line.found, "[green]yes" if line.reached else "[red]no"] for line in lines]
         output.table(title, ["", "asked", "found", ""], cells)

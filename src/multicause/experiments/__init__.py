@@ -1,4 +1,6 @@
-"""Experiments of the papers, with their numbers beside ours. Each is a function that returns a table."""
+"""Experiments of the papers, with their numbers beside ours. Each is a function that returns the lines of a table, a
+long one as they are found.
+"""
 
 from collections.abc import Callable
 from importlib import import_module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -86,8 +87,8 @@ class Result(NamedTuple):
     floor: float  # the same with known states
 
 
-def et10(trials: int = 50, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """Run all rows; ``setting`` is "paper" (its settings, candidates by scalar products), "upper_bound" (its settings
+def et10(trials: int = 50, *, setting: str = "paper", jobs: int = 1) -> Iterator[Line]:
+    """Run all rows, one after the other; ``setting`` is "paper" (its settings, candidates by scalar products), "upper_bound" (its settings
     to the letter, candidates by eq. 28 where components are non-negative) or "default" (only ``n_components``).
     """
     if setting not in SETTINGS:
@@ -95,16 +96,16 @@ def et10(trials: int = 50, *, setting: str = "paper", jobs: int = 1) -> list[Lin
     run = Parallel(n_jobs=jobs)
     seeds = range(FIRST_SEED, FIRST_SEED + trials)
     if setting != "default":
-        return [
+        return (
             _line_of_paper(row, run(delayed(trial_of_paper)(row, seed, setting == "upper_bound") for seed in seeds))
             for row in PAPER
-        ]
-    return [
+        )
+    return (
         line
         for kind in KINDS
         for noise in ("gaussian", None)
         for line in _lines_of_default(kind, noise, run(delayed(trial_by_default)(kind, noise, seed) for seed in seeds))
-    ]
+    )
 
 
 def trial_of_paper(row: Row, seed: int, upper_bound: bool = False) -> Result:

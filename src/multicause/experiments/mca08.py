@@ -7,6 +7,7 @@ Reliability is the share of trials in which each true cause, shown alone, makes 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -165,31 +166,36 @@ def _fit(model: Any, X: np.ndarray, seed: int) -> Any:
         return clone(model).set_params(random_state=seed).fit(X)
 
 
-def mca08(trials: int = 0, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """The whole table; ``trials`` limits the number of trials of a row, 0 runs as many as the papers did."""
+def mca08(trials: int = 0, *, setting: str = "paper", jobs: int = 1) -> Iterator[Line]:
+    """The whole table, as it is found; ``trials`` limits those of a row, 0 runs as many as the papers did."""
     if setting not in SETTINGS:
         raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, SETTINGS))}.")
-    lines = []
-    for test in TESTS:
-        for algorithm, paper in test.paper.items():
-            if setting == "default" and (algorithm == "slow" or not test.beaten):
-                continue
-            n = min(trials or test.n_trials, test.n_trials)
-            models, sets = fitted(test, algorithm, n, setting, jobs)
-            found = sum(recovered_causes(m, d.causes).injective for m, d in zip(models, sets, strict=True))
-            lines.append(_line(test, algorithm, found, n, paper, setting))
-            if setting == "paper" and test.name == "standard, Poisson noise":
-                lines += _recovery(algorithm, models, sets)
-    return lines
+    return (
+        line
+        for test in TESTS
+        if setting == "paper" or test.beaten
+        for algorithm in test.paper
+        for line in _lines(test, algorithm, min(trials or test.n_trials, test.n_trials), setting, jobs)
+    )
 
 
-def _line(test: Test, algorithm: str, found: int, n: int, paper: float, setting: str) -> Line:
+def _lines(test: Test, algorithm: str, n: int, setting: str, jobs: int) -> list[Line]:
+    """One cell of the table, and more about the first row."""
+    models, sets = fitted(test, algorithm, n, setting, jobs)
+    found = sum(recovered_causes(m, d.causes).injective for m, d in zip(models, sets, strict=True))
+    more = setting == "paper" and test is TESTS[0]
+    return [_line(test, algorithm, found, n, setting), *(_recovery(algorithm, models, sets) if more else [])]
+
+
+def _line(test: Test, algorithm: str, found: int, n: int, setting: str) -> Line:
+    paper = test.paper[algorithm]
     interval = binomtest(found, n).proportion_ci(0.95)
     told = f"{found} of {n} ({interval.low:.0%}–{interval.high:.0%})"
     if setting == "default":
-        names = {"mca3": "MaximalCauses", "rmca2": "RestrictedMaximalCauses", "network": "SoftmaxNetwork"}
         reached = found >= int(np.floor(DEFAULT_ASKED * n))
-        return Line(f"{test.name}: {names[algorithm]}", f"{DEFAULT_ASKED:.0%}", told, reached)
+        return Line(
+            f"{test.name}: {type(default_model(algorithm, test)).__name__}", f"{DEFAULT_ASKED:.0%}", told, reached
+        )
     theirs = round(paper * test.n_trials)
     table = [[found, n - found], [theirs, test.n_trials - theirs]]
     below = fisher_exact(table, alternative="less").pvalue < LEVEL
@@ -229,7 +235,7 @@ def _recovery(algorithm: str, models: list, sets: list) -> list[Line]:
             f"{name}: background",
             "0.05 ± 0.02",
             f"{background.mean():.3f} ± {background.std():.3f}",
-            bool(background.mean() < 0.06 and background.std() < 0.03),
+            bool(0.03 < background.mean() < 0.07 and background.std() < 0.03),
         ),
         Line(f"{name}: error of π", "0.006", f"{error:.4f}", error < 0.0065),
     ]
