@@ -88,8 +88,10 @@ class Result(NamedTuple):
 
 
 def et10(trials: int = 50, *, setting: str = "paper", jobs: int = 1) -> Iterator[Line]:
-    """Run all rows, one after the other; ``setting`` is "paper" (its settings, candidates by scalar products), "upper_bound" (its settings
-    to the letter, candidates by eq. 28 where components are non-negative) or "default" (only ``n_components``).
+    """Run all rows, one after the other.
+
+    ``setting`` is "paper" (its settings, candidates by scalar products), "upper_bound" (its settings to the letter,
+    candidates by eq. 28 where components are non-negative) or "default" (only ``n_components``).
     """
     if setting not in SETTINGS:
         raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, SETTINGS))}.")
