@@ -43,8 +43,9 @@ class Annealing(Part):
 
     def validate(self) -> None:
         """Raise ValueError for impossible settings."""
-        numbers = isinstance(self.start, Real) and isinstance(self.final, Real)
-        if not (numbers and np.isfinite(self.start) and self.start >= self.final >= 1):
+        starts = self.start if isinstance(self.start, tuple) else (self.start,)
+        numbers = len(starts) > 0 and all(isinstance(number, Real) for number in (*starts, self.final))
+        if not (numbers and np.isfinite(max(starts)) and min(starts) >= self.final >= 1):
             raise ValueError(
                 f"{type(self).__name__} needs temperatures start >= final >= 1; "
                 f"got start={self.start!r} and final={self.final!r}."
@@ -57,7 +58,11 @@ class Annealing(Part):
 
     def begin(self, n_starts: int) -> Cooling:
         """Before the first iteration."""
-        return Cooling(np.full(n_starts, float(self.start)), 0, np.zeros(n_starts, dtype=int))
+        return Cooling(self.first_temperatures(n_starts), 0, np.zeros(n_starts, dtype=int))
+
+    def first_temperatures(self, n_starts: int) -> np.ndarray:
+        """Of each start."""
+        return np.full(n_starts, float(self.start))
 
     @abstractmethod
     def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
@@ -96,9 +101,10 @@ class ConditionalCooling(Annealing):
 
     Parameters
     ----------
-    start : float
+    start : float or tuple of float
         First temperature T₁, below the critical one, above which all components become equal. The paper uses
-        0.4·D + 1 for its truncated posterior on bars of value 10; the exact posterior needs less, 8 for D = 25.
+        0.4·D + 1 for its truncated posterior on bars of value 10; the exact posterior needs less, 8 for D = 25. Of
+        several starts, each takes the next of several temperatures.
     final : float, default=1.0
         Last temperature; the paper uses 1.5.
     n_steps : int, default=50
@@ -109,19 +115,25 @@ class ConditionalCooling(Annealing):
         Iterations at the first temperature before any cooling.
     quiet : int, default=20
         Learning ends after so many iterations at rest at the final temperature.
+    within : int, optional
+        Number of iterations by which the final temperature is reached, at rest or not; by default it takes as long as
+        it takes.
     component_noise : float, default=0.0
         Standard deviation of noise on the components while cooling.
     """
 
+    start: float | tuple[float, ...]  # type: ignore[assignment]
+
     def __init__(
         self,
-        start: float,
+        start: float | tuple[float, ...],
         *,
         final: float = 1.0,
         n_steps: int = 50,
         threshold: float = 2.5e-3,
         hold: int = 10,
         quiet: int = 20,
+        within: int | None = None,
         component_noise: float = 0.0,
     ) -> None:
         self.start = start
@@ -130,6 +142,7 @@ class ConditionalCooling(Annealing):
         self.threshold = threshold
         self.hold = hold
         self.quiet = quiet
+        self.within = within
         self.component_noise = component_noise
 
     def validate(self) -> None:
@@ -141,6 +154,15 @@ class ConditionalCooling(Annealing):
                 "ConditionalCooling needs whole numbers n_steps >= 1, hold >= 0 and quiet >= 1, and threshold > 0; got "
                 f"n_steps={self.n_steps!r}, threshold={self.threshold!r}, hold={self.hold!r}, quiet={self.quiet!r}."
             )
+        if self.within is not None and not (isinstance(self.within, Integral) and self.within > self.hold):
+            raise ValueError(
+                f"within of ConditionalCooling must be a whole number above hold={self.hold}, or None; got "
+                f"{self.within!r}."
+            )
+
+    def first_temperatures(self, n_starts: int) -> np.ndarray:
+        """The temperatures given, over and over."""
+        return np.resize(np.asarray(self.start, dtype=float), n_starts)
 
     def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
         """MCA08 eq. 37."""
@@ -148,11 +170,15 @@ class ConditionalCooling(Annealing):
         rest = change.max(axis=1) < self.threshold
         done = cooling.iteration + 1
         quiet = xp.where(rest & self.cooled(cooling), cooling.quiet + 1, 0)
-        step = (self.start - self.final) / self.n_steps
+        start = self.first_temperatures(len(cooling.temperature))
+        step = (start - self.final) / self.n_steps
         # Steps are counted, not subtracted, so that fifty of them end exactly at the final temperature.
-        taken = xp.rint((self.start - cooling.temperature) / step) if step > 0 else 0
+        taken = xp.rint((start - cooling.temperature) / np.maximum(step, TINY))
         taken = taken + xp.where(rest & (done > self.hold), 1, 0)
-        temperature = xp.where(taken >= self.n_steps, self.final, self.start - taken * step)
+        if self.within is not None:
+            due = xp.floor(self.n_steps * (done - self.hold) / (self.within - self.hold))
+            taken = xp.maximum(taken, due)
+        temperature = xp.where(taken >= self.n_steps, self.final, start - taken * step)
         return Cooling(temperature, done, quiet)
 
     def finished(self, cooling: Cooling) -> np.ndarray:
@@ -161,8 +187,9 @@ class ConditionalCooling(Annealing):
 
     def progress(self, cooling: Cooling) -> np.ndarray:
         """By temperature."""
-        span = self.start - self.final
-        return (self.start - cooling.temperature) / span if span > 0 else np.ones(len(cooling.temperature))
+        start = self.first_temperatures(len(cooling.temperature))
+        span = start - self.final
+        return np.where(span > 0, (start - cooling.temperature) / np.maximum(span, TINY), 1.0)
 
 
 class LinearCooling(Annealing):
