@@ -163,7 +163,7 @@ def test_hybrid_has_the_networks_reliability_and_the_bound_of_mca3():
         10, noise="poisson", combination=SIGMOID, posterior=Truncated(3), annealing=ConditionalCooling(11.0, final=1.5)
     )
     warm = ConditionalCooling(1.5, final=1.5, hold=0)
-    hybrid = MaximalCauses(**(mca3.get_params(deep=False) | {"annealing": warm, "init": SoftmaxNetwork(10, n_init=1)}))
+    hybrid = MaximalCauses(**(mca3.get_params(deep=False) | {"annealing": warm, "init": SoftmaxNetwork(10)}))
     data = [bars.data for bars in sets]
     alone, both = fit_trials(mca3, data), fit_trials(hybrid, data)
     assert all(recovered_causes(m, bars.causes).injective for m, bars in zip(both, sets, strict=True))
