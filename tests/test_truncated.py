@@ -300,6 +300,10 @@ def test_bulk_refuses_what_is_no_fixed_program():
     X = make_bars(40, random_state=0).data
     with pytest.raises(ValueError, match="annealing=None or a schedule"):
         fit_trials(MaximalCauses(4), [X])
+    with pytest.raises(ValueError, match="got annealing=None, n_init=2"):  # there is no repair to speak of
+        fit_trials(RestrictedMaximalCauses(4, annealing=None, n_init=2), [X])
+    with pytest.raises(ValueError, match="'n_init' parameter of MaximalCauses must be an int"):
+        fit_trials(MaximalCauses(4, annealing=None, n_init="two"), [X])
     with pytest.raises(ValueError, match="no data cut"):
         fit_trials(MaximalCauses(4, annealing=None, posterior=Preselected(3, 2)), [X])
     with pytest.raises(ValueError, match="all of one shape"):
