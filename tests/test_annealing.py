@@ -35,6 +35,20 @@ def test_conditional_cooling_follows_appendix_e2():
     assert schedule.finished(cooling)[0]
 
 
+def test_starts_that_never_rest_are_cold_in_time():
+    """From temperatures of their own, taken in turn; not before the hold is over, and no later than asked."""
+    schedule = ConditionalCooling((11.0, 5.0), final=1.5, n_steps=7, hold=3, within=12)
+    history = [schedule.begin(3)]
+    for _ in range(12):
+        history.append(schedule.advance(history[-1], np.repeat(MOVING, 3, axis=0)))
+    temperatures = np.array([cooling.temperature for cooling in history])
+    assert temperatures[0].tolist() == [11.0, 5.0, 11.0]
+    assert (temperatures[:4] == temperatures[0]).all()
+    assert (np.diff(temperatures, axis=0) <= 0).all()
+    assert (temperatures[11] > 1.5).all()
+    assert (temperatures[12] == 1.5).all()
+
+
 def test_starts_cool_each_at_its_own_pace():
     schedule = ConditionalCooling(3.0, n_steps=2, hold=0)
     cooling = schedule.advance(schedule.begin(2), np.array([[1e-4], [1.0]]))
@@ -68,6 +82,12 @@ def test_no_annealing_is_temperature_one():
         (LinearCooling(3.0, settle=np.nan), r"hold \+ settle <= 1; got n_iter=100, hold=0.1, settle=nan"),
         (LinearCooling(3.0, n_iter=np.nan), "a whole number n_iter >= 1"),
         (LinearCooling(3.0, n_iter=2.5), "a whole number n_iter >= 1"),
+        (ConditionalCooling(()), r"start >= final >= 1; got start=\(\)"),
+        (ConditionalCooling([3.0, 2.0]), r"got start=\[3.0, 2.0\] and final=1.0. Several of them are a tuple"),
+        (ConditionalCooling((3.0, np.nan)), "start >= final >= 1"),
+        (ConditionalCooling((3.0, 0.5)), "start >= final >= 1"),
+        (ConditionalCooling(3.0, hold=5, within=5), "within of ConditionalCooling must be a whole number above hold=5"),
+        (LinearCooling((3.0, 2.0)), r"got start=\(3.0, 2.0\) and final=1.0. Each is one number"),
         (LinearCooling("hot"), "start >= final >= 1; got start='hot'"),
         (ConditionalCooling(3.0, n_steps=0), "n_steps >= 1"),
         (ConditionalCooling(3.0, n_steps=2.5), "whole numbers n_steps >= 1"),

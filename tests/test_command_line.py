@@ -12,10 +12,13 @@ from skimage.io import imread, imsave
 from typer.testing import CliRunner
 
 import multicause
+from multicause.cli import reproduce
 from multicause.cli.commands import app
 from multicause.cli.models import make_model
+from multicause.cli.output import Output
 from multicause.datasets import make_bars
 from multicause.experiments import experiment
+from multicause.experiments.table import Line
 from multicause.plotting import draw_images
 from multicause.posteriors import Preselected
 
@@ -400,6 +403,24 @@ def test_reproduce_lists_and_refuses(tmp_path):
     assert run.exit_code == 2
     assert "Unknown experiment 'nonsense'. Known: 'mca_ex'" in run.output
     assert call("reproduce", "mca_ex", "--trials", "0").exit_code == 2
+
+
+def test_a_long_experiment_tells_each_line_as_it_is_found(monkeypatch):
+    told = []
+
+    def long(trials, *, jobs):
+        return (Line(f"row {number}", "much", f"{len(told)} told", number < 1) for number in range(2))
+
+    monkeypatch.setattr(reproduce, "experiment", lambda name: long)
+    say = Output.say
+    monkeypatch.setattr(Output, "say", lambda self, text, **style: (told.append(text), say(self, text, **style)))
+    run = call("reproduce", "mca08", "--trials", 3)
+    assert run.exit_code == 1
+    assert told == ["row 0: 0 told", "row 1: 1 told"]
+    assert run.stdout.startswith("row 0: 0 told\nrow 1: 1 told\nmca08, 3 trials")
+    told.clear()
+    run = call("reproduce", "mca08", "--json")
+    assert [line["found"] for line in json.loads(run.stdout)["lines"]] == ["0 told", "1 told"]
 
 
 def test_an_experiment_returns_what_was_asked_and_found():

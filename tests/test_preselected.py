@@ -125,6 +125,40 @@ def test_rows_in_pieces_give_the_same(case, cut, monkeypatch, seed):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
 
 
+def test_selection_sees_no_rows_but_those_of_the_data(monkeypatch):
+    """Cosines have no value for rows of zeros, with which a piece must not be filled up."""
+    X = make_bars(41, size=3, random_state=0).data + 1.0
+
+    def cosine(rows, components):
+        return rows / jnp.linalg.norm(rows, axis=1, keepdims=True) @ components.T
+
+    def fitted(keep):
+        posterior = Preselected(4, 3, keep=keep, selection=cosine)
+        return MaximalCauses(6, posterior=posterior, annealing=None, max_iter=35, tol=0.0, random_state=0).fit(X)
+
+    for keep in (None, 0.9):
+        with monkeypatch.context() as patch:
+            whole = fitted(keep)
+            size = 6 * whole._model.posterior.bytes_per_row(6, 9, 8)
+            patch.setattr(pieces, "fastest_block", lambda size=size: size)
+            jax.clear_caches()
+            in_pieces = fitted(keep)
+        jax.clear_caches()
+        assert in_pieces.outcome_ == whole.outcome_ != "non_finite"
+        np.testing.assert_allclose(in_pieces.components_, whole.components_, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n_rows", "rows_in_cache"), [(10, 0.1), (10, 1.4), (41, 6), (1000, 3), (7, 100), (1, 0.5)])
+def test_no_piece_is_filling_alone(n_rows, rows_in_cache, monkeypatch):
+    monkeypatch.setattr(pieces, "fastest_block", lambda: int(1000 * rows_in_cache))
+    found = pieces.Pieces.for_cache(n_rows, 1000)
+    assert (found.number - 1) * found.size < n_rows <= found.number * found.size
+    rows = jnp.arange(2.0 * n_rows).reshape(n_rows, 2)
+    with double_precision():
+        np.testing.assert_array_equal(found.join(found.split(rows.T)).T, rows)
+        np.testing.assert_array_equal(found.split_rows(rows).reshape(-1, 2)[:n_rows], rows)
+
+
 def test_every_state_admitted_is_exact(case):
     fit, X, _, _ = case
     exact, truncated = fit(Exact(), max_iter=6), fit(Preselected(H, H, keep=None), max_iter=6)

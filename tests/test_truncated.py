@@ -203,6 +203,23 @@ def test_critical_temperature_is_where_equal_components_become_unstable():
         assert found == pytest.approx(np.abs(growth).max(), rel=0.15)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_critical_temperature_grows_with_the_data(dtype):
+    """It is proportional to them without pairs; below the last temperature there is none to be found."""
+    X = make_bars(200, size=3, noise="poisson", random_state=0).data + 1.0
+
+    def critical(scale):
+        scaled = (scale * X).astype(dtype)
+        model = RestrictedMaximalCauses(6, activity=1e-9, random_state=0)
+        *given, outset = begun(model, scaled, 0, n_starts=1)
+        with double_precision():
+            return critical_temperature(*given, model._starts(outset))
+
+    assert critical(1000.0) == pytest.approx(1000 * critical(1.0), rel=0.15)
+    assert critical(1e-3) == 1.5
+    assert SoftmaxNetwork(1, max_iter=1, random_state=0).fit(X.astype(dtype)).temperature_ == 1.0
+
+
 def test_of_several_starts_the_likeliest_is_kept():
     """By the likelihood with all states, which the oracle sums over."""
     X = make_bars(200, size=3, noise="poisson", random_state=3).data
@@ -300,6 +317,10 @@ def test_bulk_refuses_what_is_no_fixed_program():
     X = make_bars(40, random_state=0).data
     with pytest.raises(ValueError, match="annealing=None or a schedule"):
         fit_trials(MaximalCauses(4), [X])
+    with pytest.raises(ValueError, match="got annealing=None, n_init=2"):  # there is no repair to speak of
+        fit_trials(RestrictedMaximalCauses(4, annealing=None, n_init=2), [X])
+    with pytest.raises(ValueError, match="'n_init' parameter of MaximalCauses must be an int"):
+        fit_trials(MaximalCauses(4, annealing=None, n_init="two"), [X])
     with pytest.raises(ValueError, match="no data cut"):
         fit_trials(MaximalCauses(4, annealing=None, posterior=Preselected(3, 2)), [X])
     with pytest.raises(ValueError, match="all of one shape"):

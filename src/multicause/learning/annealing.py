@@ -37,18 +37,22 @@ class Annealing(Part):
     after each M-step while the temperature is above the final one (ET10 §4.1), in units of the data.
     """
 
+    #: Whether ``start`` may be a tuple, of which each of several starts takes the next.
+    several = False
     start: float
     final: float
     component_noise: float
 
     def validate(self) -> None:
         """Raise ValueError for impossible settings."""
-        starts = self.start if isinstance(self.start, tuple) else (self.start,)
+        several = self.several and isinstance(self.start, tuple)
+        starts: tuple[Any, ...] = self.start if several else (self.start,)  # type: ignore[assignment]
         numbers = len(starts) > 0 and all(isinstance(number, Real) for number in (*starts, self.final))
-        if not (numbers and np.isfinite(max(starts)) and min(starts) >= self.final >= 1):
+        if not (numbers and self.final >= 1 and all(self.final <= start < np.inf for start in starts)):
+            kind = "Several of them are a tuple." if self.several else "Each is one number."
             raise ValueError(
                 f"{type(self).__name__} needs temperatures start >= final >= 1; "
-                f"got start={self.start!r} and final={self.final!r}."
+                f"got start={self.start!r} and final={self.final!r}. {kind}"
             )
         noise = self.component_noise
         if not (isinstance(noise, Real) and np.isfinite(noise) and noise >= 0):
@@ -122,6 +126,7 @@ class ConditionalCooling(Annealing):
         Standard deviation of noise on the components while cooling.
     """
 
+    several = True
     start: float | tuple[float, ...]  # type: ignore[assignment]
 
     def __init__(

@@ -18,7 +18,7 @@ from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import maximize, one_start, start_of
 from multicause.model import Model, Parameters
 
-# Between which temperatures it is sought, and the factor within which it is found.
+# Between which temperatures it is sought at first, and the factor within which it is found.
 COLDEST, HOTTEST = 1.5, 1000.0
 PRECISION = 1.1
 # Iterations of each trial: differences that grow by a sixth with each become a hundred times as large.
@@ -28,7 +28,10 @@ DIFFERENT = 0.25
 
 
 def critical_temperature(model: Model, engine: Engine, blocks: Blocks, starts: Parameters) -> float:
-    """The hottest temperature at which components from the first of the starts become different, by bisection."""
+    """The hottest temperature at which components from the first of the starts become different, by bisection.
+
+    It grows with the data, without limit. Where components become alike at all temperatures, the coldest is returned.
+    """
     first = one_start(start_of(starts))
 
     def spread_at(temperature: float) -> float:
@@ -38,12 +41,18 @@ def critical_temperature(model: Model, engine: Engine, blocks: Blocks, starts: P
             parameters, _, _ = maximize(model, sums, parameters, length)
         return float(jnp.mean(jnp.std(parameters.components[0], axis=0)))
 
-    enough = DIFFERENT * spread_at(COLDEST)
+    coldest = spread_at(COLDEST)
+    # Differences that have shrunk to errors of rounding say nothing when they are compared with each other.
+    if not coldest > float(jnp.finfo(first.components.dtype).eps ** 0.5 * jnp.mean(first.components)):
+        return COLDEST
     below, above = np.log(COLDEST), np.log(HOTTEST)
+    span, hottest = above - below, above
     while above - below > np.log(PRECISION):
         middle = (below + above) / 2
-        if spread_at(np.exp(middle)) >= enough:
+        if spread_at(np.exp(middle)) >= DIFFERENT * coldest:
             below = middle
         else:
             above = middle
+        if above == hottest and above - below <= np.log(PRECISION):  # it is hotter than that
+            above = hottest = hottest + span
     return float(np.exp(below))

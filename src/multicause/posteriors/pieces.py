@@ -16,7 +16,7 @@ from multicause.arrays import Array, fastest_block
 
 
 class Pieces(NamedTuple):
-    """A number of equal pieces, the last one filled up with zeros. Split arrays have a leading axis of pieces."""
+    """A number of equal pieces, the last one filled up. Split arrays have a leading axis of pieces."""
 
     n_rows: int
     number: int = 1
@@ -25,7 +25,11 @@ class Pieces(NamedTuple):
     def for_cache(cls, n_rows: int, bytes_per_row: int) -> Pieces:
         """As many pieces as it takes to work on each in the cache; one where there is none to care for."""
         fastest = fastest_block()
-        return cls(n_rows, 1 if fastest is None else max(1, round(n_rows * bytes_per_row / fastest)))
+        if fastest is None:
+            return cls(n_rows)
+        whole = cls(n_rows, min(n_rows, max(1, round(n_rows * bytes_per_row / fastest))))
+        # Rows of a piece are rounded up, so fewer pieces may do: none consists of filling alone.
+        return cls(n_rows, -(-n_rows // whole.size))
 
     @property
     def size(self) -> int:
@@ -33,12 +37,12 @@ class Pieces(NamedTuple):
         return -(-self.n_rows // self.number)
 
     def split_rows(self, rows: Array) -> Array:
-        """(n, D) as (pieces, m, D)."""
-        filled = jnp.pad(rows, ((0, self.number * self.size - self.n_rows), (0, 0)))
+        """(n, D) as (pieces, m, D), filled up with the last row: a user's selection may know no rows of zeros."""
+        filled = jnp.pad(rows, ((0, self.number * self.size - self.n_rows), (0, 0)), mode="edge")
         return filled.reshape(self.number, self.size, rows.shape[1])
 
     def split(self, array: Array) -> Array:
-        """(..., n) as (pieces, ..., m)."""
+        """(..., n) as (pieces, ..., m), filled up with zeros, as weights have to be."""
         filled = jnp.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, self.number * self.size - self.n_rows)])
         return jnp.moveaxis(filled.reshape(*array.shape[:-1], self.number, self.size), -2, 0)
 

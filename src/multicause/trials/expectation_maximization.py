@@ -27,9 +27,9 @@ class EMTrial(BulkTrial):
     """A trial of :func:`multicause.learning.bulk.learn_trials`."""
 
     def __init__(self, estimator: CausalEstimator, dataset: np.ndarray) -> None:
+        estimator._validate_params()
         _check_settings(estimator)
         self.estimator, self.annealing = estimator, choose_annealing(estimator.annealing)
-        estimator._validate_params()
         X = estimator._validate_rows(dataset, reset=True)
         self.model, random = estimator._wire(X), check_random_state(estimator.random_state)
         self.model.noise.check_data(X)
@@ -63,10 +63,11 @@ class EMTrial(BulkTrial):
 
 def _check_settings(estimator: CausalEstimator) -> None:
     if estimator.annealing == "auto" or estimator.repair or estimator._n_starts > 1:
+        given = estimator.get_params(deep=False)
+        told = ", ".join(f"{name}={given[name]!r}" for name in ("annealing", "repair", "n_init") if name in given)
         raise ValueError(
             "fit_trials runs one start of a fixed program: give annealing=None or a schedule instead of 'auto', "
-            f"repair=None and n_init=1; got annealing={estimator.annealing!r}, repair={estimator.repair!r}, "
-            f"n_init={estimator.n_init!r}."
+            f"n_init=1, and no repair; got {told}."
         )
 
 
