@@ -204,7 +204,7 @@ class CausalEstimator(Shell):
             result, annealing = self._learn(task)
             self._keep(model, self._finished(model, result.parameters, result.statistics))
             self._keep_history(result, annealing)
-            self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, result.parameters)
+            self._keep_threshold(model, engine, blocks, result.parameters)
             warn(model.posterior.remark(model, result.parameters))
         return self
 
@@ -237,7 +237,7 @@ class CausalEstimator(Shell):
             elif first or self._online is None:
                 self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
-            self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, blocks, parameters)
+            self._keep_threshold(model, engine, blocks, parameters)
         if first:
             self.lower_bounds_ = self.temperatures_ = np.empty(0)
             self.rows_kept_ = None
@@ -472,6 +472,18 @@ class CausalEstimator(Shell):
         at_once = starts_at_once(n_starts)
         per_row, fixed = self._memory(model, X, len(self.components_) if fitted else self.n_components)
         return engine.load(X, weights, partial(recognition.summarize, model), at_once * per_row, at_once * fixed)
+
+    def _loaded_for(self, other: Model, model: Model, engine: Engine, blocks: Blocks, n_starts: int = 1) -> Blocks:
+        """The rows of a model's blocks for one with another posterior, which may need smaller blocks."""
+        if other.posterior == model.posterior:
+            return blocks
+        rows = engine.collect([block.rows for block in blocks], blocks)
+        weights = engine.collect([block.weights for block in blocks], blocks)
+        return self._load(engine, other, rows, weights, n_starts)
+
+    def _keep_threshold(self, model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> None:
+        own = self._loaded_for(self._recognizer, model, engine, blocks)
+        self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, own, parameters)
 
     @staticmethod
     def _memory(model: Model, X: np.ndarray, n_components: int) -> tuple[int, int]:

@@ -29,7 +29,9 @@ class Course(NamedTuple):
     """What networks learn, by which rule, and how they are judged."""
 
     model: Model
-    judge: Model | None  # the same with more states, by which networks are compared, where there are several
+    judge: (
+        tuple[Model, Blocks] | None
+    )  # the same with more states, and its blocks, which compare networks if there are several
     engine: Engine
     blocks: Blocks
     starts: Parameters  # with a leading axis of starts
@@ -37,14 +39,17 @@ class Course(NamedTuple):
     schedule: LinearCooling | None
     hold: int
 
-    def expect(self, parameters: Parameters, model: Model | None = None) -> Statistics:
+    def expect(self, parameters: Parameters) -> Statistics:
         """Sums over the data at temperature one, with a leading axis of one start."""
-        function = partial(expect, self.model if model is None else model)
-        return self.engine.sum(function, self.blocks, one_start(parameters), jnp.ones(1))
+        return self.engine.sum(partial(expect, self.model), self.blocks, one_start(parameters), jnp.ones(1))
 
     def evidence(self, parameters: Parameters) -> float:
         """Mean log evidence of rows with as many causes as they have, by which networks are compared."""
-        return 0.0 if self.judge is None else bound_of(self.expect(parameters, self.judge))
+        if self.judge is None:
+            return 0.0
+        model, blocks = self.judge
+        evidence = bound_of(self.engine.sum(partial(expect, model), blocks, one_start(parameters), jnp.ones(1)))
+        return -np.inf if np.isnan(evidence) else evidence
 
     def has_learned(self, network: hebbian.Network, n_rows: int) -> bool:
         """Whether what the network has found stays where it is."""

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import jax.numpy as jnp
+import numpy as np
 
 from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing, ConditionalCooling
 from multicause.learning.critical_temperature import critical_temperature
-from multicause.learning.expectation import expect
 from multicause.learning.expectation_maximization import (
     Fit,
     Progress,
@@ -28,7 +27,6 @@ from multicause.learning.expectation_maximization import (
     learn,
     learn_all,
     one_start,
-    per_row,
 )
 from multicause.learning.journal import Journal
 from multicause.learning.search import PART, RESERVED, WARM, Search, measured, run_phases
@@ -59,7 +57,7 @@ def conditional_cooling(critical: float, max_iter: int) -> ConditionalCooling:
 
 def learn_restarts(
     model: Model,
-    judge: Model,
+    likelihood: Callable[[Parameters], np.ndarray],
     engine: Engine,
     blocks: Blocks,
     few: Blocks,
@@ -75,6 +73,7 @@ def learn_restarts(
 ) -> tuple[Fit, Annealing]:
     """Find causes on ``few`` blocks, finish on all; returns the fit and the schedule.
 
+    ``likelihood`` is the judge: it says of all starts how likely the few rows are.
     Where ``annealing`` is None, its temperature is found from the data, or is the last one where starts are not to be
     ``annealed``.
     """
@@ -95,11 +94,8 @@ def learn_restarts(
         trials = learn_all(
             model, engine, few, starts, annealing=schedule(state), max_iter=to_find, watch=watch, **settings
         )
-        n_starts = len(trials.bound)
-        if n_starts == 1:
-            return state._replace(fit=best_of(trials, few))
-        judged = engine.sum(partial(expect, judge), few, trials.parameters, jnp.ones(n_starts))
-        return state._replace(fit=best_of(trials, few, per_row(judged, "bound")[0]))
+        merit = likelihood(trials.parameters) if len(trials.bound) > 1 else None
+        return state._replace(fit=best_of(trials, few, merit))
 
     def finish(state: Search) -> Search:
         assert state.fit is not None

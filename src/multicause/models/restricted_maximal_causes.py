@@ -7,9 +7,11 @@ GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Comp
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
@@ -18,7 +20,8 @@ from multicause.combinations import Combination, Maximum
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, Task
 from multicause.learning.annealing import Annealing
-from multicause.learning.expectation_maximization import Fit
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import Fit, per_row
 from multicause.learning.initialization import Outset, choose_annealing
 from multicause.learning.restarts import learn_restarts
 from multicause.learning.updates import NormalizedMean
@@ -196,9 +199,17 @@ class RestrictedMaximalCauses(RestrictedCauses):
 
     def _learn(self, task: Task) -> tuple[Fit, Annealing]:
         """Annealing from all starts."""
+        judge = with_more_states(task.model, *task.starts.components.shape[1:])
+        n_starts = len(task.starts.components)
+
+        def likelihood(starts: Parameters) -> np.ndarray:
+            blocks = self._loaded_for(judge, task.model, task.engine, task.few, n_starts)
+            sums = task.engine.sum(partial(expect, judge), blocks, starts, jnp.ones(n_starts))
+            return per_row(sums, "bound")[0]
+
         return learn_restarts(
             task.model,
-            with_more_states(task.model, *task.starts.components.shape[1:]),
+            likelihood,
             task.engine,
             task.blocks,
             task.few,

@@ -260,7 +260,10 @@ class SoftmaxNetwork(RestrictedCauses):
         return self._course(model, blocks, starts, float(temperature))
 
     def _course(self, model: Model, blocks: Blocks, starts: Parameters, temperature: float) -> Course:
-        judge = with_more_states(model, *starts.components.shape[1:]) if self.n_init > 1 else None
+        judge = None
+        if self.n_init > 1:
+            richer = with_more_states(model, *starts.components.shape[1:])
+            judge = (richer, self._loaded_for(richer, model, self._engine(), blocks))
         rule = self._rule(start_of(starts), temperature)
         return Course(model, judge, self._engine(), blocks, starts, rule, self.annealing, self.hold)
 

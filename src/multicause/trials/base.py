@@ -12,7 +12,6 @@ from multicause.learning import online
 from multicause.learning.annealing import Annealing
 from multicause.learning.bulk import Trial
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation import evidence_threshold
 
 if TYPE_CHECKING:
     from multicause.estimator import CausalEstimator
@@ -43,8 +42,7 @@ def keep_end(estimator: CausalEstimator, end: Trial, annealing: Annealing, block
     bound = float(end.statistics.bound / end.statistics.seen)
     estimator._online = online.continued(end.statistics, int(end.n_iter))
     estimator.annealing_ = annealing
-    recognizer, engine = estimator._recognizer, estimator._engine()
-    estimator.evidence_threshold_ = evidence_threshold(recognizer, engine, blocks, end.parameters)
+    estimator._keep_threshold(estimator._model, estimator._engine(), blocks, end.parameters)
     estimator.lower_bound_, estimator.lower_bounds_, estimator.temperatures_ = bound, np.array([bound]), np.ones(1)
     estimator.n_iter_, estimator.converged_ = int(end.n_iter), bool(end.converged)
     outcome = Outcome.CONVERGED if estimator.converged_ else Outcome.MAX_ITER
