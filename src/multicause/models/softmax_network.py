@@ -37,7 +37,7 @@ from multicause.trials.base import keep_end
 from multicause.trials.softmax_networks import NetworkTrial
 
 # Part of the critical temperature at which the network learns by default.
-BELOW_CRITICAL = 0.6
+BELOW_CRITICAL = 0.4
 # Standard deviation of noise on the weights by default, as part of their mean: 0.02 for bars of value 10 (MCA08 §6.4).
 NOISE = 0.01
 
