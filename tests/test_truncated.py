@@ -14,6 +14,7 @@ from multicause.learning.annealing import ConditionalCooling, LinearCooling
 from multicause.learning.critical_temperature import critical_temperature
 from multicause.learning.initialization import Outset, first_moments
 from multicause.metrics import recovered_causes
+from multicause.models.restricted_maximal_causes import with_more_states
 from multicause.posteriors import Preselected, Truncated
 from multicause.priors import Categorical
 from tests.oracles import enumeration
@@ -234,6 +235,20 @@ def test_of_several_starts_the_likeliest_is_kept():
     assert np.ptp(evidence) > 1
     likeliest = fits[int(np.argmax(evidence))]
     np.testing.assert_allclose(model.components_, likeliest.components_, rtol=1e-6, atol=1e-7)
+
+
+def test_a_judge_with_more_states_keeps_to_the_memory_budget():
+    X = make_bars(400, noise="poisson", random_state=0).data
+    model = RestrictedMaximalCauses(10, random_state=0, engine=Local(memory_budget="4MiB"))
+    parts, engine, blocks, _ = begun(model, X, 0, n_starts=1)
+    judge = with_more_states(parts, 10, 25)
+    with double_precision():
+        own = model._loaded_for(judge, parts, model._engine(), blocks)
+        assert model._loaded_for(parts, parts, model._engine(), blocks) is blocks
+    per_row, fixed = model._memory(judge, X, 10)
+    assert max(len(block.rows) for block in own) * per_row + fixed <= 4 * 2**20
+    assert len(list(own)) > len(list(blocks))
+    np.testing.assert_array_equal(engine.collect([block.rows for block in own], own), X)
 
 
 def test_causes_found_on_some_rows_are_measured_on_all():

@@ -235,7 +235,7 @@ def _recovery(algorithm: str, models: list, sets: list) -> list[Line]:
             f"{name}: background",
             "0.05 ± 0.02",
             f"{background.mean():.3f} ± {background.std():.3f}",
-            bool(0.03 < background.mean() < 0.07 and background.std() < 0.03),
+            bool(0.04 < background.mean() < 0.06 and background.std() < 0.03),
         ),
         Line(f"{name}: error of π", "0.006", f"{error:.4f}", error < 0.0065),
     ]

@@ -32,16 +32,9 @@ def critical_temperature(model: Model, engine: Engine, blocks: Blocks, starts: P
 
     It grows with the data, without limit. Where components become alike at all temperatures, the coldest is returned.
     """
-    first = one_start(start_of(starts))
-
-    def spread_at(temperature: float) -> float:
-        parameters, length = first, jnp.ones(1)
-        for _ in range(ITERATIONS):
-            sums = engine.sum(partial(expect, model), blocks, parameters, jnp.full(1, temperature))
-            parameters, _, _ = maximize(model, sums, parameters, length)
-        return float(jnp.mean(jnp.std(parameters.components[0], axis=0)))
-
-    coldest = spread_at(COLDEST)
+    first = start_of(starts)
+    spread = partial(spread_at, model, engine, blocks, first, ITERATIONS)
+    coldest = spread(COLDEST)
     # Differences that have shrunk to errors of rounding say nothing when they are compared with each other.
     if not coldest > float(jnp.finfo(first.components.dtype).eps ** 0.5 * jnp.mean(first.components)):
         return COLDEST
@@ -49,10 +42,21 @@ def critical_temperature(model: Model, engine: Engine, blocks: Blocks, starts: P
     span, hottest = above - below, above
     while above - below > np.log(PRECISION):
         middle = (below + above) / 2
-        if spread_at(np.exp(middle)) >= DIFFERENT * coldest:
+        if spread(np.exp(middle)) >= DIFFERENT * coldest:
             below = middle
         else:
             above = middle
         if above == hottest and above - below <= np.log(PRECISION):  # it is hotter than that
             above = hottest = hottest + span
     return float(np.exp(below))
+
+
+def spread_at(
+    model: Model, engine: Engine, blocks: Blocks, start: Parameters, n_iter: int, temperature: float
+) -> float:
+    """How different components are after some iterations at one temperature, from one start."""
+    parameters, length = one_start(start), jnp.ones(1)
+    for _ in range(n_iter):
+        sums = engine.sum(partial(expect, model), blocks, parameters, jnp.full(1, temperature))
+        parameters, _, _ = maximize(model, sums, parameters, length)
+    return float(jnp.mean(jnp.std(parameters.components[0], axis=0)))

@@ -29,9 +29,7 @@ class Course(NamedTuple):
     """What networks learn, by which rule, and how they are judged."""
 
     model: Model
-    judge: (
-        tuple[Model, Blocks] | None
-    )  # the same with more states, and its blocks, which compare networks if there are several
+    judge: tuple[Model, Blocks] | None  # with more states: compares several networks, on blocks of its own
     engine: Engine
     blocks: Blocks
     starts: Parameters  # with a leading axis of starts

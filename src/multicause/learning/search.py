@@ -17,16 +17,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
 from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import Fit, Progress, joined, later, learn, maximize, one_start
+from multicause.learning.critical_temperature import spread_at
+from multicause.learning.expectation_maximization import Fit, Progress, joined, later, learn, one_start, start_of
 from multicause.learning.journal import Journal
 from multicause.learning.repair import repair
 from multicause.model import Model, Parameters
@@ -235,15 +233,7 @@ def start_temperature(model: Model, engine: Engine, blocks: Blocks, starts: Para
     selects anew, the transition is gradual; so components learn for some iterations at each of several temperatures,
     all from the same start, and their spread is compared.
     """
-    first = jax.tree.map(lambda leaf: leaf[:1], starts)
-
-    def spread_at(temperature: float) -> float:
-        parameters, length = first, jnp.ones(1)
-        for _ in range(TRIAL_ITERATIONS):
-            sums = engine.sum(partial(expect, model), blocks, parameters, jnp.full(1, temperature))
-            parameters, _, _ = maximize(model, sums, parameters, length)
-        return float(jnp.mean(jnp.std(parameters.components[0], axis=0)))
-
-    spread = np.array([spread_at(temperature) for temperature in TEMPERATURES])
+    at = partial(spread_at, model, engine, blocks, start_of(starts), TRIAL_ITERATIONS)
+    spread = np.array([at(temperature) for temperature in TEMPERATURES])
     enough = spread[-1] + DIFFERENTIATION * (spread.max() - spread[-1])
     return float(TEMPERATURES[np.flatnonzero(spread >= enough)[-1]])

@@ -256,16 +256,18 @@ class SoftmaxNetwork(RestrictedCauses):
         starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
         temperature = self._checked_temperature()
         if temperature == "auto":
-            temperature = max(1.0, BELOW_CRITICAL * critical_temperature(model, engine, blocks, starts))
-        return self._course(model, blocks, starts, float(temperature))
+            few = self._some_rows(engine, model, X, weights, blocks, random)
+            temperature = max(1.0, BELOW_CRITICAL * critical_temperature(model, engine, few, starts))
+        course = self._course(model, blocks, starts, float(temperature))
+        if self.n_init == 1:
+            return course
+        judge = with_more_states(model, *starts.components.shape[1:])
+        return course._replace(judge=(judge, self._loaded_for(judge, model, engine, blocks)))
 
     def _course(self, model: Model, blocks: Blocks, starts: Parameters, temperature: float) -> Course:
-        judge = None
-        if self.n_init > 1:
-            richer = with_more_states(model, *starts.components.shape[1:])
-            judge = (richer, self._loaded_for(richer, model, self._engine(), blocks))
+        """Without a judge, as one network needs none."""
         rule = self._rule(start_of(starts), temperature)
-        return Course(model, judge, self._engine(), blocks, starts, rule, self.annealing, self.hold)
+        return Course(model, None, self._engine(), blocks, starts, rule, self.annealing, self.hold)
 
     def _checked_temperature(self) -> str | float:
         """The first temperature, or that it is to be found; what would have no effect is refused."""

@@ -1,7 +1,7 @@
 """Rows of a block in pieces, one after the other in one program: what many causes take then stays in a CPU's cache.
 
 A block itself cannot be as small, because what all of its rows share, such as products of components with each other,
-is made anew for each block. With 1600 causes and 100 features, an iteration over 10000 rows takes half the time.
+is made anew for each block. With 1600 causes and 100 features, an iteration over 10000 rows takes 221, not 376 ms.
 """
 
 from __future__ import annotations
