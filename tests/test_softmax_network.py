@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from multicause import RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
+from multicause import MaximalCauses, RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
 from multicause.arrays import double_precision
-from multicause.datasets import make_bars
+from multicause.datasets import make_bars, make_phoneme_mixtures
 from multicause.learning import hebbian
 from multicause.learning.annealing import LinearCooling
 from multicause.metrics import recovered_causes
@@ -105,6 +105,25 @@ def test_trials_in_bulk_are_trials_one_by_one(bars):
         alone.fit(b.data, causes=b.causes)
         np.testing.assert_allclose(found.components_, alone.components_, rtol=1e-6, atol=1e-8)
         assert (found.n_iter_, found.n_learned_) == (alone.n_iter_, alone.n_learned_)
+
+
+def test_starts_lie_between_the_mean_row_and_a_flat_one(seed):
+    X = np.random.RandomState(seed).poisson([0.2, 1, 5, 20], (60, 4)).astype(float)
+    settings = {"learn": (), "annealing": None, "max_iter": 1, "random_state": seed}
+    flat, start = (MaximalCauses(3, init=init, **settings).fit(X).components_ for init in ("random", "mean"))
+    np.testing.assert_allclose(start, flat * (X.mean(axis=0) / X.mean() + 1) / 2)
+    below = np.where(X > 20, 1.0, -X)  # all means are negative
+    start = MaximalCauses(3, init="mean", **settings).fit(below).components_
+    np.testing.assert_array_equal(start, MaximalCauses(3, init="random", **settings).fit(below).components_)
+
+
+def test_networks_find_phonemes_at_the_temperature_of_the_paper():
+    """MCA08 §6.9. Single networks found all phonemes in 25 of 25 trials."""
+    sets = [make_phoneme_mixtures(500, random_state=1000 + t) for t in range(3)]
+    model = SoftmaxNetwork(12, temperature=70.0, component_noise=0.02, total=900.0, hold=1000, max_iter=6)
+    found = fit_trials(model, [s.data for s in sets], random_state=1000, causes=[s.causes for s in sets])
+    for network, speech in zip(found, sets, strict=True):
+        assert recovered_causes(network, speech.causes).injective
 
 
 def test_more_units_than_causes_and_single_precision():

@@ -32,15 +32,17 @@ class Plosive(NamedTuple):
     duration: float
 
 
-# Formants of a male voice, rounded from the usual tables of American English (Peterson & Barney 1952).
+# Mean formants of men's American English vowels (Peterson & Barney 1952); the fourth, which they did not measure, is
+# about 3.4 kHz.
 VOICED = {
-    "au": Voiced((730.0, 1250.0, 2450.0, 3400.0), (380.0, 880.0, 2300.0, 3300.0), 118.0),
-    "i:": Voiced((310.0, 2150.0, 2850.0, 3550.0), (270.0, 2290.0, 3010.0, 3600.0), 128.0),
-    "oi": Voiced((540.0, 820.0, 2400.0, 3300.0), (320.0, 2000.0, 2650.0, 3450.0), 108.0),
+    "au": Voiced((730.0, 1090.0, 2440.0, 3400.0), (440.0, 1020.0, 2240.0, 3300.0), 118.0),
+    "i:": Voiced((270.0, 2290.0, 3010.0, 3600.0), (270.0, 2290.0, 3010.0, 3600.0), 140.0),
+    "oi": Voiced((570.0, 840.0, 2410.0, 3300.0), (390.0, 1990.0, 2550.0, 3450.0), 100.0),
 }
-# Velar bursts are compact around 1.7 kHz, alveolar ones high, labial ones low and diffuse (Blumstein & Stevens 1979).
+# Velar bursts are compact around 1.7 kHz, alveolar ones high, labial ones low and diffuse (Blumstein & Stevens 1979);
+# velar ones last longest.
 PLOSIVES = {
-    "k": Plosive(1700.0, 0.50, 1500.0, 5.0, 20.0, 80.0, 110.0),
+    "k": Plosive(1700.0, 0.50, 1500.0, 5.0, 30.0, 80.0, 110.0),
     "t": Plosive(3500.0, 0.50, 2800.0, 20.0, 15.0, 60.0, 110.0),
     "p": Plosive(500.0, 0.80, 700.0, 0.0, 15.0, 60.0, 90.0),
 }
@@ -48,8 +50,9 @@ PLOSIVES = {
 BANDWIDTH, RELATIVE_BANDWIDTH = 50.0, 0.05
 # Resonances above the speech band, those of a uniform tube; they do not move, but raise the band below them.
 HIGHER = (4500.0, 5500.0, 6500.0, 7500.0)
-# The glottis falls by 12 dB per octave, and radiation from the lips gives 6 back.
-TILT = 1.0
+# The glottis of a raised voice falls by 9 dB per octave, and radiation from the lips gives 6 back. With the 12 dB of a
+# soft voice, log-spectrograms of different vowels are more alike than those of recordings.
+TILT = 0.5
 # Falling intonation: part of the pitch that is lost per second.
 FALL = 1.0
 # Rise and fall of the voice, seconds.
@@ -58,7 +61,7 @@ RISE, RELEASE = 0.010, 0.040
 GLIDE_CENTRE, GLIDE_WIDTH = 0.55, 0.12
 # Breath after the burst, and sound outside the burst's band, relative to the burst. In recordings of these plosives
 # nearly all frequencies sound, and log-spectrograms hold as much as those of vowels.
-BREATH, FLOOR = 0.7, 0.35
+BREATH, FLOOR = 0.7, 0.25
 # Seed of the noise in the plosives.
 NOISE_SEED = 1979
 

@@ -127,7 +127,8 @@ def show(
 ) -> Network:
     """Present some rows (n, D) in their order."""
     n = len(rows)
-    disturbances = jax.random.normal(key, (n, *network.weights.shape), network.weights.dtype)
+    # Noise needs no double precision, in which drawing it would take as long as all the rest.
+    disturbances = jax.random.normal(key, (n, *network.weights.shape), jnp.float32)
     temperatures = temperature_at(network.presented + jnp.arange(n))
 
     def one(network: Network, given: tuple[Array, Array, Array]) -> tuple[Network, None]:

@@ -16,7 +16,7 @@ from multicause.learning.annealing import Annealing, NoAnnealing
 from multicause.model import Block, Model, Moments, Parameters
 from multicause.parts import resolve
 
-INITS = ("random", "data")
+INITS = ("random", "mean", "data")
 
 
 class Outset(NamedTuple):
@@ -94,12 +94,14 @@ def starting_parameters(
 
 
 def _starting_components(outset: Outset, n_components: int, init: str | ArrayLike) -> np.ndarray:
-    """Components (H, D) before learning: random of the data's scale, random rows, the user's, or another model's."""
+    """Components (H, D) before learning: random with or without the mean row, rows, the user's, or another model's."""
     model, moments, X, weights, random, _ = outset
     n_features = X.shape[1]
     if isinstance(init, str):
-        if init == "random":
-            return model.combination.initialize(random, n_components, moments)
+        if init in ("random", "mean"):
+            draws = model.combination.initialize(random, n_components, moments)
+            # Components that may be negative are drawn around the mean row anyhow.
+            return _around_mean(draws, moments.mean) if init == "mean" and model.combination.nonnegative else draws
         if init == "data":
             possible = np.flatnonzero(weights > 0)
             chances = weights[possible] / weights[possible].sum(dtype=float)
@@ -122,6 +124,15 @@ def _starting_components(outset: Outset, n_components: int, init: str | ArrayLik
             f"its smallest value is {components.min():.6g}."
         )
     return components
+
+
+def _around_mean(draws: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Random components (H, D) that are not negative, half way between the mean row and their own flat mean.
+
+    All of the way would leave nothing for a feature that no row has had so far.
+    """
+    positive = np.maximum(mean, 0)
+    return draws * (1 + positive / positive.mean()) / 2 if positive.any() else draws
 
 
 def _components_of(estimator: Any, n_components: int, X: np.ndarray, random: np.random.RandomState) -> np.ndarray:

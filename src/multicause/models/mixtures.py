@@ -17,7 +17,7 @@ from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
 from multicause.estimator import LEARNABLE, CausalEstimator
 from multicause.learning.annealing import Annealing
-from multicause.learning.initialization import INITS, Outset, check_values
+from multicause.learning.initialization import Outset, check_values
 from multicause.learning.updates.weighted_mean import WeightedMean
 from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
@@ -118,7 +118,7 @@ class Mixture(CausalEstimator):
         X, random = outset.X, outset.random
         check_values(X)
         if not (isinstance(self.init, str) and self.init == "kmeans++"):
-            if isinstance(self.init, str) and self.init not in INITS:
+            if isinstance(self.init, str) and self.init not in ("random", "data"):
                 raise ValueError(f"Unknown init {self.init!r}. Known: 'kmeans++', 'random', 'data', or an array.")
             kept = "data" if isinstance(self.init, str) else self.init
             return self._starts_from(kept, outset)

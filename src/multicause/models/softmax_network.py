@@ -88,8 +88,10 @@ class SoftmaxNetwork(RestrictedCauses):
     n_init : int, default=3
         Number of networks that learn, each from a start of its own; the one with the highest likelihood is kept. Where
         the causes are given to ``fit`` there is only one, which learns until it has found them.
-    init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
-        Weights before learning, which are scaled to the sum C.
+    init : {"mean", "random", "data"} or array-like of shape (n_components, n_features), default="mean"
+        Weights before learning, which are scaled to the sum C: random around the mean row, or around its mean as in the
+        papers, or rows. Where some features are much stronger than others, a flat start makes the first unit that
+        learns anything the best for everything.
     random_state : int, RandomState or None
         Seed of start, order and noise.
     verbose : int, default=0
@@ -146,7 +148,7 @@ class SoftmaxNetwork(RestrictedCauses):
         hold: int = 4000,
         max_iter: int = 100,
         n_init: int = 3,
-        init: str | ArrayLike = "random",
+        init: str | ArrayLike = "mean",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         engine: Engine | None = None,
@@ -193,7 +195,7 @@ class SoftmaxNetwork(RestrictedCauses):
         probes = self._validate_causes(causes, X)
         n_starts = self.n_init if probes is None else 1
         with double_precision(), self._watched(resume, X, None, probes) as fitting:
-            course = self._begin(X, fitting.random)
+            course = self._begin(X, fitting.random, compared=n_starts > 1)
             keys = [key_from(fitting.random) for _ in range(n_starts)]
             describe = partial(self._network_so_far, course, fitting)
             fitting.watch(X, y, None, describe, n_tasks=n_starts * self.max_iter)
@@ -222,7 +224,7 @@ class SoftmaxNetwork(RestrictedCauses):
         random = check_random_state(self.random_state)
         with double_precision():
             if first:
-                course = self._begin(X, random)
+                course = self._begin(X, random, compared=False)
                 parameters = start_of(course.starts)
                 presented, n_iter, history = 0, 0, np.empty((2, 0))
             else:
@@ -247,8 +249,8 @@ class SoftmaxNetwork(RestrictedCauses):
         self.outcome_ = Outcome.STOPPED.value if found.finite else Outcome.NON_FINITE.value
         return self
 
-    def _begin(self, X: np.ndarray, random: Any) -> Course:
-        """Everything before the first presentation."""
+    def _begin(self, X: np.ndarray, random: Any, *, compared: bool) -> Course:
+        """Everything before the first presentation; with a judge where several networks are to be ``compared``."""
         engine, model = self._engine(), self._wire(X)
         model.noise.check_data(X)
         weights = np.ones(len(X), X.dtype)
@@ -259,7 +261,7 @@ class SoftmaxNetwork(RestrictedCauses):
             few = self._some_rows(engine, model, X, weights, blocks, random)
             temperature = max(1.0, BELOW_CRITICAL * critical_temperature(model, engine, few, starts))
         course = self._course(model, blocks, starts, float(temperature))
-        if self.n_init == 1:
+        if not compared:
             return course
         judge = with_more_states(model, *starts.components.shape[1:])
         return course._replace(judge=(judge, self._loaded_for(judge, model, engine, blocks)))
