@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from multicause import MaximalCauses, RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
+from multicause import LinearCauses, MaximalCauses, RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars, make_phoneme_mixtures
 from multicause.learning import hebbian
@@ -115,6 +115,13 @@ def test_starts_lie_between_the_mean_row_and_a_flat_one(seed):
     below = np.where(X > 20, 1.0, -X)  # all means are negative
     start = MaximalCauses(3, init="mean", **settings).fit(below).components_
     np.testing.assert_array_equal(start, MaximalCauses(3, init="random", **settings).fit(below).components_)
+    with pytest.raises(ValueError, match="init='mean' is for components that are not negative"):
+        LinearCauses(3, init="mean").fit(X)
+    # Networks start there without being told.
+    words = {"temperature": 5.0, "learning_rate": 1e-12, "component_noise": 0.0, "random_state": seed}
+    flat, start = (SoftmaxNetwork(3, **words, **told).partial_fit(X).components_ for told in ({"init": "random"}, {}))
+    expected = flat * (X.mean(axis=0) / X.mean() + 1)
+    np.testing.assert_allclose(start / start.sum(axis=1)[:, None], expected / expected.sum(axis=1)[:, None], rtol=1e-6)
 
 
 def test_networks_find_phonemes_at_the_temperature_of_the_paper():
@@ -148,6 +155,13 @@ def test_seeds_repeat_and_streams_do_not_repeat_their_noise(bars):
     first = stream.partial_fit(bars.data[:50]).components_
     second = stream.partial_fit(bars.data[:50]).components_
     assert np.abs(np.corrcoef((first - 10).ravel(), (second - first).ravel())[0, 1]) < 0.4
+
+
+def test_what_may_change_in_a_stream(bars):
+    stream = SoftmaxNetwork(4, temperature=5.0, random_state=1).partial_fit(bars.data[:20])
+    np.testing.assert_allclose(stream.set_params(total=30.0).partial_fit(bars.data).components_.sum(axis=1), 30)
+    with pytest.raises(ValueError, match="The network has 4 units, but n_components=5 now"):
+        stream.set_params(n_components=5).partial_fit(bars.data)
 
 
 def test_saved_and_loaded_networks_go_on(bars, tmp_path):

@@ -112,7 +112,7 @@ TESTS = (
 
 
 def paper_model(algorithm: str, test: Test, n_features: int) -> Any:
-    """An algorithm with the settings of MCA08 appendix E, or of GSN07."""
+    """An algorithm with the settings of MCA08 appendix E, or of GSN07, but for the network's start on phonemes."""
     H, D = test.n_components, n_features
     if algorithm == "mca3":
         return MaximalCauses(
@@ -130,8 +130,7 @@ def paper_model(algorithm: str, test: Test, n_features: int) -> Any:
         return RestrictedMaximalCauses(H, annealing=ConditionalCooling(start, final=1.5), max_iter=2000, **restricted)
     if algorithm == "network":
         temperature = test.temperatures.get("network", 16.0)
-        # MCA08 starts from flat weights everywhere. From there networks find the phonemes of recordings, but not all of
-        # those that are synthesised here.
+        # MCA08 starts from flat weights everywhere, from where networks miss a phoneme in some trials.
         init = "mean" if test.name == "phonemes" else "random"
         return SoftmaxNetwork(H, temperature=temperature, component_noise=0.02, init=init, max_iter=2000, **restricted)
     cooling = LinearCooling(18.0, n_iter=150, hold=1 / 3, settle=0.0)

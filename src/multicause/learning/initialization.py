@@ -100,8 +100,7 @@ def _starting_components(outset: Outset, n_components: int, init: str | ArrayLik
     if isinstance(init, str):
         if init in ("random", "mean"):
             draws = model.combination.initialize(random, n_components, moments)
-            # Components that may be negative are drawn around the mean row anyhow.
-            return _around_mean(draws, moments.mean) if init == "mean" and model.combination.nonnegative else draws
+            return draws if init == "random" else _around_mean(draws, moments.mean, model)
         if init == "data":
             possible = np.flatnonzero(weights > 0)
             chances = weights[possible] / weights[possible].sum(dtype=float)
@@ -126,11 +125,15 @@ def _starting_components(outset: Outset, n_components: int, init: str | ArrayLik
     return components
 
 
-def _around_mean(draws: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Random components (H, D) that are not negative, half way between the mean row and their own flat mean.
+def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarray:
+    """Random components (H, D), half of each value flat and half in proportion to the mean row.
 
-    All of the way would leave nothing for a feature that no row has had so far.
+    Without the flat half there would be nothing for a feature that no row has had so far. Negative means count as zero.
     """
+    if not model.combination.nonnegative:
+        raise ValueError(
+            "init='mean' is for components that are not negative, but here they may be. Use init='random'."
+        )
     positive = np.maximum(mean, 0)
     return draws * (1 + positive / positive.mean()) / 2 if positive.any() else draws
 

@@ -38,10 +38,10 @@ class LinearCauses(CausalEstimator):
         How components move in an M-step; by default least squares, under W ≥ 0 cause by cause.
     annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
-    init : {"random", "mean", "data"} or array-like of shape (n_components, n_features), default="random"
+    init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
         Starting components: Gaussian numbers of a third of the data's standard deviation around half its mean (for
-        counts, positive numbers around the data's mean, or with "mean" around its mean row), rows of the data, or the
-        user's.
+        counts, positive numbers around the data's mean), rows of the data, or the user's. "mean", as in
+        :class:`multicause.MaximalCauses`, is for components that are not negative.
 
     Attributes
     ----------

@@ -60,9 +60,9 @@ class MaximalCauses(CausalEstimator):
     n_init : int, default=1
         Number of random starts, learned side by side; the one with the highest bound is kept.
     init : {"random", "mean", "data"}, array-like of shape (n_components, n_features) or estimator, default="random"
-        Starting components: positive numbers around the data's mean or around its mean row, rows of the data, the
-        user's, or those that another model finds in the data, such as ``SoftmaxNetwork(n_components)`` (the hybrid of
-        MCA08 §7.4).
+        Starting components: positive numbers around the data's mean, or half way between that and its mean row, rows
+        of the data, the user's, or those that another model finds in the data, such as
+        ``SoftmaxNetwork(n_components)`` (the hybrid of MCA08 §7.4).
     random_state : int, RandomState or None
         Seed of starts and repair.
     verbose : int, default=0

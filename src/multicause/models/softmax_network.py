@@ -56,9 +56,9 @@ class SoftmaxNetwork(RestrictedCauses):
     local optima, so it finds causes more reliably than any batch algorithm, but measures them less exactly: use it as
     ``init`` of :class:`MaximalCauses` (MCA08 §7.4).
 
-    The defaults are the network that MCA08 calls R-MCA_NN and GSN07 NN_fast, with a temperature from the data. NN_slow
-    is ``annealing=LinearCooling(18, n_iter=150, hold=1/3, settle=0), max_iter=200, learning_rate=0.1,
-    component_noise=0``.
+    The defaults are the network that MCA08 calls R-MCA_NN and GSN07 NN_fast, with temperature, noise and start from the
+    data. NN_slow is ``annealing=LinearCooling(18, n_iter=150, hold=1/3, settle=0), max_iter=200, learning_rate=0.1,
+    component_noise=0, init="random"``.
 
     Parameters
     ----------
@@ -89,9 +89,9 @@ class SoftmaxNetwork(RestrictedCauses):
         Number of networks that learn, each from a start of its own; the one with the highest likelihood is kept. Where
         the causes are given to ``fit`` there is only one, which learns until it has found them.
     init : {"mean", "random", "data"} or array-like of shape (n_components, n_features), default="mean"
-        Weights before learning, which are scaled to the sum C: random around the mean row, or around its mean as in the
-        papers, or rows. Where some features are much stronger than others, a flat start makes the first unit that
-        learns anything the best for everything.
+        Weights before learning, which are scaled to the sum C: random around a flat row ("random", as in the papers),
+        around half of that and half of the mean row ("mean"), or rows. Where some features are much stronger than
+        others, after a flat start the first unit that learns anything is the best for everything.
     random_state : int, RandomState or None
         Seed of start, order and noise.
     verbose : int, default=0
@@ -216,8 +216,8 @@ class SoftmaxNetwork(RestrictedCauses):
     def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn from a stream: show each row of one batch once, in the order given.
 
-        The first batch sets start, C, and the temperature if it is "auto", so it should be typical. Other settings may
-        change from batch to batch.
+        The first batch sets start, and C and the temperature if they are not given, so it should be typical. Settings
+        may change from batch to batch, but for the number of units.
         """
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
@@ -228,6 +228,11 @@ class SoftmaxNetwork(RestrictedCauses):
                 parameters = start_of(course.starts)
                 presented, n_iter, history = 0, 0, np.empty((2, 0))
             else:
+                if self.n_components != len(self.components_):
+                    raise ValueError(
+                        f"The network has {len(self.components_)} units, but n_components={self.n_components} now. Set "
+                        "it back, or begin another network with clone(network)."
+                    )
                 model, X = self._model, X.astype(self.components_.dtype)
                 model.noise.check_data(X)
                 parameters = jax.tree.map(jnp.asarray, self._parameters)
@@ -292,7 +297,7 @@ class SoftmaxNetwork(RestrictedCauses):
         activity = parameters.prior["activity"][0]
         noise = self.component_noise
         noise = NOISE * float(parameters.components.mean()) if noise is None else noise
-        total = float(parameters.components[0].sum())
+        total = float(parameters.components[0].sum()) if self.total is None else float(self.total)
         numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
         return hebbian.Rule(*(jnp.asarray(number, parameters.components.dtype) for number in numbers))
 
