@@ -90,7 +90,7 @@ def test_constant_columns_are_learned_like_others():
         ({"activity": [0.1, 0.2], "prior": Bernoulli(shared=True)}, ValueError, "one activity for all causes"),
         ({"noise_scale": -1.0}, ValueError, "'noise_scale' parameter .* must be a float in the range"),
         ({"noise_scale": 1.0, "noise": "poisson"}, ValueError, "Poisson noise has no scale, but noise_scale=1.0"),
-        ({"init": "pca"}, ValueError, "Unknown init 'pca'. Known: 'random', 'data', an array, or a model"),
+        ({"init": "pca"}, ValueError, "Unknown init 'pca'. Known: 'random', 'mean', 'data', an array, or a model"),
         ({"init": np.ones((3, 4))}, ValueError, r"\(n_components, n_features\) = \(2, 4\); got \(3, 4\)"),
         ({"init": np.full((2, 4), np.nan)}, ValueError, "init must be finite"),
         ({"init": -np.ones((2, 4))}, ValueError, "init must not be negative for Maximum.*smallest value is -1"),
