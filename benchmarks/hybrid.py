@@ -27,13 +27,16 @@ MOST_CAUSES = 12
 
 
 def contestants(test, n_features):
-    """MCA₃ with the paper's cooling, and from a network's components at the last temperature of that cooling."""
+    """MCA₃ with the paper's cooling, and from networks' components at the last temperature of that cooling."""
     alone = paper_model("mca3", test, n_features)
     final = alone.annealing.final
-    hybrid = clone(alone).set_params(
-        init=SoftmaxNetwork(test.n_components, n_init=1), annealing=ConditionalCooling(final, final=final)
-    )
-    return {"MCA₃": alone, "hybrid": hybrid}
+    networks = {
+        "hybrid": SoftmaxNetwork(test.n_components, n_init=1),
+        "hybrid, network of the paper": paper_model("network", test, n_features).set_params(n_init=1),
+    }
+    finish = ConditionalCooling(final, final=final)
+    hybrids = {name: clone(alone).set_params(init=network, annealing=finish) for name, network in networks.items()}
+    return {"MCA₃": alone, **hybrids}
 
 
 def log_likelihood(model, X):
