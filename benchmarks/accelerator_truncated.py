@@ -7,13 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.steps import one_iteration
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
 from multicause.engines import Local
 from multicause.experiments.timing import milliseconds
 from multicause.learning import recognition
-from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import maximize
 from multicause.learning.updates.base import choose_update
 from multicause.model import Model, Parameters
 from multicause.noises import Gaussian
@@ -44,17 +43,12 @@ def iteration_on(model, X, W, memory_budget):
     H, D = W.shape
     per_row = model.posterior.bytes_per_row(H, D, X.itemsize, linear=model.linear)
     engine = Local(memory_budget=memory_budget)
-    blocks = engine.load(X, np.ones(len(X), X.dtype), partial(recognition.summarize, model), per_row)
+    data = engine.load(X, np.ones(len(X), X.dtype)).arranged(partial(recognition.summarize, model), per_row)
     noise = {"variance": jnp.ones(1, X.dtype), "floor": jnp.full(1, 1e-6, X.dtype)}
     prior = {"activity": jnp.full((1, H), 2 / H, X.dtype)}
     parameters = Parameters(jnp.asarray(W)[None], prior, noise)
-    temperature, full_step = jnp.full(1, TEMPERATURE), jnp.ones(1)
-
-    def iteration():
-        sums = engine.sum(partial(expect, model), blocks, parameters, temperature)
-        return jax.block_until_ready(maximize(model, sums, parameters, full_step))
-
-    return iteration, len(list(blocks))
+    temperature = jnp.full(1, TEMPERATURE)
+    return partial(one_iteration, model, data, parameters, temperature), len(data.blocks)
 
 
 def main():
@@ -72,9 +66,9 @@ def main():
             first_call = perf_counter() - started
             time = milliseconds(iteration)
             few = slice(0, 2000)
-            found = np.asarray(iteration_on(model, X[few], W, "16GiB")[0]()[0].components)
+            found = np.asarray(iteration_on(model, X[few], W, "16GiB")[0]().components)
         with double_precision(), jax.default_device(jax.devices("cpu")[0]):
-            expected = np.asarray(iteration_on(model, X[few], W, "16GiB")[0]()[0].components)
+            expected = np.asarray(iteration_on(model, X[few], W, "16GiB")[0]().components)
         error = np.abs(found - expected).max() / np.abs(expected).max()
         print(
             f"{name}: N={n_rows} D=H={n_causes} H'={candidates} γ={max_active} float32: {time:.3f} ms an iteration "

@@ -15,8 +15,8 @@ import numpy as np
 from multicause.arrays import double_precision
 from multicause.experiments.mca08 import NAMES, TESTS, fitted
 from multicause.experiments.timing import milliseconds
+from multicause.learning.em_step import maximize_one
 from multicause.learning.expectation import expect_one
-from multicause.learning.expectation_maximization import maximize_one
 from multicause.metrics import recovered_causes
 from multicause.model import Block
 
@@ -29,7 +29,7 @@ def one_iteration(model, X):
     with double_precision():
         rows = jnp.asarray(X)
         ones = jnp.ones(len(X))
-        block = Block(rows, ones, parts.noise.summarize(rows), jnp.arange(len(X)))
+        block = Block(rows, ones, parts.noise.summarize(rows))
         parameters = jax.tree.map(jnp.asarray, parameters)
 
         @jax.jit

@@ -8,12 +8,12 @@ import numpy as np
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks.steps import maximize
 from multicause import MaximalCauses
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars
 from multicause.experiments.timing import milliseconds
 from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import maximize
 from multicause.model import Block
 
 CHUNK = 100
@@ -58,17 +58,17 @@ def compare(dtype, n_components=10, n_rows=500):
     states = ((np.arange(2**n_components)[:, None] >> np.arange(n_components)) & 1).astype(dtype)
     with double_precision():
         rows = jnp.asarray(X)
-        block = Block(rows, jnp.ones(n_rows, dtype), model._model.noise.summarize(rows), jnp.arange(n_rows))
+        block = Block(rows, jnp.ones(n_rows, dtype), model._model.noise.summarize(rows))
         parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], model._parameters)
 
-        temperature, full_step = jnp.full(1, TEMPERATURE), jnp.ones(1)
+        temperature = jnp.full(1, TEMPERATURE)
 
         def iteration():
             sums = expect(model._model, block, parameters, temperature)
-            return jax.block_until_ready(maximize(model._model, sums, parameters, full_step))
+            return jax.block_until_ready(maximize(model._model, sums, parameters))
 
         ours = milliseconds(iteration, repeats=100)
-        new = np.asarray(iteration()[0].components[0])
+        new = np.asarray(iteration().components[0])
         two_products = jax.jit(lambda Y, W: (W @ Y.T) @ Y)
         means = jnp.asarray(np.random.RandomState(0).uniform(size=(len(states), X.shape[1])), dtype)
         products = milliseconds(lambda: jax.block_until_ready(two_products(block.rows, means)))

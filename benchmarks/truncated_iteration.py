@@ -18,12 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks.steps import one_iteration
 from multicause import LinearCauses, MaximalCauses
 from multicause.arrays import double_precision
-from multicause.engines import Local
 from multicause.experiments.timing import milliseconds
-from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import maximize
 from multicause.learning.initialization import Outset, first_moments
 from multicause.posteriors import Preselected
 
@@ -60,17 +58,10 @@ def make_iteration(kind, size, X, W):
     """A function that runs one iteration over all blocks, which are those of a fit."""
     posterior = Preselected(size.candidates, size.max_active, keep=None)
     estimator = kind(size.n_components, posterior=posterior, init=W, noise_scale=1.0)
-    engine, model, weights = Local(), estimator._wire(X), np.ones(len(X), X.dtype)
-    blocks = estimator._load(engine, model, X, weights, n_starts=1)
-    outset = Outset(model, first_moments(engine, blocks), X, weights, random=None, n_starts=1)
-    parameters = estimator._starts(outset)
-    temperature, full_step = jnp.full(1, TEMPERATURE), jnp.ones(1)
-
-    def iteration():
-        sums = engine.sum(partial(expect, model), blocks, parameters, temperature)
-        return jax.block_until_ready(maximize(model, sums, parameters, full_step))
-
-    return iteration
+    model, weights = estimator._wire(X), np.ones(len(X), X.dtype)
+    data = estimator._load(model, X, weights, n_starts=1)
+    outset = Outset(model, first_moments(data), X, weights, random=None, n_starts=1)
+    return partial(one_iteration, model, data, estimator._starts(outset), jnp.full(1, TEMPERATURE))
 
 
 def compare(kind, size, dtype):

@@ -4,14 +4,22 @@ import numpy as np
 import pytest
 
 from multicause import MaximalCauses
+from multicause.arrays import double_precision
 from multicause.learning.annealing import ConditionalCooling, LinearCooling, NoAnnealing
+
+
+@pytest.fixture(autouse=True)
+def _in_double_precision():
+    with double_precision():
+        yield
+
 
 REST, MOVING = np.full((1, 3), 1e-4), np.array([[1e-4, 1e-4, 1.0]])
 
 
 def test_conditional_cooling_follows_appendix_e2():
-    schedule = ConditionalCooling(11.0, final=1.5, n_steps=50, hold=10, quiet=20)
-    cooling = schedule.begin(1)
+    schedule = ConditionalCooling(11.0, final=1.5, n_steps=50, hold=10, quiet=20).schedule(1)
+    cooling = schedule.begin()
     for _ in range(10):  # ten iterations at the first temperature, whatever happens
         assert cooling.temperature[0] == 11.0
         cooling = schedule.advance(cooling, REST)
@@ -37,8 +45,8 @@ def test_conditional_cooling_follows_appendix_e2():
 
 def test_starts_that_never_rest_are_cold_in_time():
     """From temperatures of their own, taken in turn; not before the hold is over, and no later than asked."""
-    schedule = ConditionalCooling((11.0, 5.0), final=1.5, n_steps=7, hold=3, within=12)
-    history = [schedule.begin(3)]
+    schedule = ConditionalCooling((11.0, 5.0), final=1.5, n_steps=7, hold=3, within=12).schedule(3)
+    history = [schedule.begin()]
     for _ in range(12):
         history.append(schedule.advance(history[-1], np.repeat(MOVING, 3, axis=0)))
     temperatures = np.array([cooling.temperature for cooling in history])
@@ -50,15 +58,15 @@ def test_starts_that_never_rest_are_cold_in_time():
 
 
 def test_starts_cool_each_at_its_own_pace():
-    schedule = ConditionalCooling(3.0, n_steps=2, hold=0)
-    cooling = schedule.advance(schedule.begin(2), np.array([[1e-4], [1.0]]))
+    schedule = ConditionalCooling(3.0, n_steps=2, hold=0).schedule(2)
+    cooling = schedule.advance(schedule.begin(), np.array([[1e-4], [1.0]]))
     np.testing.assert_allclose(cooling.temperature, [2.0, 3.0])
 
 
 def test_linear_cooling_is_figure_4b():
     """100 iterations: ten at 13, seventy down, twenty at 1."""
-    schedule = LinearCooling(13.0, n_iter=100)
-    cooling, temperatures = schedule.begin(1), []
+    schedule = LinearCooling(13.0, n_iter=100).schedule(1)
+    cooling, temperatures = schedule.begin(), []
     for _ in range(100):
         temperatures.append(cooling.temperature[0])
         cooling = schedule.advance(cooling, MOVING)
@@ -68,8 +76,8 @@ def test_linear_cooling_is_figure_4b():
 
 
 def test_no_annealing_is_temperature_one():
-    schedule = NoAnnealing()
-    assert schedule.advance(schedule.begin(2), MOVING).temperature.tolist() == [1.0, 1.0]
+    schedule = NoAnnealing().schedule(2)
+    assert schedule.advance(schedule.begin(), MOVING).temperature.tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -1,87 +1,114 @@
 """When learning ends."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from multicause import MaximalCauses
-from multicause.learning.convergence import MAX_FALLS, Convergence, Outcome
+from multicause.arrays import double_precision
+from multicause.learning.convergence import MAX_FALLS, Convergence, Outcome, judge
 from multicause.learning.updates import CreditMean
 
 COOLED, WARM = np.array([True]), np.array([False])
+TOL = 1e-3
 
 
-def judge(convergence, *bounds, cooled=COOLED):
-    return [bool(convergence.judge(np.array([b]), np.zeros(1), cooled)[0]) for b in bounds]
+class Judged:
+    """A start whose bounds are judged one after the other."""
+
+    def __init__(self, *, monotone, epsilon=1e-16):
+        self.monotone, self.epsilon = monotone, epsilon
+        self.record = Convergence.begin(1, monotone)
+
+    def __call__(self, *bounds, cooled=COOLED):
+        kept = []
+        for bound in bounds:
+            self.record, accepted = judge(self.record, jnp.array([bound]), jnp.zeros(1), cooled, self.epsilon)
+            kept.append(bool(accepted[0]))
+        return kept
+
+    @property
+    def converged(self):
+        return bool(self.record.converged(TOL, self.monotone)[0])
+
+    @property
+    def fell(self):
+        return bool(self.record.fell(self.monotone)[0])
+
+
+@pytest.fixture(autouse=True)
+def _in_double_precision():
+    with double_precision():
+        yield
 
 
 def test_a_small_rise_over_three_iterations_is_convergence():
-    convergence = Convergence(1, tol=1e-3, monotone=True, epsilon=1e-16)
-    judge(convergence, -10.0, -9.0, -8.9995, -8.9992)
-    assert not convergence.converged[0]
-    judge(convergence, -8.9991)
-    assert convergence.converged[0]
-    assert not convergence.fell[0]
+    judged = Judged(monotone=True)
+    judged(-10.0, -9.0, -8.9995, -8.9992)
+    assert not judged.converged
+    judged(-8.9991)
+    assert judged.converged
+    assert not judged.fell
 
 
 def test_a_fall_of_a_monotone_update_ends_learning_without_convergence():
-    convergence = Convergence(1, tol=1e-3, monotone=True, epsilon=1e-16)
-    assert judge(convergence, -10.0, -9.0, -9.0001) == [True, True, False]
-    assert convergence.fell[0]
-    assert not convergence.converged[0]
-    assert convergence.bound[0] == -9.0
+    judged = Judged(monotone=True)
+    assert judged(-10.0, -9.0, -9.0001) == [True, True, False]
+    assert judged.fell
+    assert not judged.converged
+    assert judged.record.bound[0] == -9.0
 
 
 def test_roundings_are_no_fall():
-    convergence = Convergence(1, tol=1e-3, monotone=True, epsilon=1e-7)
-    assert judge(convergence, -100.0, -100.00001) == [True, True]
+    assert Judged(monotone=True, epsilon=1e-7)(-100.0, -100.00001) == [True, True]
 
 
 @pytest.mark.parametrize("bound", [np.nan, np.inf, -np.inf])
 def test_a_step_to_an_infinite_bound_is_never_kept(bound):
     for cooled in (COOLED, WARM):
-        convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
-        assert judge(convergence, -10.0, bound, cooled=cooled) == [True, False]
-        assert not convergence.converged[0]
+        judged = Judged(monotone=False)
+        assert judged(-10.0, bound, cooled=cooled) == [True, False]
+        assert not judged.converged
 
 
 def test_a_fixed_point_step_that_falls_is_tried_at_half_the_length():
-    convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
-    assert judge(convergence, -10.0, -11.0, -10.5) == [True, False, False]
-    assert convergence.length[0] == 0.25
-    assert judge(convergence, -9.0) == [True]
-    assert convergence.length[0] == 0.5
-    assert not convergence.converged[0]
+    judged = Judged(monotone=False)
+    assert judged(-10.0, -11.0, -10.5) == [True, False, False]
+    assert judged.record.length[0] == 0.25
+    assert judged(-9.0) == [True]
+    assert judged.record.length[0] == 0.5
+    assert not judged.converged
 
 
 def test_where_no_step_helps_learning_has_converged():
-    convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
-    judge(convergence, -10.0, *[-10.1] * (MAX_FALLS - 1))
-    assert not convergence.converged[0]
-    judge(convergence, -10.1)
-    assert convergence.converged[0]
-    assert convergence.bound[0] == -10.0
+    judged = Judged(monotone=False)
+    judged(-10.0, *[-10.1] * (MAX_FALLS - 1))
+    assert not judged.converged
+    judged(-10.1)
+    assert judged.converged
+    assert judged.record.bound[0] == -10.0
 
 
 def test_a_short_step_does_not_look_like_rest():
-    convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
-    judge(convergence, -10.0, *[-11.0] * 8)  # length is now 1/256
-    judge(convergence, -10.0 + 5e-4)  # a rise below tol, but of one short step
-    assert not convergence.converged[0]
+    judged = Judged(monotone=False)
+    judged(-10.0, *[-11.0] * 8)  # length is now 1/256
+    judged(-10.0 + 5e-4)  # a rise below tol, but of one short step
+    assert not judged.converged
 
 
 def test_steps_to_and_fro_that_get_nowhere_are_convergence():
     """Each second step is taken back, and the others rise by a tenth of tol."""
-    convergence = Convergence(1, tol=1e-3, monotone=False, epsilon=1e-16)
+    judged = Judged(monotone=False)
     for k in range(12):
-        judge(convergence, -10.0 + 1e-4 * k, -11.0)
-    assert convergence.converged[0]
+        judged(-10.0 + 1e-4 * k, -11.0)
+    assert judged.converged
 
 
 def test_bounds_at_different_temperatures_are_not_compared():
-    convergence = Convergence(1, tol=1e-3, monotone=True, epsilon=1e-16)
-    assert judge(convergence, -5.0, -7.0, cooled=WARM) == [True, True]
-    assert judge(convergence, -9.0) == [True]
-    assert not convergence.fell[0]
+    judged = Judged(monotone=True)
+    assert judged(-5.0, -7.0, cooled=WARM) == [True, True]
+    assert judged(-9.0) == [True]
+    assert not judged.fell
 
 
 def test_every_outcome_but_success_names_a_remedy():

@@ -9,8 +9,8 @@ from scipy.optimize import nnls
 from multicause import LinearCauses
 from multicause.arrays import double_precision
 from multicause.combinations import Combination, Maximum, Sum
+from multicause.learning.em_step import maximize_one
 from multicause.learning.expectation import expect_one
-from multicause.learning.expectation_maximization import maximize_one
 from multicause.learning.updates import (
     Coordinates,
     CreditMean,

@@ -1,6 +1,5 @@
 """The only file that configures JAX: precision of numbers and of matrix products, and memory sizes."""
 
-import os
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -54,10 +53,69 @@ def over_starts(function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-@jax.jit
+def over_active(function: Callable[..., Any], active: Array, *arguments: Any) -> Any:
+    """Apply a function to the starts that are active (starts,), within one program; results of the others are zero.
+
+    Its time follows the number of active starts, so that one program serves one start and many. See
+    :func:`over_starts` for how many are worked on at once.
+    """
+    n_starts = len(active)
+    if n_starts == 1:
+        return jax.tree.map(lambda leaf: leaf[None], function(*_pick(arguments, 0)))
+    batch = starts_at_once(n_starts)
+    # Active starts come first; places beyond them hold a number that no start has, and are neither read nor written.
+    count = jnp.sum(active)
+    order = jnp.argsort(~active, stable=True)
+    places = jnp.where(jnp.arange(n_starts) < count, order, n_starts)
+    places = jnp.concatenate([places, jnp.full(batch, n_starts)])
+    shapes = jax.eval_shape(lambda arguments: function(*_pick(arguments, 0)), arguments)
+    nothing = jax.tree.map(lambda leaf: jnp.zeros((n_starts, *leaf.shape), leaf.dtype), shapes)
+
+    def step(number: Array, results: Any) -> Any:
+        if batch == 1:
+            own = places[number]
+            found = function(*_pick(arguments, own))
+        else:
+            own = jax.lax.dynamic_slice(places, (number * batch,), (batch,))
+            found = jax.vmap(function)(*_pick(arguments, jnp.minimum(own, n_starts - 1)))
+        return jax.tree.map(lambda all_of, new: all_of.at[own].set(new, mode="drop"), results, found)
+
+    return jax.lax.fori_loop(0, -(-count // batch), step, nothing)
+
+
+def _pick(arguments: Any, which: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[which], arguments)
+
+
 def select(which: Array, new: Any, old: Any) -> Any:
-    """The new records of some starts and the old ones of the others."""
-    return jax.tree.map(lambda a, b: jnp.where(which.reshape(which.shape + (1,) * (a.ndim - 1)), a, b), new, old)
+    """Return the new records of some starts (starts,) and the old ones of the others."""
+    return jax.tree.map(
+        lambda a, b: jnp.where(jnp.reshape(which, which.shape + (1,) * (jnp.ndim(a) - 1)), a, b), new, old
+    )
+
+
+def largest_with_share(values: Array, weights: Array, share: Array) -> Array:
+    """Return the largest of all values such that values of at least it have this share of all weight.
+
+    With equal weights this is the k-th largest of N values, k = ⌈share · N⌉. The value is found bit by bit, from the
+    highest to the lowest, which takes a sum over all values for each bit and needs no sorting.
+    """
+    signed, unsigned = (jnp.int32, jnp.uint32) if values.dtype == jnp.float32 else (jnp.int64, jnp.uint64)
+    n_bits = jnp.iinfo(unsigned).bits
+    top = jnp.asarray(1, unsigned) << (n_bits - 1)
+    bits = jax.lax.bitcast_convert_type(values, unsigned)
+    # Keys have the order of the values: negative numbers are turned round, and lie below the others.
+    keys = jnp.where(jax.lax.bitcast_convert_type(values, signed) < 0, ~bits, bits | top)
+    # Products such as 0.9 · 10 may end just above a whole number.
+    target = share * sum_in_double(weights) * (1 - 4 * np.finfo(float).eps)
+
+    def add_bit(number: Array, found: Array) -> Array:
+        more = found | (top >> number.astype(unsigned))
+        return jnp.where(sum_in_double(jnp.where(keys >= more, weights, 0)) >= target, more, found)
+
+    found = jax.lax.fori_loop(0, n_bits, add_bit, jnp.zeros((), unsigned))
+    found = jnp.where(found >= top, found & ~top, ~found)
+    return jax.lax.bitcast_convert_type(found, values.dtype)
 
 
 def fastest_block() -> int | None:
@@ -69,11 +127,9 @@ def fastest_block() -> int | None:
     return 24 * 2**20 if jax.default_backend() == "cpu" else None
 
 
-def available_cores() -> int:
-    """Cores that this process may use, which can be fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def on_cpu() -> bool:
+    """Return whether computations run on a CPU by default."""
+    return jax.default_backend() == "cpu"
 
 
 def one_by_one() -> bool:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multicause.arrays import bytes_from, check_room, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters, Expert
-from multicause.engines import Blocks, Engine
+from multicause.engines import Data
 from multicause.learning import contrastive_divergence as cd
 from multicause.learning.whitening import WhiteningMap, whiten
 from multicause.model import Block
@@ -226,20 +226,18 @@ class EnergyDensity(Shell):
         mean, matrix = whitening.cast(dtype)
         return jnp.asarray(mean), jnp.asarray(matrix)
 
-    def _load(self, engine: Engine, X: np.ndarray, weights: np.ndarray, width: int) -> Blocks:
+    def _load(self, X: np.ndarray, weights: np.ndarray, width: int) -> Data:
         """Blocks of rows whose temporary arrays are as wide as all units, and of double precision."""
-        return engine.load(X, weights, _nothing, 8 * (width + ARRAYS * X.shape[1]))
+        return self._engine().load(X, weights).arranged(_nothing, 8 * (width + ARRAYS * X.shape[1]))
 
     def _by_rows(self, function: Any, X: ArrayLike) -> Any:
         check_is_fitted(self)
         X = self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False)
-        engine = self._engine()
         with double_precision():
-            blocks = self._load(engine, X, np.ones(len(X), dtype=X.dtype), self._n_features_out)
+            data = self._load(X, np.ones(len(X), dtype=X.dtype), self._n_features_out)
             whitening = self._on_device(self._whitening, X.dtype)
             energy, parameters = self._energy, self._parameters
-            mapped = engine.map(lambda block: function(energy, block, parameters, whitening), blocks)
-            return engine.collect(mapped, blocks)
+            return data.collect(data.map(lambda block: function(energy, block, parameters, whitening)))
 
     @property
     def _n_features_out(self) -> int:

@@ -23,12 +23,12 @@ from multicause import posteriors, priors
 from multicause.arrays import check_room, double_precision, key_from, starts_at_once
 from multicause.callbacks.adapter import Seen
 from multicause.combinations.base import Combination
-from multicause.engines import Blocks, Engine
+from multicause.engines import Data, Engine
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
+from multicause.learning.em_loop import Fit, Progress, learn, start_of
 from multicause.learning.expectation import evidence_threshold
-from multicause.learning.expectation_maximization import Fit, Progress, learn, start_of
 from multicause.learning.initialization import Outset, choose_annealing, first_moments, starting_parameters
 from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates.base import Update, choose_update
@@ -39,8 +39,6 @@ from multicause.parts import resolve
 from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
 from multicause.shell import Shell, validate_weights, warn, warn_of
-from multicause.trials.base import BulkTrial
-from multicause.trials.expectation_maximization import EMTrial
 
 PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
 LEARNABLE = ("components", "activity", "noise")
@@ -62,13 +60,12 @@ class Recognition(NamedTuple):
     log_evidence: np.ndarray  # (n,)
 
 
-class Task(NamedTuple):
+class FitProblem(NamedTuple):
     """What a model learns from, and how."""
 
     model: Model
-    engine: Engine
-    blocks: Blocks
-    few: Blocks  # rows that are enough to find the causes
+    data: Data
+    search_data: Data  # rows that are enough to find the causes
     starts: Parameters  # with a leading axis of starts
     repairing: bool
     random: np.random.RandomState
@@ -142,8 +139,8 @@ class CausalEstimator(Shell):
 
     #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
     _remembers_all = False
-    #: How :func:`multicause.fit_trials` runs many of these at once; None where learning is more than a fixed program.
-    _bulk_trial: type[BulkTrial] | None = EMTrial
+    #: Whether blocks must hold as few rows of weight zero as possible, as for learning in small batches.
+    _exact_blocks = False
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
     rows_kept_: np.ndarray | None
@@ -190,21 +187,20 @@ class CausalEstimator(Shell):
             watched, X, weights = X, *self._condensed(self._prepared(X), weights)
             model = self._wire(X)
             model.noise.check_data(X)
-            engine = self._engine()
             repairing = self.annealing == "auto" if self.repair is None else self.repair
             n_starts = max(self._n_starts, self.n_components if repairing else 1)
-            blocks = self._load(engine, model, X, weights, n_starts)
-            starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self._n_starts))
+            data = self._load(model, X, weights, n_starts)
+            starts = self._starts(Outset(model, first_moments(data), X, weights, random, self._n_starts))
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
             fitting.watch(watched, y, weights, partial(self._so_far, model))
             settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random)}
             settings |= {"watch": fitting, "journal": fitting.journal}
-            few = self._some_rows(engine, model, X, weights, blocks, random) if self.annealing == "auto" else blocks
-            task = Task(model, engine, blocks, few, starts, repairing, random, settings)
-            result, annealing = self._learn(task)
+            search_data = self._search_data(model, data, random) if self.annealing == "auto" else data
+            problem = FitProblem(model, data, search_data, starts, repairing, random, settings)
+            result, annealing = self._learn(problem)
             self._keep(model, self._finished(model, result.parameters, result.statistics))
             self._keep_history(result, annealing)
-            self._keep_threshold(model, engine, blocks, result.parameters)
+            self._keep_threshold(model, data, result.parameters)
             warn(model.posterior.remark(model, result.parameters))
         return self
 
@@ -217,18 +213,17 @@ class CausalEstimator(Shell):
         """
         first = not hasattr(self, "components_")
         model, X, weights = self._receive(X, sample_weight)
-        engine = self._engine()
         with double_precision():
-            blocks = self._load(engine, model, X, weights, 1, fitted=not first)
+            data = self._load(model, X, weights, 1, fitted=not first)
             if first:
                 random = check_random_state(self.random_state)
-                starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, 1))
+                starts = self._starts(Outset(model, first_moments(data), X, weights, random, 1))
                 parameters = start_of(starts)
                 model.posterior.try_out(np.asarray(parameters.components), X[:ROWS_TO_TRY])
             else:
                 parameters = self._parameters
             before = None if first or self._remembers_all else self._online
-            after, new, bound = online.step(model, engine, blocks, parameters, before)
+            after, new, bound = online.step(model, data, parameters, before)
             finite = np.isfinite(bound) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new))
             outcome = Outcome.STOPPED if finite else Outcome.NON_FINITE
             if finite:
@@ -237,7 +232,7 @@ class CausalEstimator(Shell):
             elif first or self._online is None:
                 self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
-            self._keep_threshold(model, engine, blocks, parameters)
+            self._keep_threshold(model, data, parameters)
         if first:
             self.lower_bounds_ = self.temperatures_ = np.empty(0)
             self.rows_kept_ = None
@@ -395,17 +390,17 @@ class CausalEstimator(Shell):
         """Parameters before learning, with a leading axis of starts."""
         return self._starts_from(self.init, outset)
 
-    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
-        """EM from all starts."""
-        data = (task.model, task.engine, task.blocks)
+    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
+        """Run EM from all starts."""
+        model, data, search_data, starts, repairing, random, settings = problem
         if self.annealing == "auto":
-            how: dict[str, Any] = {"repairing": task.repairing, "random": task.random, **task.settings}
-            return search(*data, task.few, task.starts, annealed=isinstance(self.init, str), **how)
+            how: dict[str, Any] = {"repairing": repairing, "random": random, **settings}
+            return search(model, data, search_data, starts, annealed=isinstance(self.init, str), **how)
         annealing = choose_annealing(self.annealing)
-        if task.repairing:
-            result = learn_and_repair(*data, task.starts, annealing=annealing, random=task.random, **task.settings)
+        if repairing:
+            result = learn_and_repair(model, data, starts, annealing=annealing, random=random, **settings)
         else:
-            result = learn(*data, task.starts, annealing=annealing, **task.settings)
+            result = learn(model, data, starts, annealing=annealing, **settings)
         return result, annealing
 
     def _next_batch(self, X: np.ndarray, weights: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -465,43 +460,31 @@ class CausalEstimator(Shell):
                 "A tuple of one name is written ('components',)."
             )
 
-    def _load(
-        self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int, *, fitted: bool = False
-    ) -> Blocks:
-        """Blocks within the memory budget, for components that are to be learned or are ``fitted`` already."""
+    def _load(self, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int, *, fitted: bool = False) -> Data:
+        """Return data in blocks within the memory budget, for components that are to be learned or are ``fitted``."""
+        n_components = len(self.components_) if fitted else self.n_components
+        return self._arranged(self._engine().load(X, weights), model, n_components, n_starts)
+
+    def _arranged(self, data: Data, model: Model, n_components: int, n_starts: int) -> Data:
+        """Return the same data in blocks that suit a model."""
         at_once = starts_at_once(n_starts)
-        per_row, fixed = self._memory(model, X, len(self.components_) if fitted else self.n_components)
-        return engine.load(X, weights, partial(recognition.summarize, model), at_once * per_row, at_once * fixed)
+        size = (n_components, data.n_features, data.dtype.itemsize)
+        per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
+        fixed = model.posterior.bytes_of_states(*size)
+        summarize = partial(recognition.summarize, model)
+        return data.arranged(summarize, at_once * per_row, at_once * fixed, exact=self._exact_blocks)
 
-    def _loaded_for(self, other: Model, model: Model, engine: Engine, blocks: Blocks, n_starts: int = 1) -> Blocks:
-        """The rows of a model's blocks for one with another posterior, which may need smaller blocks."""
-        if other.posterior == model.posterior:
-            return blocks
-        rows = engine.collect([block.rows for block in blocks], blocks)
-        weights = engine.collect([block.weights for block in blocks], blocks)
-        return self._load(engine, other, rows, weights, n_starts)
+    def _keep_threshold(self, model: Model, data: Data, parameters: Parameters) -> None:
+        recognizer = self._recognizer
+        if recognizer.posterior != model.posterior:
+            data = self._arranged(data, recognizer, len(parameters.components), 1)
+        self.evidence_threshold_ = evidence_threshold(recognizer, data, parameters)
 
-    def _keep_threshold(self, model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> None:
-        own = self._loaded_for(self._recognizer, model, engine, blocks)
-        self.evidence_threshold_ = evidence_threshold(self._recognizer, engine, own, parameters)
-
-    @staticmethod
-    def _memory(model: Model, X: np.ndarray, n_components: int) -> tuple[int, int]:
-        """Bytes that inference takes for each row, and for any number of rows."""
-        size = (n_components, X.shape[1], X.itemsize)
-        return model.posterior.bytes_per_row(*size, linear=model.linear), model.posterior.bytes_of_states(*size)
-
-    def _some_rows(
-        self, engine: Engine, model: Model, X: np.ndarray, weights: np.ndarray, blocks: Blocks, random: Any
-    ) -> Blocks:
-        """As many rows as are needed to find the causes; all, if there are not many more."""
-        few = rows_to_search(len(X), self.n_components)
-        if len(X) <= few:
-            return blocks
-        chosen = np.sort(random.choice(len(X), few, replace=False))
-        if not (weights[chosen] > 0).any():
-            return blocks
-        return self._load(engine, model, X[chosen], weights[chosen], max(self._n_starts, self.n_components))
+    def _search_data(self, model: Model, data: Data, random: np.random.RandomState) -> Data:
+        """Return as many rows as are needed to find the causes; all, if there are not many more."""
+        sample = data.sample(rows_to_search(data.n_rows, self.n_components), random)
+        n_starts = max(self._n_starts, self.n_components)
+        return data if sample is data else self._arranged(sample, model, self.n_components, n_starts)
 
     def _starts_from(self, init: str | ArrayLike, outset: Outset) -> Parameters:
         """Shared starts: components by ``init``, all else by the parts and the constructor's words."""
@@ -566,11 +549,9 @@ class CausalEstimator(Shell):
         model = self._recognizer if model is None else model
         X = self._prepared(self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False))
         model.noise.check_data(X)
-        engine = self._engine()
         with double_precision():
-            blocks = self._load(engine, model, X, np.ones(len(X), dtype=X.dtype), 1, fitted=True)
-            mapped = engine.map(lambda block: function(model, block, self._parameters, *arguments), blocks)
-            return engine.collect(mapped, blocks)
+            data = self._load(model, X, np.ones(len(X), dtype=X.dtype), 1, fitted=True)
+            return data.collect(data.map(lambda block: function(model, block, self._parameters, *arguments)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

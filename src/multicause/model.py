@@ -76,7 +76,6 @@ class Block(NamedTuple):
     rows: Array  # (n, D)
     weights: Array  # (n,)
     summary: Array  # (n,) what the noise needs to know of each row in every iteration, computed once
-    position: Array  # (n,) place of each row in the whole data: random keys derive from it, not from the block
 
 
 class Moments(NamedTuple):

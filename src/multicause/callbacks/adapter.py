@@ -58,6 +58,12 @@ class Fitting:
             self.journal = Journal(past=past.record)
 
     @property
+    def every_iteration(self) -> bool:
+        """Whether somebody wants to see the model after every single iteration, or may stop it there."""
+        callbacks = getattr(self._estimator, "_skl_callbacks", [])
+        return any(getattr(callback, "every_iteration", True) for callback in callbacks)
+
+    @property
     def random(self) -> np.random.RandomState:
         """Where all random numbers of the fit come from."""
         return self.journal.random
@@ -184,6 +190,9 @@ class IterationCallback:
     ``memory``, texts, numbers and lists of them, is part of a checkpoint.
     """
 
+    #: Whether it wants the model of every iteration or may stop the fit. Otherwise several iterations may be told at
+    #: once, each with its bound and temperature and all with the model of the last one; then the fit is faster.
+    every_iteration: bool = True
     #: Attributes that a resumed fit goes on with.
     _remembered: tuple[str, ...] = ()
 

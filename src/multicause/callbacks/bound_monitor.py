@@ -46,6 +46,7 @@ class BoundMonitor(IterationCallback):
         self.temperatures: list[float] = []
         self.seconds: list[float] = []
         self.validation_scores: list[float] = []
+        self.every_iteration = validation is not None
 
     def begin(self, estimator: Any) -> None:
         """Forget the last fit."""

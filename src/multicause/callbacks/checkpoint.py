@@ -77,6 +77,7 @@ class Checkpoint(IterationCallback):
         self.seconds: float | None = seconds
         self.keep: int = int(keep)
         self.path: Path | None = None
+        self.every_iteration = seconds is None
 
     def begin(self, estimator: Any) -> None:
         """Make sure that there is a place to write to, and something that can be written, before hours are spent."""

@@ -25,3 +25,5 @@ class ProgressBar(SklearnProgressBar):
     >>> model.fit(X)  # doctest: +ELLIPSIS
     MixtureOfGaussians - fit ...
     """
+
+    every_iteration = False

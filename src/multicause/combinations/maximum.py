@@ -1,29 +1,17 @@
 """Causes of which the strongest wins: MCA08 eq. 3, ET10 eq. 29."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
 from multicause.combinations.base import Combination, random_positive
-from multicause.combinations.credit import (
-    DECIMALS,
-    log_relative,
-    pull_by_duels,
-    pull_by_members,
-    pull_by_pairs,
-    pull_by_products,
-    pull_by_tree,
-    spans,
-)
+from multicause.combinations.credit import pull_by_duels, pull_by_halves, pull_by_members, pull_by_pairs
 from multicause.model import Moments
-from multicause.posteriors.state_tree import StateTree, Step
+from multicause.posteriors.state_tree import StateTree, Step, all_states
 
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
 SHARPEST = 1e9
-# Powers must reach down at least to weights that are this many decimals below the largest one in their dimension.
-DECIMALS_OF_WEIGHTS = 4
 # States up to which a list is short: written out one by one, longer ones take too long to compile.
 SHORT = 32
 CREDITS = ("power", "sigmoid")
@@ -77,7 +65,7 @@ class Maximum(Combination):
         return mean
 
     def pull(self, components: Array, tree: StateTree, values: Array, temperature: Array) -> Array:
-        """Credits are handed down the tree, from a state to its newest cause and to its parent.
+        """Return the values of all states (..., S, D) as the causes get credit for them: (..., H, D).
 
         With x = log W (power) or W (sigmoid), cause h has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h') of state s. A^ρ
         is that share to the power (ρ − 1)/ρ = 1/T, because it is W_h^{ρ−1} / (Σ W_h'^ρ)^{(ρ−1)/ρ}. All exponentials
@@ -94,26 +82,14 @@ class Maximum(Combination):
             exponent = jnp.ones_like(heat)
 
         if tree.max_active == 1:
-            return values[..., 1:, :]  # whoever is alone has the whole credit
-        if tree.sparse and tree.n_states <= SHORT:
+            return values[..., 1:, :]  # a cause that is alone has the whole credit
+        if tree == all_states(tree.n_components) and components.ndim == 2 and tree.n_states > SHORT:
+            return pull_by_halves(x, tree, values, sharpness, exponent)
+        if tree.n_states <= SHORT:
             return pull_by_members(x, tree, values, sharpness, exponent)
         if tree.sparse and tree.max_active == 2 and components.ndim == 2 and len(tree.generations) == 2:
             return pull_by_pairs(x, tree, values, sharpness, exponent)
-        if tree.sparse:
-            return pull_by_duels(x, tree, values, sharpness, exponent)
-        if self.credit == "power" and components.ndim == 2 and self._fits_into_doubles():
-            relative = log_relative(components)
-            return jax.lax.cond(
-                spans(relative, sharpness),
-                lambda: pull_by_products(relative, tree, values, sharpness, exponent).astype(components.dtype),
-                lambda: pull_by_tree(x, tree, values, sharpness, exponent),
-            )
-        return pull_by_tree(x, tree, values, sharpness, exponent)
-
-    def _fits_into_doubles(self) -> bool:
-        """Whether W^ρ spans all weights that matter within the range of double precision."""
-        heat = self.least_temperature - 1
-        return DECIMALS * heat >= DECIMALS_OF_WEIGHTS * (1 + heat)
+        return pull_by_duels(x, tree, values, sharpness, exponent)
 
     def overlap(self, tree: StateTree) -> np.ndarray:
         """One, except in the empty state."""

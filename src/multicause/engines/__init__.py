@@ -1,6 +1,6 @@
-"""Engines: where data lies, and how sums over it are made."""
+"""Engines: where data is, and how sums over it are computed."""
 
-from multicause.engines.base import Blocks, Engine
+from multicause.engines.base import Data, Engine
 from multicause.engines.local import Local
 
-__all__ = ["Blocks", "Engine", "Local"]
+__all__ = ["Data", "Engine", "Local"]

@@ -1,10 +1,9 @@
-"""The interface of an engine: it holds the data, and knows nothing of models."""
+"""The interface of an engine and of the data that it holds. Neither knows anything about models."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,63 +12,84 @@ from multicause.model import Block
 from multicause.parts import Part
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """The rows of one data set in blocks of equal size, and how many of the rows are real."""
+class Data(ABC):
+    """The rows of one data set, wherever they are, in blocks.
 
-    blocks: Sequence[Block]
-    n_rows: int
-    n_weighted: int  # rows of positive weight
-
-    def __iter__(self) -> Iterator[Block]:
-        return iter(self.blocks)
-
-
-class Engine(Part):
-    """Three verbs are all that learning needs of data. Functions take a block first, and are pure.
-
-    The order in which blocks are summed is fixed, so that a result depends on nothing but data and settings.
+    Learning sees rows through these methods only. Functions take a :class:`multicause.model.Block` first and are pure.
+    Blocks are summed in a fixed order, so that a result depends on nothing but data and settings.
     """
 
+    n_rows: int
+    n_features: int
+    n_weighted: int  # rows of positive weight
+    n_jobs: int  # programs that may run at the same time
+    dtype: np.dtype
+
     @abstractmethod
-    def load(
-        self,
-        X: np.ndarray,
-        weights: np.ndarray,
-        summarize: Callable[[Any], Any],
-        bytes_per_row: int,
-        fixed_bytes: int = 0,
-    ) -> Blocks:
-        """Take hold of rows (N, D) and weights (N,), in blocks that keep within the memory budget.
+    def arranged(
+        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
+    ) -> Data:
+        """Return the same rows in blocks that keep within the memory budget.
 
         ``summarize`` turns rows (n, D) into one number for each, which stays with the block. Temporary arrays take
-        ``fixed_bytes`` in any case, and ``bytes_per_row`` more for each row of a block.
+        ``fixed_bytes`` in any case, and ``bytes_per_row`` more for each row of a block. The number of rows of a block
+        is rounded up, so that data sets of similar sizes share compiled programs, and the rest is filled up with rows
+        of weight zero; ``exact`` fills up as few as possible.
+        """
+
+    @property
+    @abstractmethod
+    def resident(self) -> Block | None:
+        """All blocks as one record with a leading axis of blocks, if one program can best work through all of them.
+
+        None if blocks are better handed to several programs, for example because they run on several cores.
+        """
+
+    @property
+    @abstractmethod
+    def blocks(self) -> Sequence[Block]:
+        """The blocks, in order."""
+
+    @abstractmethod
+    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
+        """Return Σ over blocks of ``function(block, *arguments)``, a tree of arrays.
+
+        ``aligned`` holds results of :meth:`map`, one entry per block; each block's own entry comes as the last
+        argument, so that what a row has to keep between two passes stays with its block.
         """
 
     @abstractmethod
-    def sum(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
-        """Σ over blocks of ``function(block, *arguments)``, a record that has ``+``.
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+        """Return ``function(block, *arguments)`` of every block, in order, kept where the block is."""
 
-        ``aligned`` holds results of :meth:`map` with one entry per block; each block's own entry comes as the
-        last argument, so that what a row needs to remember between two passes stays with its block.
+    @abstractmethod
+    def collect(self, mapped: Sequence[Any]) -> Any:
+        """Return results of :meth:`map` with one entry per row as arrays over all rows of the data."""
+
+    @abstractmethod
+    def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
+        """For each start, return the largest number that rows with this share of all weight reach or exceed: (starts,).
+
+        ``mapped`` holds numbers (starts, n) of each block. With equal weights, this is the k-th largest number,
+        k = ⌈share · N⌉.
         """
-
-    @abstractmethod
-    def map(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any) -> Sequence[Any]:
-        """``function(block, *arguments)`` of every block, kept where the block is, in order."""
-
-    @abstractmethod
-    def collect(self, mapped: Sequence[Any], blocks: Blocks) -> Any:
-        """Results of :meth:`map` with one entry per row, as arrays over all rows of the data."""
 
     @abstractmethod
     def can_keep(self, n_bytes: int) -> bool:
-        """Whether results of :meth:`map` of this size, all blocks together, are within the memory budget."""
+        """Return whether results of :meth:`map` of this size, of all blocks together, are within the memory budget."""
 
     @abstractmethod
-    def quantile(self, mapped: Sequence[Any], blocks: Blocks, share: np.ndarray) -> np.ndarray:
-        """For each start, the largest number that rows with this share of all weight reach or exceed: (starts,).
+    def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
+        """Return some rows, or all, on the host."""
 
-        ``mapped`` holds numbers (starts, n) of each block; the order is that of all rows of the data. With equal
-        weights this is the k-th largest, k = ⌈share · N⌉.
-        """
+    @abstractmethod
+    def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
+        """Return a random part of the rows as a data set of its own; all, if there are not more."""
+
+
+class Engine(Part):
+    """Where data is, and how sums over it are computed."""
+
+    @abstractmethod
+    def load(self, X: np.ndarray, weights: np.ndarray) -> Data:
+        """Take hold of rows (N, D) and their weights (N,)."""

@@ -1,101 +1,198 @@
-"""Data in the memory of this process, worked through in blocks on one device."""
+"""Data in the memory of this process, worked through on one device or on all cores of the CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import bytes_from, fastest_block
-from multicause.engines.base import Blocks, Engine
+from multicause.arrays import bytes_from, fastest_block, on_cpu
+from multicause.engines.base import Data, Engine
 from multicause.model import Block
+from multicause.parallel import number_of_jobs, run_all
 
-# Rows below which a block is not made smaller for the sake of the cache: what a block costs in any case would prevail.
+# Rows below which a block is not made smaller for the sake of the cache: the fixed cost of a block would dominate.
 SMALLEST_BLOCK = 1024
-# For the same reason, a block's rows take at least this many times the memory of what all rows share, such as the
-# products of components with each other: these are made anew for each block.
+# For the same reason, the rows of a block take at least this many times the memory of what all rows share, such as
+# products of components with each other, which are computed once per block.
 ROWS_OVER_SHARED = 4
+# Row counts are rounded up to multiples of an eighth of a power of two, so that few programs serve all row counts and
+# at most an eighth of the work is wasted.
+STEPS_PER_DOUBLING = 8
+# The number of many blocks is a multiple of this, so that 2, 4, 8 or 16 cores get equal shares.
+BLOCKS_PER_ROUND = 16
 
 
 class Local(Engine):
-    """Blocks in memory, one after the other.
+    """Keep data in memory and use all cores, or the accelerator that JAX finds.
 
     Parameters
     ----------
     memory_budget : str or int, default="2GiB"
         Most memory that the temporary arrays of one block may take, as a number of bytes or text such as "512MiB". On a
         CPU, blocks are smaller if that is faster.
+    n_jobs : int, optional
+        Number of blocks that are worked on at the same time on a CPU. None means the ``n_jobs`` of an enclosing
+        ``joblib.parallel_config``, or else all cores that this process may use (fewer if ``OMP_NUM_THREADS`` says so,
+        as in worker processes of joblib); −1 means all cores. The result does not depend on it.
     """
 
-    def __init__(self, *, memory_budget: str | int = "2GiB") -> None:
+    def __init__(self, *, memory_budget: str | int = "2GiB", n_jobs: int | None = None) -> None:
         self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
 
-    def load(
+    def load(self, X: np.ndarray, weights: np.ndarray) -> LocalData:
+        """Return a handle on the arrays, which are not copied until they are arranged in blocks."""
+        return LocalData(self, X, weights)
+
+
+class LocalData(Data):
+    """Rows in memory; see :class:`multicause.engines.base.Data`."""
+
+    def __init__(
         self,
+        engine: Local,
         X: np.ndarray,
         weights: np.ndarray,
-        summarize: Callable[[Any], Any],
-        bytes_per_row: int,
-        fixed_bytes: int = 0,
-    ) -> Blocks:
-        """Blocks of equal size, the last one filled up with rows of weight zero: one shape, one compilation."""
-        n_rows = len(X)
-        affordable = (bytes_from(self.memory_budget) - fixed_bytes) // bytes_per_row
+        blocks: Sequence[Block] = (),
+        bytes_per_block: int = 1,
+    ) -> None:
+        self._engine, self._X, self._weights, self._blocks = engine, X, weights, blocks
+        self.n_rows, self.n_features = X.shape
+        self.dtype = X.dtype
+        self.n_weighted = int((weights > 0).sum())
+        # Blocks that are worked on at the same time share the memory budget.
+        most = max(1, bytes_from(engine.memory_budget) // bytes_per_block)
+        self.n_jobs = min(most, number_of_jobs(engine.n_jobs)) if on_cpu() else 1
+
+    def arranged(
+        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
+    ) -> LocalData:
+        """Cut the rows into blocks of one size: one shape, one compilation."""
+        size = self._block_size(bytes_per_row, fixed_bytes)
+        if not exact:
+            size = rounded(size, up=False)
+        n_blocks = -(-self.n_rows // size)
+        if n_blocks > BLOCKS_PER_ROUND:
+            n_blocks = -(-n_blocks // BLOCKS_PER_ROUND) * BLOCKS_PER_ROUND
+        size = -(-self.n_rows // n_blocks)
+        if not exact:
+            size = rounded(size, up=True)
+            n_blocks = -(-self.n_rows // size)
+        blocks = []
+        for number in range(n_blocks):
+            own = slice(number * size, (number + 1) * size)
+            rows, weights = self._X[own], self._weights[own]
+            filling = size - len(rows)
+            if filling:
+                rows = np.concatenate([rows, np.repeat(self._X[:1], filling, axis=0)])
+                weights = np.concatenate([weights, np.zeros(filling, dtype=weights.dtype)])
+            on_device = jnp.asarray(rows)
+            blocks.append(Block(on_device, jnp.asarray(weights), summarize(on_device)))
+        return LocalData(self._engine, self._X, self._weights, blocks, fixed_bytes + size * bytes_per_row)
+
+    def _block_size(self, bytes_per_row: int, fixed_bytes: int) -> int:
+        budget = self._engine.memory_budget
+        affordable = (bytes_from(budget) - fixed_bytes) // bytes_per_row
         if affordable < 1:
             raise ValueError(
                 f"This model needs at least {fixed_bytes + bytes_per_row:,} bytes of temporary memory, more than the "
-                f"budget of {self.memory_budget!r}. Raise it with engine=Local(memory_budget=...), use float32 data, "
+                f"budget of {budget!r}. Raise it with engine=Local(memory_budget=...), use float32 data, "
                 "or lower n_components."
             )
         fastest = fastest_block()
-        if fastest is not None:
-            worth_it = max(fastest // bytes_per_row, SMALLEST_BLOCK, ROWS_OVER_SHARED * fixed_bytes // bytes_per_row)
-            affordable = min(affordable, worth_it)
-        n_blocks = -(-n_rows // affordable)
-        size = -(-n_rows // n_blocks)
-        blocks = []
-        for start in range(0, n_rows, size):
-            rows, block_weights = X[start : start + size], weights[start : start + size]
-            filling = size - len(rows)
-            if filling:
-                rows = np.concatenate([rows, np.repeat(X[:1], filling, axis=0)])
-                block_weights = np.concatenate([block_weights, np.zeros(filling, dtype=weights.dtype)])
-            position = np.arange(start, start + size, dtype=np.uint32)
-            on_device = jnp.asarray(rows)
-            blocks.append(Block(on_device, jnp.asarray(block_weights), summarize(on_device), jnp.asarray(position)))
-        return Blocks(blocks, n_rows, int((weights > 0).sum()))
+        if fastest is None:
+            return affordable
+        worth_it = max(fastest // bytes_per_row, SMALLEST_BLOCK, ROWS_OVER_SHARED * fixed_bytes // bytes_per_row)
+        return min(affordable, worth_it)
 
-    def sum(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
-        """From the first block to the last."""
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The blocks, in order."""
+        if not self._blocks:
+            raise RuntimeError("Data must be arranged in blocks before they can be used: call arranged().")
+        return self._blocks
+
+    @cached_property
+    def resident(self) -> Block | None:
+        """All blocks on an accelerator, and a single block on a CPU."""
+        if on_cpu() and len(self.blocks) > 1:
+            return None
+        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.blocks)
+        # A second copy would halve the size of the data that an accelerator can take.
+        self._blocks = _Slices(stacked)
+        return stacked
+
+    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
+        """Add the results up from the first block to the last, whichever is computed first."""
         total = None
-        for number, block in enumerate(blocks):
-            extra = (aligned[number],) if aligned else ()
-            term = function(block, *arguments, *extra)
+        for term in self._run(function, arguments, aligned):
             total = term if total is None else _add(total, term)
         return total
 
-    def map(self, function: Callable[..., Any], blocks: Blocks, *arguments: Any) -> Sequence[Any]:
-        """A list with one entry per block."""
-        return [function(block, *arguments) for block in blocks]
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+        """Return a list with one entry per block."""
+        return self._run(function, arguments, ())
 
-    def collect(self, mapped: Sequence[Any], blocks: Blocks) -> Any:
-        """NumPy arrays, without the rows that filled up the last block."""
+    def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> list[Any]:
+        tasks = [
+            (block, *arguments, *((aligned[number],) if aligned else ())) for number, block in enumerate(self.blocks)
+        ]
+        return run_all(function, tasks, self.n_jobs)
+
+    def collect(self, mapped: Sequence[Any]) -> Any:
+        """Return NumPy arrays without the rows that filled blocks up."""
         host = [jax.device_get(result) for result in mapped]
-        return jax.tree.map(lambda *parts: np.concatenate(parts)[: blocks.n_rows], *host)
+        return jax.tree.map(lambda *parts: np.concatenate(parts)[: self.n_rows], *host)
 
-    def can_keep(self, n_bytes: int) -> bool:
-        """The budget of one block's temporary arrays, once more."""
-        return n_bytes <= bytes_from(self.memory_budget)
-
-    def quantile(self, mapped: Sequence[Any], blocks: Blocks, share: np.ndarray) -> np.ndarray:
-        """By partial sorting where all weights are equal, else by sorting."""
+    def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
+        """Sort the values of all blocks, partially where all weights are equal."""
         values = np.concatenate([np.asarray(part) for part in mapped], axis=1)
-        weights = np.concatenate([np.asarray(block.weights, dtype=float) for block in blocks])
+        weights = np.concatenate([np.asarray(block.weights, dtype=float) for block in self.blocks])
         values, weights = values[:, weights > 0], weights[weights > 0]
         return np.array([_weighted_quantile(v, weights, s) for v, s in zip(values, share, strict=True)])
+
+    def can_keep(self, n_bytes: int) -> bool:
+        """Allow as much as the temporary arrays of one block may take."""
+        return n_bytes <= bytes_from(self._engine.memory_budget)
+
+    def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
+        """Return rows as they were loaded."""
+        return self._X if indices is None else self._X[indices]
+
+    def sample(self, n_rows: int, random: np.random.RandomState) -> LocalData:
+        """Draw without replacement and keep the order; all rows are returned if no drawn row has a weight."""
+        if self.n_rows <= n_rows:
+            return self
+        chosen = np.sort(random.choice(self.n_rows, n_rows, replace=False))
+        if not (self._weights[chosen] > 0).any():
+            return self
+        return LocalData(self._engine, self._X[chosen], self._weights[chosen])
+
+
+class _Slices(Sequence):
+    """Blocks that are cut out of one stacked record when they are asked for."""
+
+    def __init__(self, stacked: Block) -> None:
+        self._stacked = stacked
+
+    def __len__(self) -> int:
+        return len(self._stacked.rows)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number >= len(self):
+            raise IndexError(number)
+        return jax.tree.map(lambda leaf: leaf[number], self._stacked)
+
+
+def rounded(size: int, *, up: bool) -> int:
+    """Return the next multiple, up or down, of an eighth of the largest power of two that is not above ``size``."""
+    step = max(1, 2 ** (int(size).bit_length() - 1) // STEPS_PER_DOUBLING)
+    return (-(-size // step) if up else size // step) * step
 
 
 def _weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:

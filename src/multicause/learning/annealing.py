@@ -1,17 +1,19 @@
 """Annealing: temperature as a function of how learning goes, so that EM does not stop at the nearest optimum.
 
-A schedule is a part; what it remembers between iterations is a record of arrays with one entry per start, because
-starts are learned side by side and cool each at its own pace. The arrays are NumPy's in a loop in Python and JAX's in a
-compiled one.
+An :class:`Annealing` is a part: hyper-parameters that a user sets. Its :meth:`Annealing.schedule` is what the EM step
+works with: a record of numbers with pure methods, which are traced into the compiled step. Schedules of one class
+share compiled programs, whatever their numbers.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, namespace
@@ -23,18 +25,128 @@ PLAIN_ITERATIONS = 30
 TINY = 1e-12
 
 
-@dataclass(frozen=True)
-class Cooling:
-    """Where the starts stand: all arrays have shape (starts,)."""
+class Cooling(NamedTuple):
+    """How far the starts have cooled."""
 
-    temperature: np.ndarray
-    iteration: int | Array  # iterations done
-    quiet: np.ndarray  # iterations in a row in which no component moved much at the final temperature
+    temperature: Any  # (starts,)
+    iteration: Any  # () iterations done
+    quiet: Any  # (starts,) iterations in a row in which no component moved much at the final temperature
+
+
+class Schedule(ABC):
+    """A schedule as the EM step sees it: a tree of arrays with pure methods. Starts cool each at its own pace."""
+
+    start: Any  # (starts,) first temperatures
+    final: Any  # last temperature, () or (starts,)
+    component_noise: Any  # standard deviation of noise on the components while cooling, or None
+
+    def begin(self) -> Cooling:
+        """Return the state before the first iteration."""
+        start = np.asarray(self.start, dtype=float)
+        return Cooling(start, np.zeros((), int), np.zeros(len(start), int))
+
+    @abstractmethod
+    def advance(self, cooling: Cooling, change: Array) -> Cooling:
+        """Return the state after an iteration in which the components moved by ``change`` (starts, H), MCA08 eq. 38."""
+
+    @abstractmethod
+    def cooled(self, cooling: Cooling) -> Array:
+        """Return which starts have reached the final temperature, so that convergence may be tested: (starts,)."""
+
+    def finished(self, cooling: Cooling) -> Array:
+        """Return which starts the schedule itself declares converged: (starts,)."""
+        return jnp.zeros(cooling.temperature.shape, dtype=bool)
+
+    @abstractmethod
+    def progress(self, cooling: Cooling) -> Array:
+        """Return how much of the schedule is done, from 0 to 1: (starts,). A data cut begins in its last third."""
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class LinearSchedule(Schedule):
+    """Temperature by the number of iterations: hold, cool linearly, hold."""
+
+    start: Any
+    final: Any
+    hold: Any  # () iterations at the first temperature
+    until: Any  # () iterations after which the last temperature is reached
+    length: Any  # () iterations before which convergence is not tested
+    horizon: Any  # () iterations after which the schedule counts as done
+    component_noise: Any = None
+
+    def advance(self, cooling: Cooling, change: Array) -> Cooling:
+        """Cool by the number of iterations alone."""
+        done = cooling.iteration + 1
+        progress = jnp.clip((done - self.hold) / jnp.maximum(self.until - self.hold, TINY), 0, 1)
+        progress = jnp.where(done >= self.until, 1, progress)
+        return Cooling(self.start + (self.final - self.start) * progress, done, cooling.quiet)
+
+    def cooled(self, cooling: Cooling) -> Array:
+        """Return False before the schedule is through: its last part is meant for settling."""
+        return jnp.full(cooling.temperature.shape, cooling.iteration >= self.length)
+
+    def progress(self, cooling: Cooling) -> Array:
+        """Return the part of the iterations that is done."""
+        return jnp.full(cooling.temperature.shape, jnp.minimum(1.0, cooling.iteration / self.horizon))
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class ConditionalSchedule(Schedule):
+    """Cool by one step whenever all components have come to rest: MCA08 appendix E.2."""
+
+    start: Any
+    final: Any
+    n_steps: Any
+    threshold: Any
+    hold: Any
+    quiet: Any
+    within: Any  # () iterations, infinite if there is no limit
+    component_noise: Any = None
+
+    def advance(self, cooling: Cooling, change: Array) -> Cooling:
+        """MCA08 eq. 37."""
+        rest = change.max(axis=1) < self.threshold
+        done = cooling.iteration + 1
+        quiet = jnp.where(rest & self.cooled(cooling), cooling.quiet + 1, 0)
+        step = (self.start - self.final) / self.n_steps
+        # Steps are counted, not subtracted, so that fifty of them end exactly at the final temperature.
+        taken = jnp.rint((self.start - cooling.temperature) / jnp.maximum(step, TINY))
+        taken = taken + jnp.where(rest & (done > self.hold), 1, 0)
+        taken = jnp.maximum(taken, jnp.floor(self.n_steps * (done - self.hold) / (self.within - self.hold)))
+        temperature = jnp.where(taken >= self.n_steps, self.final, self.start - taken * step)
+        return Cooling(temperature, done, quiet)
+
+    def cooled(self, cooling: Cooling) -> Array:
+        """Return which starts have the final temperature."""
+        return cooling.temperature <= self.final
+
+    def finished(self, cooling: Cooling) -> Array:
+        """Return which starts have been at rest for long enough."""
+        return cooling.quiet >= self.quiet
+
+    def progress(self, cooling: Cooling) -> Array:
+        """Return the part of all steps that is taken."""
+        span = self.start - self.final
+        return jnp.where(span > 0, (self.start - cooling.temperature) / jnp.maximum(span, TINY), 1.0)
+
+
+class ConstantTemperatures(NamedTuple):
+    """A temperature of its own for each start, which it keeps; convergence is never tested."""
+
+    temperatures: np.ndarray
+
+    def schedule(self, n_starts: int) -> Schedule:
+        """Return a linear schedule that never begins to cool."""
+        never = np.float64(2**31)
+        temperatures = np.resize(np.asarray(self.temperatures, dtype=float), n_starts)
+        return LinearSchedule(temperatures, temperatures, never, never, never, never)
 
 
 class Annealing(Part):
-    """A schedule. ``component_noise`` is the standard deviation of Gaussian noise that is added to the components
-    after each M-step while the temperature is above the final one (ET10 §4.1), in units of the data.
+    """Hyper-parameters of a schedule. ``component_noise`` is the standard deviation of Gaussian noise that is added to
+    the components after each M-step while the temperature is above the final one (ET10 §4.1), in units of the data.
     """
 
     #: Whether ``start`` may be a tuple, of which each of several starts takes the next.
@@ -60,29 +172,16 @@ class Annealing(Part):
                 f"component_noise must be a standard deviation of at least 0; got {self.component_noise!r}."
             )
 
-    def begin(self, n_starts: int) -> Cooling:
-        """Before the first iteration."""
-        return Cooling(self.first_temperatures(n_starts), 0, np.zeros(n_starts, dtype=int))
-
-    def first_temperatures(self, n_starts: int) -> np.ndarray:
-        """Of each start."""
-        return np.full(n_starts, float(self.start))
-
     @abstractmethod
-    def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
-        """After an iteration in which the components moved by ``change`` (starts, H), MCA08 eq. 38."""
+    def schedule(self, n_starts: int) -> Schedule:
+        """Return the schedule of so many starts."""
 
-    def cooled(self, cooling: Cooling) -> np.ndarray:
-        """Which starts have reached the final temperature, so that convergence may be tested: (starts,)."""
-        return cooling.temperature <= self.final
+    def _first_temperatures(self, n_starts: int) -> np.ndarray:
+        """Return the first temperature of each start: those given, in turn."""
+        return np.resize(np.asarray(self.start, dtype=float), n_starts)
 
-    def finished(self, cooling: Cooling) -> np.ndarray:
-        """Which starts the schedule itself declares converged: (starts,)."""
-        return namespace(cooling.temperature).zeros(len(cooling.temperature), dtype=bool)
-
-    @abstractmethod
-    def progress(self, cooling: Cooling) -> np.ndarray:
-        """How much of the schedule is done, from 0 to 1: (starts,). A data cut begins in its last third."""
+    def _noise(self) -> np.float64 | None:
+        return np.float64(self.component_noise) if self.component_noise > 0 else None
 
 
 class NoAnnealing(Annealing):
@@ -91,13 +190,11 @@ class NoAnnealing(Annealing):
     start = final = 1.0
     component_noise = 0.0
 
-    def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
-        """Nothing cools."""
-        return replace(cooling, iteration=cooling.iteration + 1)
-
-    def progress(self, cooling: Cooling) -> np.ndarray:
-        """By the number of iterations in which plain EM finds its way."""
-        return np.full(len(cooling.temperature), min(1.0, cooling.iteration / PLAIN_ITERATIONS))
+    def schedule(self, n_starts: int) -> Schedule:
+        """Return a linear schedule of no length."""
+        now = np.float64(0)
+        ones = np.ones(n_starts)
+        return LinearSchedule(ones, ones, now, now, now, np.float64(PLAIN_ITERATIONS))
 
 
 class ConditionalCooling(Annealing):
@@ -165,36 +262,18 @@ class ConditionalCooling(Annealing):
                 f"{self.within!r}."
             )
 
-    def first_temperatures(self, n_starts: int) -> np.ndarray:
-        """The temperatures given, over and over."""
-        return np.resize(np.asarray(self.start, dtype=float), n_starts)
-
-    def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
-        """MCA08 eq. 37."""
-        xp = namespace(cooling.temperature)
-        rest = change.max(axis=1) < self.threshold
-        done = cooling.iteration + 1
-        quiet = xp.where(rest & self.cooled(cooling), cooling.quiet + 1, 0)
-        start = self.first_temperatures(len(cooling.temperature))
-        step = (start - self.final) / self.n_steps
-        # Steps are counted, not subtracted, so that fifty of them end exactly at the final temperature.
-        taken = xp.rint((start - cooling.temperature) / np.maximum(step, TINY))
-        taken = taken + xp.where(rest & (done > self.hold), 1, 0)
-        if self.within is not None:
-            due = xp.floor(self.n_steps * (done - self.hold) / (self.within - self.hold))
-            taken = xp.maximum(taken, due)
-        temperature = xp.where(taken >= self.n_steps, self.final, start - taken * step)
-        return Cooling(temperature, done, quiet)
-
-    def finished(self, cooling: Cooling) -> np.ndarray:
-        """At rest for long enough."""
-        return cooling.quiet >= self.quiet
-
-    def progress(self, cooling: Cooling) -> np.ndarray:
-        """By temperature."""
-        start = self.first_temperatures(len(cooling.temperature))
-        span = start - self.final
-        return np.where(span > 0, (start - cooling.temperature) / np.maximum(span, TINY), 1.0)
+    def schedule(self, n_starts: int) -> Schedule:
+        """Return the schedule with these numbers."""
+        return ConditionalSchedule(
+            start=self._first_temperatures(n_starts),
+            final=np.float64(self.final),
+            n_steps=np.float64(self.n_steps),
+            threshold=np.float64(self.threshold),
+            hold=np.float64(self.hold),
+            quiet=np.float64(self.quiet),
+            within=np.float64(np.inf if self.within is None else self.within),
+            component_noise=self._noise(),
+        )
 
 
 class LinearCooling(Annealing):
@@ -250,17 +329,14 @@ class LinearCooling(Annealing):
         progress = xp.where(iteration >= last, 1, xp.clip((iteration - first) / max(last - first, TINY), 0, 1))
         return self.start + (self.final - self.start) * progress
 
-    def advance(self, cooling: Cooling, change: np.ndarray) -> Cooling:
-        """By the clock alone."""
-        done = cooling.iteration + 1
-        xp = namespace(cooling.temperature)
-        return Cooling(xp.full_like(cooling.temperature, self.temperature(done)), done, cooling.quiet)
-
-    def cooled(self, cooling: Cooling) -> np.ndarray:
-        """Not before the schedule is through: its last part is meant for settling."""
-        xp = namespace(cooling.temperature)
-        return xp.full(len(cooling.temperature), cooling.iteration >= self.n_iter)
-
-    def progress(self, cooling: Cooling) -> np.ndarray:
-        """By the clock."""
-        return np.full(len(cooling.temperature), min(1.0, cooling.iteration / self.n_iter))
+    def schedule(self, n_starts: int) -> Schedule:
+        """Return the schedule with these numbers."""
+        return LinearSchedule(
+            start=self._first_temperatures(n_starts),
+            final=np.full(n_starts, float(self.final)),
+            hold=np.float64(self.hold * self.n_iter),
+            until=np.float64((1 - self.settle) * self.n_iter),
+            length=np.float64(self.n_iter),
+            horizon=np.float64(self.n_iter),
+            component_noise=self._noise(),
+        )

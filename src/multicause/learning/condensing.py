@@ -26,11 +26,11 @@ def covariance_of(engine: Engine, X: np.ndarray, weights: np.ndarray) -> tuple[f
     """
     with double_precision():
         # Nothing needs to be known of a row beforehand; any number of its own may stand for its summary.
-        blocks = engine.load(X, weights, lambda rows: rows[:, 0], ARRAYS * np.dtype(float).itemsize * X.shape[1])
-        origin = next(iter(blocks)).rows[0].astype(jnp.float64)
-        weight, total = (np.asarray(part) for part in engine.sum(_sums, blocks, origin))
+        data = engine.load(X, weights).arranged(lambda rows: rows[:, 0], ARRAYS * np.dtype(float).itemsize * X.shape[1])
+        origin = data.rows(np.array([0]))[0].astype(float)
+        weight, total = (np.asarray(part) for part in data.sum(_sums, origin))
         mean = np.asarray(origin) + total / weight
-        covariance = np.asarray(engine.sum(_scatter, blocks, jnp.asarray(mean))) / weight
+        covariance = np.asarray(data.sum(_scatter, jnp.asarray(mean))) / weight
     if not (np.abs(covariance) <= np.finfo(X.dtype).max).all():
         raise ValueError(
             f"The largest value of X, {np.abs(X).max():.3g}, is too large to be squared in {X.dtype}. Scale X down."

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import namespace
+from multicause.arrays import Array
 
 # Iterations over which the rise of the bound is judged; more where steps may be taken back on the way.
 WINDOW = 3
@@ -60,75 +61,68 @@ _REMEDIES = {
 }
 
 
-def at_rest(quiet: Any, change: Any, cooled: Any) -> Any:
-    """Iterations in a row in which no component of a cooled start moved much (MCA08 eq. 38): (starts,)."""
-    return namespace(quiet).where((change.max(axis=1) < REST) & cooled, quiet + 1, 0)
+class Convergence(NamedTuple):
+    """What is known about the mean bound (free energy) of each start once it has cooled; see :func:`judge`."""
+
+    history: Any  # (starts, window + 1) accepted bounds, oldest first, NaN before cooling
+    falls: Any  # (starts,) steps in a row that were taken back
+    slack: Any  # (starts,) changes of the bound below this are rounding
+    length: Any  # (starts,) of the next step, as part of the full one
+
+    @classmethod
+    def begin(cls, n_starts: int, monotone: bool) -> Convergence:
+        """Return the record before the first iteration."""
+        window = WINDOW if monotone else FIXED_POINT_WINDOW
+        history, zeros = np.full((n_starts, window + 1), np.nan), np.zeros(n_starts)
+        return cls(history, np.zeros(n_starts, dtype=int), zeros, np.ones(n_starts))
+
+    @property
+    def bound(self) -> Array:
+        """Bounds of the last accepted parameters; NaN before cooling: (starts,)."""
+        return self.history[:, -1]
+
+    @property
+    def falling(self) -> Array:
+        """Starts whose last step was taken back: (starts,)."""
+        return self.falls > 0
+
+    def fell(self, monotone: bool) -> Array:
+        """Return which starts must end because a monotone update lowered their bound: (starts,)."""
+        return self.falling & monotone
+
+    def converged(self, tol: Array, monotone: bool) -> Array:
+        """Return which starts rise by less than ``tol`` per iteration or cannot be improved by any step: (starts,)."""
+        rise = self.history[:, -1] - self.history[:, 0]
+        resting = (rise < jnp.maximum(tol * (self.history.shape[1] - 1), self.slack)) & (tol > 0)
+        stuck = (not monotone) & (self.falls >= MAX_FALLS)
+        return (resting & ~self.fell(monotone)) | stuck
 
 
-def rested(quiet: Any) -> Any:
-    """Which starts have come to rest: (starts,)."""
-    return quiet >= QUIET_ITERATIONS
-
-
-class Convergence:
-    """Judges the mean bound (free energy) of each start once it has cooled; all arrays have shape (starts,).
+def judge(
+    record: Convergence, bound: Array, magnitude: Array, cooled: Array, epsilon: float
+) -> tuple[Convergence, Array]:
+    """Take note of the bounds (starts,) after a step; return the new record, and which starts keep the step.
 
     A fixed-point update may overshoot: a step that lowers the bound is taken back and tried again at half the length,
     so that the bound of a cooled start never falls, and where even a thousandth of a step would lower it, learning has
-    converged. The bound of a monotone update falls only if something is wrong.
+    converged. The bound of a monotone update falls only if something is wrong. Bounds at different temperatures are
+    not compared. A step to an infinite bound is never kept.
     """
+    bound = jnp.where(jnp.isfinite(bound), bound, jnp.nan)
+    slack = ROUNDINGS * epsilon * (jnp.abs(bound) + magnitude)
+    fell = (cooled & (bound < record.bound - slack)) | ~jnp.isfinite(bound)
+    falls = jnp.where(fell, record.falls + 1, 0)
+    length = jnp.where(fell, record.length / 2, jnp.minimum(2 * record.length, 1))
+    accepted = jnp.where(fell, record.bound, jnp.where(cooled, bound, jnp.nan))
+    history = jnp.concatenate([record.history[:, 1:], accepted[:, None]], axis=1)
+    return Convergence(history, falls, slack, length), ~fell
 
-    def __init__(self, n_starts: int, tol: float, monotone: bool, epsilon: float) -> None:
-        self._tol, self._epsilon, self._monotone = tol, epsilon, monotone
-        window = WINDOW if monotone else FIXED_POINT_WINDOW
-        self._history = np.full((window + 1, n_starts), np.nan)  # accepted bounds, oldest first, NaN before cooling
-        self._falls = np.zeros(n_starts, dtype=int)
-        self._slack = np.zeros(n_starts)
-        self.length = np.ones(n_starts)  # of the next step, as part of the full one
 
-    @property
-    def memory(self) -> tuple[np.ndarray, ...]:
-        """All that the next judgement needs; assign it to go on from there."""
-        return self._history, self._falls, self._slack, self.length
+def at_rest(quiet: Array, change: Array, cooled: Array) -> Array:
+    """Return the iterations in a row in which no component of a cooled start moved much (MCA08 eq. 38): (starts,)."""
+    return jnp.where((change.max(axis=1) < REST) & cooled, quiet + 1, 0)
 
-    @memory.setter
-    def memory(self, memory: tuple[np.ndarray, ...]) -> None:
-        self._history, self._falls, self._slack, self.length = memory
 
-    @property
-    def bound(self) -> np.ndarray:
-        """Bounds of the last accepted parameters; NaN before cooling."""
-        return self._history[-1]
-
-    def judge(self, bound: np.ndarray, magnitude: np.ndarray, cooled: np.ndarray) -> np.ndarray:
-        """Take note of the bounds after a step; says which starts are to keep it.
-
-        Bounds at different temperatures are not compared. A step to an infinite bound is never kept.
-        """
-        bound = np.where(np.isfinite(bound), bound, np.nan)
-        self._slack = ROUNDINGS * self._epsilon * (np.abs(bound) + magnitude)
-        fell = (cooled & (bound < self.bound - self._slack)) | ~np.isfinite(bound)
-        self._falls = np.where(fell, self._falls + 1, 0)
-        self.length = np.where(fell, self.length / 2, np.minimum(2 * self.length, 1))
-        accepted = np.where(fell, self.bound, np.where(cooled, bound, np.nan))
-        self._history = np.vstack([self._history[1:], accepted])
-        return ~fell
-
-    @property
-    def converged(self) -> np.ndarray:
-        """Starts that rise by less than ``tol`` per iteration, or that no step of a fixed-point update can improve."""
-        window = len(self._history) - 1
-        rise = self._history[-1] - self._history[0]
-        at_rest = (rise < np.maximum(self._tol * window, self._slack)) & (self._tol > 0)
-        stuck = (not self._monotone) & (self._falls >= MAX_FALLS)
-        return (at_rest & ~self.fell) | stuck
-
-    @property
-    def falling(self) -> np.ndarray:
-        """Starts whose last step was taken back."""
-        return self._falls > 0
-
-    @property
-    def fell(self) -> np.ndarray:
-        """Starts that must end because a monotone update lowered their bound."""
-        return self._monotone & (self._falls > 0)
+def rested(quiet: Array) -> Array:
+    """Return which starts have come to rest: (starts,)."""
+    return quiet >= QUIET_ITERATIONS

@@ -8,14 +8,13 @@ differs from data to data by more than a factor of ten; with candidates that eve
 
 from __future__ import annotations
 
-from functools import partial
-
-import jax.numpy as jnp
+import jax
 import numpy as np
 
-from multicause.engines.base import Blocks, Engine
-from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import maximize, one_start, start_of
+from multicause.arrays import Array
+from multicause.engines.base import Data
+from multicause.learning.annealing import ConstantTemperatures
+from multicause.learning.em_loop import learn_all
 from multicause.model import Model, Parameters
 
 # Between which temperatures it is sought at first, and the factor within which it is found.
@@ -27,16 +26,19 @@ ITERATIONS = 30
 DIFFERENT = 0.25
 
 
-def critical_temperature(model: Model, engine: Engine, blocks: Blocks, starts: Parameters) -> float:
-    """The hottest temperature at which components from the first of the starts become different, by bisection.
+def critical_temperature(model: Model, data: Data, starts: Parameters, key: Array) -> float:
+    """Return the hottest temperature at which components from the first of the starts become different, by bisection.
 
     It grows with the data, without limit. Where components become alike at all temperatures, the coldest is returned.
     """
-    first = start_of(starts)
-    spread = partial(spread_at, model, engine, blocks, first, ITERATIONS)
-    coldest = spread(COLDEST)
+    places = len(starts.components)
+
+    def spread(temperature: float) -> float:
+        return float(spread_at(model, data, starts, ITERATIONS, np.array([temperature]), key, places)[0])
+
+    coldest, components = spread(COLDEST), np.asarray(starts.components[0])
     # Differences that have shrunk to errors of rounding say nothing when they are compared with each other.
-    if not coldest > float(jnp.finfo(first.components.dtype).eps ** 0.5 * jnp.mean(first.components)):
+    if not coldest > float(np.finfo(components.dtype).eps ** 0.5 * np.mean(components)):
         return COLDEST
     below, above = np.log(COLDEST), np.log(HOTTEST)
     span, hottest = above - below, above
@@ -52,11 +54,19 @@ def critical_temperature(model: Model, engine: Engine, blocks: Blocks, starts: P
 
 
 def spread_at(
-    model: Model, engine: Engine, blocks: Blocks, start: Parameters, n_iter: int, temperature: float
-) -> float:
-    """How different components are after some iterations at one temperature, from one start."""
-    parameters, length = one_start(start), jnp.ones(1)
-    for _ in range(n_iter):
-        sums = engine.sum(partial(expect, model), blocks, parameters, jnp.full(1, temperature))
-        parameters, _, _ = maximize(model, sums, parameters, length)
-    return float(jnp.mean(jnp.std(parameters.components[0], axis=0)))
+    model: Model, data: Data, starts: Parameters, n_iter: int, temperatures: np.ndarray, key: Array, places: int
+) -> np.ndarray:
+    """Return how different components are after some iterations at each temperature, all from the first start."""
+    first = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:1], len(temperatures), axis=0), starts)
+    found = learn_all(
+        model,
+        data,
+        first,
+        annealing=ConstantTemperatures(temperatures),
+        max_iter=n_iter,
+        tol=0.0,
+        key=key,
+        places=places,
+        components_only=True,
+    )
+    return np.asarray(found.parameters.components).std(axis=1).mean(axis=1)

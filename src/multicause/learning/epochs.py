@@ -15,12 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.engines.base import Blocks, Engine
+from multicause.engines.base import Data
 from multicause.learning import hebbian
 from multicause.learning.annealing import LinearCooling
-from multicause.learning.bulk import Trial
+from multicause.learning.em_loop import Progress, one_start, per_row, start_of
 from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import Progress, one_start, per_row, start_of
 from multicause.learning.journal import Journal
 from multicause.model import Model, Parameters, Statistics
 
@@ -29,9 +28,8 @@ class Course(NamedTuple):
     """What networks learn, by which rule, and how they are judged."""
 
     model: Model
-    judge: tuple[Model, Blocks] | None  # with more states: compares several networks, on blocks of its own
-    engine: Engine
-    blocks: Blocks
+    judge: tuple[Model, Data] | None  # with more states: compares several networks, on blocks of its own
+    data: Data
     starts: Parameters  # with a leading axis of starts
     rule: hebbian.Rule
     schedule: LinearCooling | None
@@ -39,14 +37,14 @@ class Course(NamedTuple):
 
     def expect(self, parameters: Parameters) -> Statistics:
         """Sums over the data at temperature one, with a leading axis of one start."""
-        return self.engine.sum(partial(expect, self.model), self.blocks, one_start(parameters), jnp.ones(1))
+        return self.data.sum(partial(expect, self.model), one_start(parameters), jnp.ones(1))
 
     def evidence(self, parameters: Parameters) -> float:
         """Mean log evidence of rows with as many causes as they have, by which networks are compared."""
         if self.judge is None:
             return 0.0
-        model, blocks = self.judge
-        evidence = bound_of(self.engine.sum(partial(expect, model), blocks, one_start(parameters), jnp.ones(1)))
+        model, data = self.judge
+        evidence = bound_of(data.sum(partial(expect, model), one_start(parameters), jnp.ones(1)))
         return -np.inf if np.isnan(evidence) else evidence
 
     def has_learned(self, network: hebbian.Network, n_rows: int) -> bool:
@@ -58,10 +56,20 @@ class Course(NamedTuple):
         return float(hebbian.temperature_of(self.rule, self.schedule, n_epochs))
 
 
+class Found(NamedTuple):
+    """What a network has learned, as a model."""
+
+    parameters: Parameters
+    statistics: Statistics  # at temperature one
+    n_iter: int
+    learned: bool
+    finite: bool
+
+
 class Run(NamedTuple):
     """What one network has learned."""
 
-    found: Trial
+    found: Found
     network: hebbian.Network
     bounds: tuple[float, ...]
     temperatures: tuple[float, ...]
@@ -148,10 +156,10 @@ def _learn_network(
     return Run(found, state.network, state.bounds, state.temperatures, state.stopped, evidence)
 
 
-def ending(parameters: Parameters, statistics: Statistics, n_epochs: int, learned: bool) -> Trial:
+def ending(parameters: Parameters, statistics: Statistics, n_epochs: int, learned: bool) -> Found:
     """What learning found, given the sums of :meth:`Course.expect`."""
-    finite = np.isfinite(bound_of(statistics))
-    return Trial(parameters, start_of(jax.device_get(statistics)), np.array(n_epochs), np.array(learned), finite)
+    finite = bool(np.isfinite(bound_of(statistics)))
+    return Found(parameters, start_of(jax.device_get(statistics)), n_epochs, learned, finite)
 
 
 def bound_of(statistics: Statistics) -> float:

@@ -1,7 +1,7 @@
 """The softmax network: Hebbian learning, one row at a time (MCA08 eq. 23–25, GSN07 eq. 22).
 
-All presentations run inside one compiled loop. Rows are drawn at random from the data, N of them in an epoch. Arrays of
-one network have no leading axis; :func:`learn_many` has one for networks (see :mod:`multicause.learning.bulk`).
+All presentations of an epoch run inside one compiled loop. Rows are drawn at random from the data, N of them in an
+epoch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul, over_starts
+from multicause.arrays import Array, matmul
 from multicause.learning.annealing import LinearCooling
 from multicause.noises import Poisson
 
@@ -224,29 +224,3 @@ def has_learned(network: Network, n_rows: int, hold: int | Array, schedule: Line
     """Whether every probe has kept its unit for ``hold`` presentations, after the schedule if there is one."""
     kept = network.presented - network.since >= hold
     return kept if schedule is None else kept & (network.presented >= schedule.n_iter * n_rows)
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def learn_many(
-    hold: int,
-    max_epochs: int,
-    schedule: LinearCooling | None,
-    known: bool,
-    networks: Network,
-    rows: Array,
-    keys: Array,
-    rules: Rule,
-) -> Network:
-    """Epochs until each network has learned; all but settings have a leading axis of networks, keys are raw data."""
-
-    def learn(network: Network, rows: Array, key: Array, rule: Rule) -> Network:
-        def go_on(network: Network) -> Array:
-            return (network.presented < max_epochs * len(rows)) & ~has_learned(network, len(rows), hold, schedule)
-
-        def step(network: Network) -> Network:
-            own = jax.random.fold_in(jax.random.wrap_key_data(key), network.presented)
-            return epoch(network, rows, own, rule, schedule, known)
-
-        return jax.lax.while_loop(go_on, step, network)
-
-    return over_starts(learn)(networks, rows, keys, rules)

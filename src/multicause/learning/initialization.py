@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from multicause.arrays import Array
-from multicause.engines.base import Blocks, Engine
+from multicause.engines.base import Data
 from multicause.learning.annealing import Annealing, NoAnnealing
 from multicause.model import Block, Model, Moments, Parameters
 from multicause.parts import resolve
@@ -37,15 +37,14 @@ def _sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
     return weights.sum(), weights @ centred, (weights @ centred**2).sum()
 
 
-def first_moments(engine: Engine, blocks: Blocks) -> Moments:
+def first_moments(data: Data) -> Moments:
     """Weighted mean of each dimension, and the variance of all values together."""
-    rows = next(iter(blocks)).rows
-    origin = np.float64(np.asarray(rows[0], dtype=np.float64).mean())
-    weight, total, square = (np.asarray(part) for part in engine.sum(_sums, blocks, origin))
+    origin = np.float64(data.rows(np.array([0])).astype(np.float64).mean())
+    weight, total, square = (np.asarray(part) for part in data.sum(_sums, origin))
     mean = total / weight
     with np.errstate(over="ignore", invalid="ignore"):
         variance = float(square / (weight * len(mean)) - mean.mean() ** 2)
-    return Moments(origin + mean, variance, float(jnp.finfo(rows.dtype).eps))
+    return Moments(origin + mean, variance, float(np.finfo(data.dtype).eps))
 
 
 def check_values(X: np.ndarray) -> None:

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.engines.base import Blocks, Engine
-from multicause.learning.expectation import DataCut, expect_one
-from multicause.learning.expectation_maximization import maximize_one, one_start, start_of
+from multicause.engines.base import Data
+from multicause.learning.em_loop import check_rows, one_start, start_of
+from multicause.learning.em_step import final_share, maximize_one
+from multicause.learning.expectation import expect_blocks, expect_one
 from multicause.model import Block, Model, Parameters, Statistics
 
 FORGETTING = 0.6
@@ -33,21 +34,21 @@ def continued(statistics: Statistics, n_iter: int) -> Online:
     return Online(jax.device_get(statistics.scaled(1 / statistics.weight)), n_iter)
 
 
-def step(
-    model: Model, engine: Engine, blocks: Blocks, parameters: Parameters, before: Online | None
-) -> tuple[Online, Parameters, float]:
+def step(model: Model, data: Data, parameters: Parameters, before: Online | None) -> tuple[Online, Parameters, float]:
     """Learn from one batch; returns the new state, the new parameters and the batch's mean bound before."""
-    cut = DataCut(model, 1)
-    if before is not None:  # the first batch finds components that later ones can be judged by
-        cut.advance(np.ones(1), one_start(parameters))
-    sums = cut.expect(engine, blocks, one_start(parameters), jnp.ones(1))
+    start, share = one_start(parameters), np.ones(1)
+    if before is not None and model.posterior.keep is not None:
+        # The first batch finds components that later ones can be judged by.
+        share = np.asarray(final_share(model, start))
+        check_rows(model, share, data)
+    sums = expect_blocks(model, data, start, np.ones(1), share, np.ones(1, dtype=bool))
     sums = start_of(jax.device_get(sums))
     new = sums.scaled(1 / sums.weight)
     n_batches = 1 if before is None else before.n_batches + 1
     if before is not None:
         rate = (n_batches + 1) ** -FORGETTING
         new = before.averages.scaled(1 - rate) + new.scaled(rate)
-    after = _maximize(model, new, parameters, model.posterior.max_active if cut.cut.any() else None)
+    after = _maximize(model, new, parameters, model.posterior.max_active if share[0] < 1 else None)
     return Online(jax.device_get(new), n_batches), after, float(sums.bound / sums.seen)
 
 
@@ -65,7 +66,7 @@ def restored(
     """
     D = parameters.components.shape[1]
     nothing = jnp.zeros(1, parameters.components.dtype)
-    row = Block(jnp.zeros((1, D), parameters.components.dtype), nothing, nothing, nothing)
+    row = Block(jnp.zeros((1, D), parameters.components.dtype), nothing, nothing)
     shape = jax.eval_shape(lambda: expect_one(model, row, parameters, jnp.ones(())))
     if averages is None:
         return None

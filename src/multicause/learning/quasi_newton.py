@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.engines.base import Blocks, Engine
+from multicause.engines.base import Data
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import Fit, Progress
+from multicause.learning.em_loop import Fit, Progress
 from multicause.learning.journal import Journal
 from multicause.learning.stochastic import evaluate
 from multicause.learning.updates.natural_gradient import moved
@@ -54,8 +54,7 @@ class Climb(NamedTuple):
 
 def learn_second_order(
     model: Model,
-    engine: Engine,
-    blocks: Blocks,
+    data: Data,
     start: Parameters,
     *,
     max_iter: int,
@@ -68,7 +67,7 @@ def learn_second_order(
 
     def at(components: Any) -> Climb:
         parameters = start._replace(components=components)
-        sums = jax.device_get(engine.sum(partial(evaluate, model), blocks, parameters))
+        sums = jax.device_get(data.sum(partial(evaluate, model), parameters))
         slopes, squares = sums.components["slope_causes"], sums.components["curvature_squares"]
         gradient = np.eye(len(slopes)) + np.asarray(slopes, dtype=float) / float(sums.weight)
         bound, curvature = float(sums.bound / sums.weight), -np.asarray(squares, float) / sums.weight

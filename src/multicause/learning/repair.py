@@ -3,7 +3,7 @@
 The usual local optimum of causal models has one cause twice (or a cause for rare coincidences) and another that
 stands for a mixture of two (MCA08 fig. 7). Each round of repair
 
-1. silences every cause in turn, to find the one whose loss lowers the bound least;
+1. finds the cause whose loss would lower the bound least, from the probabilities of all causes in all rows;
 2. gives its place to a perturbed copy of each other cause in turn, and learns a little from all these starts and
    from one in which all weights are lifted off zero, more from the best of them;
 3. keeps the winner if its bound is higher; otherwise the next cause in line is recycled, and after some the fit stays.
@@ -18,28 +18,27 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.engines.base import Blocks, Engine
+from multicause.engines.base import Data
 from multicause.learning.annealing import NoAnnealing
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import (
+from multicause.learning.em_loop import (
     Fit,
     Progress,
-    Trials,
+    StartResults,
+    Watcher,
     best_of,
-    joined,
-    later,
+    concatenate_history,
     learn,
     learn_all,
+    offset_iterations,
     one_start,
-    per_row,
 )
 from multicause.learning.journal import Journal
-from multicause.model import Model, Parameters
+from multicause.learning.recognition import mean_causes
+from multicause.model import Block, Model, Parameters
 
 # Iterations that variants get to show what they can do, and how many of them go on; and the rise of the bound per row
 # that ends a variant before.
@@ -49,6 +48,8 @@ TRIAL_TOL = 1e-4
 ATTEMPTS = 3
 # Variants that are tried at most in one round.
 MOST_VARIANTS = 24
+# Probability that is left to the other states at least: rounding leaves none where a cause is certain.
+LEAST_REMAINING = 1e-12
 # Standard deviation of the factors that make two different causes out of one.
 PERTURBATION = 0.5
 # How far all weights are lifted in one variant, as part of their mean: a weight that has reached zero makes every
@@ -69,8 +70,7 @@ class Repair(NamedTuple):
 
 def repair(
     model: Model,
-    engine: Engine,
-    blocks: Blocks,
+    data: Data,
     fit: Fit,
     *,
     max_iter: int,
@@ -79,27 +79,26 @@ def repair(
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
+    places: int | None = None,
 ) -> Fit:
     """Improve a converged fit until no variant is better, or until ``max_iter`` iterations are done in all."""
     n_components = len(fit.parameters.components)
     if n_components < 2 or "components" not in model.learn:
         return fit
     journal = journal or Journal()
-    settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal}
+    settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
 
     def attempt(state: Repair) -> Repair:
         """Recycle one cause."""
         if state.failures == 0:
-            least_missed = _least_missed(model, engine, blocks, state.fit.parameters)
-            state = state._replace(least_missed=tuple(least_missed))
+            state = state._replace(least_missed=tuple(least_missed(model, data, state.fit.parameters)))
         recycled = state.least_missed[state.failures]
         trial = _tournament(
             model,
-            engine,
-            blocks,
+            data,
             partial(_variants, model, state.fit.parameters, recycled, random),
             max_iter=max_iter - state.spent,
-            watch=at_least(watch, state.fit, state.spent),
+            watch=report_best(watch, state.fit, state.spent),
             **settings,
         )
         state = state._replace(spent=state.spent + trial.n_rounds)
@@ -109,7 +108,7 @@ def repair(
             kept = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
             given_up = stopped or failures == min(ATTEMPTS, n_components)
             return state._replace(fit=kept, failures=failures, given_up=given_up)
-        state = state._replace(fit=joined(state.fit, trial), failures=0)
+        state = state._replace(fit=concatenate_history(state.fit, trial), failures=0)
         if stopped or state.spent >= max_iter:
             return state._replace(given_up=True)
         return state._replace(winner=trial.parameters)
@@ -119,15 +118,14 @@ def repair(
         assert state.winner is not None
         rest = learn(
             model,
-            engine,
-            blocks,
+            data,
             one_start(state.winner),
             annealing=NoAnnealing(),
             max_iter=max_iter - state.spent,
-            watch=later(watch, state.spent),
+            watch=offset_iterations(watch, state.spent),
             **settings,
         )
-        return state._replace(fit=joined(state.fit, rest), spent=state.spent + rest.n_rounds, winner=None)
+        return state._replace(fit=concatenate_history(state.fit, rest), spent=state.spent + rest.n_rounds, winner=None)
 
     with journal.loop(Repair, partial(Repair, fit, fit.n_rounds)) as loop:
         while True:
@@ -140,19 +138,19 @@ def repair(
                 return state.fit
 
 
-def at_least(watch: Callable[[Progress], bool] | None, fit: Fit, offset: int) -> Callable[[Progress], bool] | None:
+def report_best(watch: Callable[[Progress], bool] | None, fit: Fit, offset: int) -> Callable[[Progress], bool] | None:
     """The same watcher, which is shown the fit so far as long as none of its variants is better."""
     if watch is None:
         return None
 
-    def shown(progress: Progress) -> bool:
+    def shown(progress: Progress) -> Progress:
         progress = progress._replace(iteration=progress.iteration + offset)
         if not progress.bound[progress.best] > fit.bound:
             parameters, statistics = one_start(fit.parameters), one_start(fit.statistics)
             progress = Progress(progress.iteration, np.ones(1), np.array([fit.bound]), parameters, statistics)
-        return watch(progress)
+        return progress
 
-    return shown
+    return Watcher(watch, shown)
 
 
 def _promising(model: Model, parameters: Parameters, recycled: int) -> list[int]:
@@ -169,13 +167,12 @@ class Tournament(NamedTuple):
     starts: Parameters  # the variants that are left
     number: int = 0  # of the next round
     spent: int = 0  # iterations
-    trials: Trials | None = None  # of the last round
+    trials: StartResults | None = None  # of the last round
 
 
 def _tournament(
     model: Model,
-    engine: Engine,
-    blocks: Blocks,
+    data: Data,
     variants: Callable[[], Parameters],
     *,
     max_iter: int,
@@ -191,13 +188,12 @@ def _tournament(
         iterations, survivors = ROUNDS[state.number]
         trials = learn_all(
             model,
-            engine,
-            blocks,
+            data,
             state.starts,
             annealing=NoAnnealing(),
             max_iter=max(1, min(iterations, max_iter - state.spent)),
             tol=max(tol, TRIAL_TOL),
-            watch=later(watch, state.spent),
+            watch=offset_iterations(watch, state.spent),
             journal=journal,
             **settings,
         )
@@ -211,16 +207,27 @@ def _tournament(
     with journal.loop(Tournament, lambda: Tournament(variants())) as loop:
         while loop.state.trials is None:
             loop.state = play(loop.state)
-        return best_of(loop.state.trials, blocks)._replace(n_rounds=loop.state.spent)
+        return best_of(loop.state.trials, data)._replace(n_rounds=loop.state.spent)
 
 
-def _least_missed(model: Model, engine: Engine, blocks: Blocks, parameters: Parameters) -> list[int]:
-    """Causes in the order in which the bound falls without them, least first."""
-    n_components = len(parameters.components)
-    silenced = [parameters._replace(prior=model.prior.without(parameters.prior, h)) for h in range(n_components)]
-    variants = _stacked(silenced)
-    sums = engine.sum(partial(expect, model), blocks, variants, jnp.ones(n_components))
-    return np.argsort(per_row(sums, "bound")[0])[::-1].tolist()
+def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
+    """Return the causes in the order in which the bound falls without them, least first.
+
+    Without cause h, the states in which it is active are missing, which have the probability q_n(s_h = 1) of row n, and
+    the prior of the others is larger by 1/(1 − π_h). So the bound changes by Σ_n w_n log(1 − ⟨s_h⟩_n) − Σ_n w_n
+    log(1 − π_h), and one pass over the data gives the changes of all causes.
+    """
+    *logs, weight = data.sum(partial(_log_remaining, model), parameters)
+    activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
+    change = np.array(logs) - weight * np.log1p(-np.minimum(activity, 1 - LEAST_REMAINING))
+    return np.argsort(-change, kind="stable").tolist()
+
+
+def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.ndarray:
+    """Return Σ_n w_n log(1 − ⟨s_h⟩_n) of every cause, and Σ_n w_n: (H + 1,)."""
+    remaining = 1 - np.asarray(mean_causes(model, block, parameters), dtype=float)
+    weights = np.asarray(block.weights, dtype=float)
+    return np.append(weights @ np.log(np.maximum(remaining, LEAST_REMAINING)), weights.sum())
 
 
 def _variants(model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState) -> Parameters:
@@ -243,4 +250,4 @@ def _variants(model: Model, parameters: Parameters, recycled: int, random: np.ra
 
 
 def _stacked(variants: list[Parameters]) -> Parameters:
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *variants)
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *variants)

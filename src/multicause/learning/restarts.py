@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.engines.base import Blocks, Engine
+from multicause.engines.base import Data
 from multicause.learning.annealing import Annealing, ConditionalCooling
 from multicause.learning.critical_temperature import critical_temperature
-from multicause.learning.expectation_maximization import (
+from multicause.learning.em_loop import (
     Fit,
     Progress,
     best_of,
-    joined,
-    later,
+    concatenate_history,
     learn,
     learn_all,
+    offset_iterations,
     one_start,
 )
 from multicause.learning.journal import Journal
@@ -58,9 +58,8 @@ def conditional_cooling(critical: float, max_iter: int) -> ConditionalCooling:
 def learn_restarts(
     model: Model,
     likelihood: Callable[[Parameters], np.ndarray],
-    engine: Engine,
-    blocks: Blocks,
-    few: Blocks,
+    data: Data,
+    search_data: Data,
     starts: Parameters,
     *,
     annealing: Annealing | None,
@@ -71,14 +70,14 @@ def learn_restarts(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> tuple[Fit, Annealing]:
-    """Find causes on ``few`` blocks, finish on all; returns the fit and the schedule.
+    """Find causes on ``search_data``, finish on all; returns the fit and the schedule.
 
-    ``likelihood`` is the judge: it says of all starts how likely the few rows are.
+    ``likelihood`` is the judge: it says of all starts how likely those rows are.
     Where ``annealing`` is None, its temperature is found from the data, or is the last one where starts are not to be
     ``annealed``.
     """
     journal = journal or Journal()
-    finishing = few is not blocks
+    finishing = search_data is not data
     to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal}
 
@@ -88,33 +87,32 @@ def learn_restarts(
         return conditional_cooling(WARM if state.temperature is None else state.temperature, to_find)
 
     def find_temperature(state: Search) -> Search:
-        return state._replace(temperature=critical_temperature(model, engine, few, starts))
+        return state._replace(temperature=critical_temperature(model, search_data, starts, key))
 
     def try_all(state: Search) -> Search:
-        trials = learn_all(
-            model, engine, few, starts, annealing=schedule(state), max_iter=to_find, watch=watch, **settings
+        found = learn_all(
+            model, search_data, starts, annealing=schedule(state), max_iter=to_find, watch=watch, **settings
         )
-        merit = likelihood(trials.parameters) if len(trials.bound) > 1 else None
-        return state._replace(fit=best_of(trials, few, merit))
+        merit = likelihood(found.parameters) if len(found.bound) > 1 else None
+        return state._replace(fit=best_of(found, search_data, merit))
 
     def finish(state: Search) -> Search:
         assert state.fit is not None
         spent = state.fit.n_rounds
         then = learn(
             model,
-            engine,
-            blocks,
+            data,
             one_start(state.fit.parameters),
             annealing=conditional_cooling(WARM, max_iter),
             max_iter=max(0, max_iter - spent),
-            watch=later(watch, spent),
+            watch=offset_iterations(watch, spent),
             **settings,
         )
-        return state._replace(fit=joined(state.fit, then))
+        return state._replace(fit=concatenate_history(state.fit, then))
 
     seeking = annealing is None and annealed and starts.components.shape[1] > 1
     phases = [*([find_temperature] if seeking else []), try_all, *([finish] if finishing else [])]
-    measure = partial(measured, model, engine, blocks, tol, key)
+    measure = partial(measured, model, data, tol, key)
     state = run_phases(phases, journal, measure if finishing else None)
     assert state.fit is not None
     return state.fit, schedule(state)

@@ -20,13 +20,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.engines.base import Blocks, Engine
+from multicause.engines.base import Data
 from multicause.learning.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import spread_at
-from multicause.learning.expectation_maximization import Fit, Progress, joined, later, learn, one_start, start_of
+from multicause.learning.em_loop import (
+    Fit,
+    Progress,
+    Watcher,
+    concatenate_history,
+    learn,
+    offset_iterations,
+    one_start,
+)
 from multicause.learning.journal import Journal
-from multicause.learning.repair import repair
+from multicause.learning.repair import MOST_VARIANTS, repair
 from multicause.model import Model, Parameters
 from multicause.posteriors import SMALL, Exact, Preselected
 
@@ -65,9 +73,8 @@ class Search(NamedTuple):
 
 def search(
     model: Model,
-    engine: Engine,
-    blocks: Blocks,
-    few: Blocks,
+    data: Data,
+    search_data: Data,
     starts: Parameters,
     *,
     annealed: bool,
@@ -79,7 +86,7 @@ def search(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> tuple[Fit, LinearCooling | NoAnnealing]:
-    """Find causes on ``few`` blocks, finish on all; returns the fit and the annealing that was chosen.
+    """Find causes on ``search_data``, finish on all data; returns the fit and the annealing that was chosen.
 
     Without ``annealed``, EM begins at the starts as they are: components that a user gives must not be melted.
     """
@@ -89,96 +96,98 @@ def search(
     leaner = model.prior.selectable and (n_components > LEAN[0] or model.posterior.keep is not None)
     lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
     # Posteriors that do not climb a bound are made for annealing; but their bound is no judge of what they found.
-    first = replace(lean if model.posterior.climbs else model, learn=model.learn & {"components"})
-    finder = model if isinstance(model.posterior, Exact) else lean
+    annealing_model = lean if model.posterior.climbs else model
+    search_model = model if isinstance(model.posterior, Exact) else lean
     if not model.posterior.climbs and n_components <= SMALL:
-        finder = replace(model, posterior=Exact())
-    finishing = finder is not model or few is not blocks
+        search_model = replace(model, posterior=Exact())
+    finishing = search_model is not model or search_data is not data
     to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
     n_iter = min(ITERATIONS, max_iter // PART)
-    annealed = bool(annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and first.learn)
+    annealed = bool(annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and "components" in model.learn)
+    # All loops of the search share one program for each posterior.
+    places = max(len(starts.components), len(TEMPERATURES), min(n_components, MOST_VARIANTS))
     settings: dict[str, Any] = {"key": key, "journal": journal}
 
     def seen_by(other: Model, watch: Callable[[Progress], bool] | None) -> Callable[[Progress], bool] | None:
-        """The watcher of a phase: statistics of another posterior would be of no use to the model."""
+        """Return the watcher of a phase: statistics of another posterior would be of no use to the model."""
         if watch is None or other.posterior == model.posterior:
             return watch
-        return lambda progress: watch(progress._replace(statistics=None))
+        return Watcher(watch, lambda progress: progress._replace(statistics=None))
 
     def cooling(state: Search) -> LinearCooling | NoAnnealing:
         return NoAnnealing() if state.temperature is None else LinearCooling(state.temperature, n_iter=n_iter)
 
     def find_temperature(state: Search) -> Search:
-        return state._replace(temperature=start_temperature(first, engine, few, starts))
+        return state._replace(temperature=start_temperature(annealing_model, search_data, starts, key, places))
 
     def anneal(state: Search) -> Search:
         cooled = learn(
-            first,
-            engine,
-            few,
+            annealing_model,
+            search_data,
             starts,
             annealing=cooling(state),
             max_iter=n_iter,
             tol=0.0,
-            watch=seen_by(first, watch),
+            watch=seen_by(annealing_model, watch),
+            places=places,
+            components_only=True,
             **settings,
         )
         return state._replace(fit=cooled)
 
-    def go_on(using: Model, blocks: Blocks, until: int, state: Search) -> Search:
+    def go_on(using: Model, data: Data, until: int, places: int | None, state: Search) -> Search:
         spent = 0 if state.fit is None else state.fit.n_rounds
         then = learn(
             using,
-            engine,
-            blocks,
+            data,
             starts if state.fit is None else one_start(state.fit.parameters),
             annealing=NoAnnealing() if using.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1),
             max_iter=max(0, until - spent),
             tol=tol,
-            watch=later(seen_by(using, watch), spent),
+            watch=offset_iterations(seen_by(using, watch), spent),
+            places=places,
             **settings,
         )
-        return state._replace(fit=then if state.fit is None else joined(state.fit, then))
+        return state._replace(fit=then if state.fit is None else concatenate_history(state.fit, then))
 
     def mend(state: Search) -> Search:
         assert state.fit is not None
         mended = repair(
-            finder,
-            engine,
-            few,
+            search_model,
+            search_data,
             state.fit,
             max_iter=to_find,
             tol=tol,
             random=random,
-            watch=seen_by(finder, watch),
+            watch=seen_by(search_model, watch),
+            places=places,
             **settings,
         )
         return state._replace(fit=mended)
 
     phases: list[Callable[[Search], Search]] = [
         *([find_temperature, anneal] if annealed else []),
-        partial(go_on, finder, few, to_find),
+        partial(go_on, search_model, search_data, to_find, places),
         *([mend] if repairing else []),
-        *([partial(go_on, model, blocks, max_iter)] if finishing else []),
+        *([partial(go_on, model, data, max_iter, None)] if finishing else []),
     ]
-    measure = partial(measured, model, engine, blocks, tol, key)
+    measure = partial(measured, model, data, tol, key)
     state = run_phases(phases, journal, measure if finishing else None)
     assert state.fit is not None
     return state.fit, cooling(state)
 
 
-def measured(model: Model, engine: Engine, blocks: Blocks, tol: float, key: Array, fit: Fit) -> Fit:
-    """A fit that was stopped before its last phase, with bound and statistics of the model itself, on all data."""
+def measured(model: Model, data: Data, tol: float, key: Array, fit: Fit) -> Fit:
+    """Return a fit that was stopped before its last phase with bound and statistics of the model on all data."""
     start = one_start(fit.parameters)
-    end = learn(model, engine, blocks, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
+    end = learn(model, data, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
     bounds = np.array([*fit.bounds[:-1], end.bound])
     return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics)
 
 
 def learn_and_repair(
     model: Model,
-    engine: Engine,
-    blocks: Blocks,
+    data: Data,
     starts: Parameters,
     *,
     annealing: Annealing,
@@ -188,14 +197,16 @@ def learn_and_repair(
 ) -> Fit:
     """EM with a schedule of the user's, and repair of what it found."""
     journal = journal or Journal()
+    places = max(len(starts.components), min(starts.components.shape[1], MOST_VARIANTS))
+    settings = {**settings, "journal": journal, "places": places}
 
     def first(state: Search) -> Search:
-        fit = learn(model, engine, blocks, starts, annealing=annealing, journal=journal, **settings)
+        fit = learn(model, data, starts, annealing=annealing, **settings)
         return state._replace(fit=fit)
 
     def mend(state: Search) -> Search:
         assert state.fit is not None
-        return state._replace(fit=repair(model, engine, blocks, state.fit, random=random, journal=journal, **settings))
+        return state._replace(fit=repair(model, data, state.fit, random=random, **settings))
 
     fit = run_phases([first, mend], journal).fit
     assert fit is not None
@@ -226,14 +237,13 @@ def lean_posterior(model: Model, n_components: int) -> Preselected:
     return Preselected(candidates, max_active, keep=None).resolved(model, n_components, 1, 1)
 
 
-def start_temperature(model: Model, engine: Engine, blocks: Blocks, starts: Parameters) -> float:
-    """The highest temperature at which components become different enough from each other.
+def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, places: int) -> float:
+    """Return the highest temperature at which components become different enough from each other.
 
     Above a critical temperature all components become the same mean of the data. With candidates, which every row
     selects anew, the transition is gradual; so components learn for some iterations at each of several temperatures,
     all from the same start, and their spread is compared.
     """
-    at = partial(spread_at, model, engine, blocks, start_of(starts), TRIAL_ITERATIONS)
-    spread = np.array([at(temperature) for temperature in TEMPERATURES])
+    spread = spread_at(model, data, starts, TRIAL_ITERATIONS, TEMPERATURES, key, places)
     enough = spread[-1] + DIFFERENTIATION * (spread.max() - spread[-1])
     return float(TEMPERATURES[np.flatnonzero(spread >= enough)[-1]])

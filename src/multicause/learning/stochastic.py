@@ -15,10 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.engines.base import Blocks, Engine
+from multicause.engines.base import Data
 from multicause.learning.convergence import Outcome
+from multicause.learning.em_loop import Fit, Progress, final_outcome
+from multicause.learning.em_step import maximize_one
 from multicause.learning.expectation import expect_one
-from multicause.learning.expectation_maximization import Fit, Progress, final_outcome, maximize_one
 from multicause.learning.journal import Journal
 from multicause.model import Block, Model, Parameters, Statistics
 
@@ -64,8 +65,7 @@ class Passes(NamedTuple):
 
 def learn_in_batches(
     model: Model,
-    engine: Engine,
-    blocks: Blocks,
+    data: Data,
     start: Parameters,
     *,
     batch_size: int,
@@ -76,12 +76,12 @@ def learn_in_batches(
     journal: Journal | None = None,
 ) -> Fit:
     """Passes over the data until the mean bound has stopped rising, or ``max_iter``."""
-    n_batches = max(1, -(-len(next(iter(blocks)).rows) // batch_size))
+    n_batches = max(1, -(-len(data.blocks[0].rows) // batch_size))
 
     def step(state: Passes) -> Passes:
         total = seen = 0.0
         parameters, iteration = state.parameters, len(state.bounds)
-        for number, block in enumerate(blocks):
+        for number, block in enumerate(data.blocks):
             own = jax.random.fold_in(jax.random.fold_in(key, iteration), number)
             parameters, bound, weight = one_pass(model, block, parameters, own, n_batches)
             total, seen = total + float(bound), seen + float(weight)
@@ -102,7 +102,7 @@ def learn_in_batches(
                 loop.state = state._replace(outcome=Outcome.STOPPED)
         state = loop.state
 
-    statistics: Any = engine.sum(partial(evaluate, model), blocks, state.parameters)
+    statistics: Any = data.sum(partial(evaluate, model), state.parameters)
     statistics, parameters = jax.device_get((statistics, state.parameters))
     final, n_iter = float(statistics.bound / statistics.seen), len(state.bounds)
     return Fit(
@@ -113,7 +113,7 @@ def learn_in_batches(
         n_iter=n_iter,
         n_rounds=n_iter,
         converged=state.outcome == Outcome.CONVERGED,
-        outcome=final_outcome(state.outcome or Outcome.MAX_ITER, parameters, statistics, blocks),
+        outcome=final_outcome(state.outcome or Outcome.MAX_ITER, parameters, statistics, data),
         statistics=statistics,
     )
 

@@ -47,7 +47,6 @@ class GaussianFactors(CausalEstimator):
     mean_: np.ndarray
     _results: tuple[str, ...] = ("mean_",)
     _remembers_all = True
-    _bulk_trial = None
 
     def __init__(
         self,

@@ -21,11 +21,11 @@ from sklearn.utils._param_validation import Interval
 
 from multicause.arrays import double_precision, key_from
 from multicause.combinations import Combination, Sum
-from multicause.engines import Blocks, Engine
-from multicause.estimator import CausalEstimator, Task
+from multicause.engines import Data, Engine
+from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
 from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import Fit, Progress, final_outcome, one_start, start_of
+from multicause.learning.em_loop import Fit, Progress, final_outcome, one_start, start_of
 from multicause.learning.initialization import Outset, first_moments
 from multicause.learning.journal import Journal
 from multicause.learning.stochastic import WINDOW, evaluate
@@ -106,6 +106,7 @@ class HelmholtzMachine(CausalEstimator):
     (3, 25)
     """
 
+    _exact_blocks = True
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: CausalEstimator._parameter_constraints[name]
@@ -132,7 +133,6 @@ class HelmholtzMachine(CausalEstimator):
         "wake: G ← G + ε(u − f(h + G·v))v, g, h alike; sleep: W ← W + ε(v − f(w + W·u))u, w alike",
     )
     annealing = None
-    _bulk_trial = None
     repair = False
     noise_scale = None
     learn: tuple[str, ...] = ("components", "activity", "noise")
@@ -174,18 +174,18 @@ class HelmholtzMachine(CausalEstimator):
         """Learn from one more batch of a stream: wake and sleep once over its rows."""
         first = not hasattr(self, "components_")
         model, X, weights = self._receive(X, sample_weight)
-        engine, random = self._engine(), check_random_state(self.random_state)
+        random = check_random_state(self.random_state)
         n_batches = 0 if first else self.n_iter_
         with double_precision():
-            blocks = self._load(engine, model, X, weights, 1, fitted=not first)
+            data = self._load(model, X, weights, 1, fitted=not first)
             if first:
-                starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, 1))
+                starts = self._starts(Outset(model, first_moments(data), X, weights, random, 1))
             else:
                 starts = one_start(self._parameters)
             # The same seed must not draw the same samples for every batch.
             key = jax.random.fold_in(key_from(random), n_batches)
             result = learn_by_wake_and_sleep(
-                model, engine, blocks, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key, random=random
+                model, data, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key, random=random
             )
             history = np.empty(0) if first else self.lower_bounds_
             self._keep(model, result.parameters)
@@ -251,9 +251,9 @@ class HelmholtzMachine(CausalEstimator):
             recognition[f"bias_{k}"] = prior[f"bias_{k + 1}"]
         return Parameters(components, prior, noise, recognition)
 
-    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
-        how: dict[str, Any] = {"batch_size": self.batch_size, "random": task.random, **task.settings}
-        result = learn_by_wake_and_sleep(task.model, task.engine, task.blocks, task.starts, **how)
+    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
+        how: dict[str, Any] = {"batch_size": self.batch_size, "random": problem.random, **problem.settings}
+        result = learn_by_wake_and_sleep(problem.model, problem.data, problem.starts, **how)
         return result, schedules.NoAnnealing()
 
     @staticmethod
@@ -271,8 +271,7 @@ class Nights(NamedTuple):
 
 def learn_by_wake_and_sleep(
     model: Model,
-    engine: Engine,
-    blocks: Blocks,
+    data: Data,
     starts: Parameters,
     *,
     batch_size: int,
@@ -286,11 +285,11 @@ def learn_by_wake_and_sleep(
     """Passes over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
     n_starts = len(starts.components)
     recipe, rate = model.update.recipe, jnp.asarray(model.update.rate)
-    seen = sum(float(jnp.sum(block.weights, dtype=jnp.float64)) for block in blocks)
+    seen = sum(float(jnp.sum(block.weights, dtype=jnp.float64)) for block in data.blocks)
 
     def step(state: Nights) -> Nights:
         machines, total, iteration = state.machines, np.zeros(n_starts), len(state.bounds)
-        for number, block in enumerate(blocks):
+        for number, block in enumerate(data.blocks):
             n_rows = len(block.rows)
             n_batches = max(1, n_rows // batch_size)
             order = random.permutation(n_rows) if n_batches > 1 else np.arange(n_rows)
@@ -322,7 +321,7 @@ def learn_by_wake_and_sleep(
     found = []
     for start in range(n_starts):
         parameters = start_of(every, start)
-        sums = jax.device_get(engine.sum(partial(evaluate, model), blocks, parameters))
+        sums = jax.device_get(data.sum(partial(evaluate, model), parameters))
         found.append((float(sums.bound / sums.seen), parameters, sums))
     best = int(np.argmax([bound for bound, _, _ in found]))
     final, parameters, statistics = found[best]
@@ -337,7 +336,7 @@ def learn_by_wake_and_sleep(
         n_iter=len(history),
         n_rounds=len(history),
         converged=outcome == Outcome.CONVERGED,
-        outcome=final_outcome(outcome, parameters, statistics, blocks),
+        outcome=final_outcome(outcome, parameters, statistics, data),
         statistics=statistics,
     )
 

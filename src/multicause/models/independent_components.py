@@ -15,10 +15,10 @@ from sklearn.utils._param_validation import Interval, Options
 
 from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
-from multicause.estimator import CausalEstimator, Task
+from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
 from multicause.learning.condensing import check_variation, covariance_of
-from multicause.learning.expectation_maximization import Fit, start_of
+from multicause.learning.em_loop import Fit, start_of
 from multicause.learning.initialization import Outset
 from multicause.learning.quasi_newton import learn_second_order
 from multicause.learning.updates import NaturalGradient
@@ -115,7 +115,6 @@ class IndependentComponents(CausalEstimator):
     _results = ("mean_",)
     # Each batch of a stream is a step of its own (eq. 10.37), nothing is averaged.
     _remembers_all = True
-    _bulk_trial = None
 
     def __init__(
         self,
@@ -211,11 +210,11 @@ class IndependentComponents(CausalEstimator):
         records = (components, outset.model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
         return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=outset.X.dtype)[None], records))
 
-    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
+    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
         if self.solver == "natural_gradient":
-            return super()._learn(task)
-        data = (task.model, task.engine, task.blocks, start_of(task.starts))
-        settings = {name: task.settings[name] for name in ("max_iter", "tol", "watch", "journal")}
+            return super()._learn(problem)
+        data = (problem.model, problem.data, start_of(problem.starts))
+        settings = {name: problem.settings[name] for name in ("max_iter", "tol", "watch", "journal")}
         return learn_second_order(*data, **settings), schedules.NoAnnealing()
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, sum_in_double
 from multicause.engines import Engine
-from multicause.estimator import Task
+from multicause.estimator import FitProblem
 from multicause.learning.annealing import Annealing
 from multicause.learning.condensing import check_variation
-from multicause.learning.expectation_maximization import Fit
+from multicause.learning.em_loop import Fit
 from multicause.learning.initialization import Outset
 from multicause.model import Block, Model, Parameters
 from multicause.models.mixtures import Mixture
@@ -72,7 +72,6 @@ class KMeans(Mixture):
         "g_v = mean of the rows with v(u) = v",
     )
     annealing = None
-    _bulk_trial = None
     learn = ("components", "noise")
     activity = None
     inertia_: float
@@ -131,9 +130,9 @@ class KMeans(Mixture):
         of_the_user = not (isinstance(self.init, str) or hasattr(self.init, "fit"))
         return starts._replace(components=starts.components - self._preparation["origin"]) if of_the_user else starts
 
-    def _learn(self, task: Task) -> tuple[Fit, Annealing]:
-        result, annealing = super()._learn(task)
-        self.inertia_ = float(task.engine.sum(partial(_inertia, task.model), task.blocks, result.parameters))
+    def _learn(self, problem: FitProblem) -> tuple[Fit, Annealing]:
+        result, annealing = super()._learn(problem)
+        self.inertia_ = float(problem.data.sum(partial(_inertia, problem.model), result.parameters))
         return result, annealing
 
     def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]

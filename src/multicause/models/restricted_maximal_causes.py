@@ -18,10 +18,10 @@ from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Maximum
 from multicause.engines import Engine
-from multicause.estimator import CausalEstimator, Task
+from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning.annealing import Annealing
+from multicause.learning.em_loop import Fit, per_row
 from multicause.learning.expectation import expect
-from multicause.learning.expectation_maximization import Fit, per_row
 from multicause.learning.initialization import Outset, choose_annealing
 from multicause.learning.restarts import learn_restarts
 from multicause.learning.updates import NormalizedMean
@@ -197,24 +197,23 @@ class RestrictedMaximalCauses(RestrictedCauses):
             return self.n_init
         return STARTS if self.annealing == "auto" and isinstance(self.init, str) else 1
 
-    def _learn(self, task: Task) -> tuple[Fit, Annealing]:
-        """Annealing from all starts."""
-        judge = with_more_states(task.model, *task.starts.components.shape[1:])
-        n_starts = len(task.starts.components)
+    def _learn(self, problem: FitProblem) -> tuple[Fit, Annealing]:
+        """Anneal all starts."""
+        model, data, search_data, starts = problem.model, problem.data, problem.search_data, problem.starts
+        n_starts, n_components, n_features = starts.components.shape
+        judge = with_more_states(model, n_components, n_features)
 
         def likelihood(starts: Parameters) -> np.ndarray:
-            blocks = self._loaded_for(judge, task.model, task.engine, task.few, n_starts)
-            sums = task.engine.sum(partial(expect, judge), blocks, starts, jnp.ones(n_starts))
-            return per_row(sums, "bound")[0]
+            own = self._arranged(search_data, judge, n_components, n_starts)
+            return per_row(own.sum(partial(expect, judge), starts, jnp.ones(n_starts)), "bound")[0]
 
         return learn_restarts(
-            task.model,
+            model,
             likelihood,
-            task.engine,
-            task.blocks,
-            task.few,
-            task.starts,
+            data,
+            search_data,
+            starts,
             annealing=None if self.annealing == "auto" else choose_annealing(self.annealing),
             annealed=isinstance(self.init, str),
-            **task.settings,
+            **problem.settings,
         )

@@ -21,20 +21,17 @@ from sklearn.utils._param_validation import Interval, Options
 
 from multicause.arrays import double_precision, key_from
 from multicause.callbacks.adapter import Fitting, Seen
-from multicause.engines import Blocks, Engine
-from multicause.learning import hebbian
+from multicause.engines import Data, Engine
+from multicause.learning import hebbian, online
 from multicause.learning.annealing import LinearCooling
-from multicause.learning.bulk import Trial
 from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import critical_temperature
-from multicause.learning.epochs import Course, ending, learn_networks
-from multicause.learning.expectation_maximization import Progress, one_start, start_of
+from multicause.learning.em_loop import Progress, one_start, start_of
+from multicause.learning.epochs import Course, Found, ending, learn_networks
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.model import Model, Parameters
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
 from multicause.shell import warn_of
-from multicause.trials.base import keep_end
-from multicause.trials.softmax_networks import NetworkTrial
 
 # Part of the critical temperature at which the network learns by default.
 BELOW_CRITICAL = 0.4
@@ -132,7 +129,6 @@ class SoftmaxNetwork(RestrictedCauses):
     }
     tol = 0.0
     annealing: LinearCooling | None
-    _bulk_trial = NetworkTrial
     _results = ("temperature_", "n_presentations_", "n_learned_")
 
     def __init__(
@@ -236,10 +232,10 @@ class SoftmaxNetwork(RestrictedCauses):
                 model, X = self._model, X.astype(self.components_.dtype)
                 model.noise.check_data(X)
                 parameters = jax.tree.map(jnp.asarray, self._parameters)
-                blocks = self._load(self._engine(), model, X, np.ones(len(X), X.dtype), 1, fitted=True)
+                data = self._load(model, X, np.ones(len(X), X.dtype), 1, fitted=True)
                 temperature = self._checked_temperature()
                 temperature = self.temperature_ if temperature == "auto" else float(temperature)
-                course = self._course(model, blocks, one_start(parameters), temperature)
+                course = self._course(model, data, one_start(parameters), temperature)
                 presented, n_iter = self.n_presentations_, self.n_iter_
                 history = np.array([self.lower_bounds_, self.temperatures_])
             # A seed that is repeated for every batch must not repeat its noise.
@@ -256,25 +252,26 @@ class SoftmaxNetwork(RestrictedCauses):
 
     def _begin(self, X: np.ndarray, random: Any, *, compared: bool) -> Course:
         """Everything before the first presentation; with a judge where several networks are to be ``compared``."""
-        engine, model = self._engine(), self._wire(X)
+        model = self._wire(X)
         model.noise.check_data(X)
         weights = np.ones(len(X), X.dtype)
-        blocks = self._load(engine, model, X, weights, 1)
-        starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self.n_init))
+        data = self._load(model, X, weights, 1)
+        starts = self._starts(Outset(model, first_moments(data), X, weights, random, self.n_init))
         temperature = self._checked_temperature()
         if temperature == "auto":
-            few = self._some_rows(engine, model, X, weights, blocks, random)
-            temperature = max(1.0, BELOW_CRITICAL * critical_temperature(model, engine, few, starts))
-        course = self._course(model, blocks, starts, float(temperature))
+            sample = self._search_data(model, data, random)
+            critical = critical_temperature(model, sample, starts, jax.random.key(0))
+            temperature = max(1.0, BELOW_CRITICAL * critical)
+        course = self._course(model, data, starts, float(temperature))
         if not compared:
             return course
         judge = with_more_states(model, *starts.components.shape[1:])
-        return course._replace(judge=(judge, self._loaded_for(judge, model, engine, blocks)))
+        return course._replace(judge=(judge, self._arranged(data, judge, self.n_components, 1)))
 
-    def _course(self, model: Model, blocks: Blocks, starts: Parameters, temperature: float) -> Course:
+    def _course(self, model: Model, data: Data, starts: Parameters, temperature: float) -> Course:
         """Without a judge, as one network needs none."""
         rule = self._rule(start_of(starts), temperature)
-        return Course(model, None, self._engine(), blocks, starts, rule, self.annealing, self.hold)
+        return Course(model, None, data, starts, rule, self.annealing, self.hold)
 
     def _checked_temperature(self) -> str | float:
         """The first temperature, or that it is to be found; what would have no effect is refused."""
@@ -301,9 +298,16 @@ class SoftmaxNetwork(RestrictedCauses):
         numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
         return hebbian.Rule(*(jnp.asarray(number, parameters.components.dtype) for number in numbers))
 
-    def _keep_network(self, course: Course, found: Trial, network: hebbian.Network) -> None:
+    def _keep_network(self, course: Course, found: Found, network: hebbian.Network) -> None:
         self._keep(course.model, found.parameters)
-        keep_end(self, found, choose_annealing(self.annealing), course.blocks)
+        self._online = online.continued(found.statistics, found.n_iter)
+        self._keep_threshold(course.model, course.data, found.parameters)
+        self.annealing_ = choose_annealing(self.annealing)
+        self.lower_bound_ = bound = float(found.statistics.bound / found.statistics.seen)
+        self.lower_bounds_, self.temperatures_ = np.array([bound]), np.ones(1)
+        self.n_iter_, self.converged_ = found.n_iter, found.learned
+        outcome = Outcome.CONVERGED if found.learned else Outcome.MAX_ITER
+        self.outcome_ = (outcome if found.finite else Outcome.NON_FINITE).value
         for name, value in _results_of(course, network).items():
             setattr(self, name, value)
 

@@ -16,9 +16,9 @@ from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
-from multicause.estimator import CausalEstimator, Task
+from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
-from multicause.learning.expectation_maximization import Fit, start_of
+from multicause.learning.em_loop import Fit, start_of
 from multicause.learning.initialization import Outset
 from multicause.learning.stochastic import learn_in_batches
 from multicause.learning.updates import DeltaRule, LeastSquares, Update
@@ -93,6 +93,7 @@ class SparseCoding(CausalEstimator):
     (200, 6)
     """
 
+    _exact_blocks = True
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: CausalEstimator._parameter_constraints[name]
@@ -121,7 +122,6 @@ class SparseCoding(CausalEstimator):
     # Each batch of a stream is a step of the delta rule: averages over causes that were recognised by older components
     # would hold learning back.
     _remembers_all = True
-    _bulk_trial = None
     repair = False
     activity = None
     n_init = 1
@@ -187,6 +187,6 @@ class SparseCoding(CausalEstimator):
         draws = outset.random.normal(size=starts.components.shape).astype(outset.X.dtype)
         return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
 
-    def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
-        data = (task.model, task.engine, task.blocks, start_of(task.starts))
-        return learn_in_batches(*data, batch_size=self.batch_size, **task.settings), schedules.NoAnnealing()
+    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
+        data = (problem.model, problem.data, start_of(problem.starts))
+        return learn_in_batches(*data, batch_size=self.batch_size, **problem.settings), schedules.NoAnnealing()

@@ -71,9 +71,5 @@ class Prior(Part):
         """
 
     @abstractmethod
-    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
-        """Parameters, as NumPy arrays, under which one cause is practically never active."""
-
-    @abstractmethod
     def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
         """Parameters, as NumPy arrays, under which one cause is as active as another."""

@@ -100,12 +100,6 @@ class Bernoulli(Prior):
             activity = jnp.full_like(activity, activity.mean()) if self.shared else activity
         return parameters | {"activity": jnp.clip(activity, MARGIN, 1 - MARGIN)}
 
-    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
-        """π of the cause at its lower margin."""
-        activity = parameters["activity"].copy()
-        activity[cause] = MARGIN
-        return parameters | {"activity": activity}
-
     def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
         """π of the one for the other."""
         activity = parameters["activity"].copy()

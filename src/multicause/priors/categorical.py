@@ -84,12 +84,6 @@ class Categorical(Prior):
         activity = jnp.maximum(statistics["active"] / weight, MARGIN)
         return {"activity": (activity / jnp.sum(activity)).astype(parameters["activity"].dtype)}
 
-    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
-        """γ of the cause at its lower margin, and the others' share raised."""
-        activity = parameters["activity"].copy()
-        activity[cause] = MARGIN
-        return {"activity": activity / activity.sum()}
-
     def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
         """Both share what the source had."""
         activity = parameters["activity"].copy()

@@ -87,10 +87,6 @@ class Continuous(Prior):
         """The scale is fixed: that of the components is free."""
         return parameters
 
-    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
-        """Repair is for causes that are on or off."""
-        raise NotImplementedError("Continuous causes cannot be switched off.")
-
     def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
         """Repair is for causes that are on or off."""
         raise NotImplementedError("Continuous causes cannot be switched off.")

@@ -92,10 +92,6 @@ class Layered(Prior):
         """Learned by wake and sleep instead."""
         return parameters
 
-    def without(self, parameters: dict[str, Any], cause: int) -> dict[str, Any]:
-        """Repair has no place here."""
-        raise NotImplementedError("Causes of a Helmholtz machine are not repaired.")
-
     def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
         """Repair has no place here."""
         raise NotImplementedError("Causes of a Helmholtz machine are not repaired.")

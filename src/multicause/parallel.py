@@ -1,0 +1,90 @@
+"""Threads that run compiled programs side by side on the cores of the CPU.
+
+A program for a small array runs on one core, and releases Python's global lock while it runs. The pool of threads is
+made when it is first needed and kept, because starting threads takes longer than many programs.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from numbers import Integral
+from typing import Any
+
+import jax
+import joblib
+
+from multicause.arrays import double_precision
+
+_worker = threading.local()
+
+
+def number_of_jobs(n_jobs: int | None) -> int:
+    """Return how many threads ``n_jobs`` means, in scikit-learn's sense of −1, with all cores as the default of None.
+
+    Work that already runs in one of these threads gets no more threads.
+    """
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
+        raise ValueError(
+            "n_jobs must be a positive number of threads, −1 for all cores, −2 for all but one and so on, or None; "
+            f"got {n_jobs!r}."
+        )
+    if getattr(_worker, "active", False):
+        return 1
+    cores = available_cores()
+    if n_jobs is None:
+        _, n_jobs = joblib.parallel.get_active_backend()
+        # Outside of a context, joblib says 1, and scikit-learn's own parallel loops in C use all cores.
+        if n_jobs is None or n_jobs == 1:
+            n_jobs = 1 if _inside_joblib() else min(cores, _limit_of_environment())
+    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_all(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_threads: int) -> list[Any]:
+    """Return ``function(*task)`` of every task, in order, computed by so many threads."""
+    tasks = list(tasks)
+    n_threads = min(n_threads, len(tasks))
+    if n_threads <= 1:
+        return [function(*task) for task in tasks]
+    return list(_pool(n_threads).map(lambda task: _run(function, task), tasks))
+
+
+def _run(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+    _worker.active = True
+    try:
+        with double_precision():  # a setting of each thread
+            return jax.block_until_ready(function(*task))
+    finally:
+        _worker.active = False
+
+
+@lru_cache(maxsize=8)
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="multicause")
+
+
+def _limit_of_environment() -> int:
+    """Return the limit that OpenMP programs obey, which joblib sets in its worker processes."""
+    text = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(text) if text.isdigit() and int(text) > 0 else available_cores()
+
+
+def _inside_joblib() -> bool:
+    """Return whether this thread belongs to a parallel loop of joblib with threads."""
+    backend, _ = joblib.parallel.get_active_backend()
+    return getattr(backend, "nesting_level", 0) > 0
+
+
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive in a forked process.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
