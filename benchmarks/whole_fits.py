@@ -1,7 +1,7 @@
 """Whole fits, as a user waits for them: cold (first fit of a process), warm (the same fit again), on all cores.
 
-``python -m benchmarks.whole_fits`` prints the table of small fits and of cores; with ``--accelerator`` that of large fits
-on JAX's default device. Every cold fit runs in a process of its own.
+``python -m benchmarks.whole_fits`` prints the table of small fits and of cores; with ``--accelerator`` that of large
+fits on JAX's default device. Every cold fit runs in a process of its own.
 """
 
 import argparse
@@ -79,6 +79,10 @@ def time_fits(text, sizes, shape=None):
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, seconds, **_: compiled.append(seconds) if event.endswith("backend_compile_duration") else None
     )
+    if "BENCHMARK_CACHE" in os.environ:
+        from multicause import enable_compilation_cache
+
+        enable_compilation_cache(os.environ["BENCHMARK_CACHE"])
     if shape is None:
         from multicause.datasets import make_bars
 
@@ -118,7 +122,7 @@ def small(n_cores):
     print(f"  grid search, 18 fits and one: {found[0]:.1f} [{found[1]}] (asked: {SEARCH[1]})", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         runs = [
-            in_new_process(SMALL[0][1], (500, 500), n_cores=n_cores, JAX_PLATFORMS="cpu", MULTICAUSE_CACHE=folder)
+            in_new_process(SMALL[0][1], (500, 500), n_cores=n_cores, JAX_PLATFORMS="cpu", BENCHMARK_CACHE=folder)
             for _ in range(2)
         ]
     (first, warm), (again, _) = ([fit[0] for fit in run] for run in runs)

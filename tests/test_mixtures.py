@@ -133,7 +133,7 @@ def test_enumerating_all_states_gives_the_same_as_the_one_hot_posterior():
     X = np.random.RandomState(0).poisson(4, (12, 5)).astype(float)
     with double_precision():
         rows = jnp.asarray(X)
-        block = Block(rows, jnp.ones(12), Poisson().summarize(rows), jnp.arange(12))
+        block = Block(rows, jnp.ones(12), Poisson().summarize(rows))
         W = jnp.asarray(np.random.RandomState(1).uniform(1, 8, (3, 5)))
         parameters = Parameters(W, {"activity": jnp.asarray([0.2, 0.5, 0.3])}, {})
         for temperature in (1.0, 1.7):

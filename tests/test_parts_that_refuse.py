@@ -57,7 +57,7 @@ def test_posteriors_without_states_have_nothing_to_pull_from(estimator, text):
     model = estimator.fit(X)
     rows = model._prepared(X)
     with double_precision():
-        block = Block(jnp.asarray(rows), jnp.ones(12), jnp.zeros(12), jnp.arange(12))
+        block = Block(jnp.asarray(rows), jnp.ones(12), jnp.zeros(12))
         parts = model._model
         inference = parts.posterior.infer(parts, model._parameters, block, jnp.ones(()))
         with pytest.raises(NotImplementedError, match=text):

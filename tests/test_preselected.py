@@ -106,7 +106,7 @@ def test_rows_in_pieces_give_the_same(case, cut, monkeypatch, seed):
     weights = np.random.RandomState(seed).uniform(0.5, 2, len(X))
 
     def inferred():
-        block = Block(jnp.asarray(X), jnp.asarray(weights), model.noise.summarize(jnp.asarray(X)), jnp.arange(len(X)))
+        block = Block(jnp.asarray(X), jnp.asarray(weights), model.noise.summarize(jnp.asarray(X)))
         given = (model, parameters, block, jnp.asarray(2.0))
         inference = model.posterior.infer(*given)
         if cut:

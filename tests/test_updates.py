@@ -67,7 +67,7 @@ def one_step(combination, noise, update, W, Y, sigma=None):
     with double_precision():
         scale = {} if sigma is None else {"variance": jnp.asarray(sigma**2), "floor": jnp.asarray(1e-9)}
         old = Parameters(jnp.asarray(W), {"activity": jnp.full(len(W), 0.3)}, scale)
-        block = Block(jnp.asarray(Y), jnp.ones(len(Y)), noise.summarize(jnp.asarray(Y)), jnp.arange(len(Y)))
+        block = Block(jnp.asarray(Y), jnp.ones(len(Y)), noise.summarize(jnp.asarray(Y)))
         sums = jax.jit(expect_one, static_argnums=0)(model, block, old, jnp.asarray(1.0))
         return jax.device_get(sums), jax.device_get(maximize_one(model, sums, old))
 

@@ -25,6 +25,7 @@ _HOME = {
     "RestrictedMaximalCauses": "multicause.models.restricted_maximal_causes",
     "SoftmaxNetwork": "multicause.models.softmax_network",
     "SparseCoding": "multicause.models.sparse_coding",
+    "enable_compilation_cache": "multicause.compilation_cache",
     "fit_trials": "multicause.trials",
     "load": "multicause.persistence",
 }
@@ -44,11 +45,13 @@ __all__ = [
     "RestrictedMaximalCauses",
     "SoftmaxNetwork",
     "SparseCoding",
+    "enable_compilation_cache",
     "fit_trials",
     "load",
 ]
 
 if TYPE_CHECKING:
+    from multicause.compilation_cache import enable_compilation_cache
     from multicause.models.energy_components import EnergyComponents
     from multicause.models.factor_analysis import FactorAnalysis
     from multicause.models.helmholtz_machine import HelmholtzMachine

@@ -36,9 +36,22 @@ def sum_in_double(values: Array, axis: int | None = None) -> Array:
     return jnp.sum(values, axis=axis, dtype=jnp.float64)
 
 
-def jit_by_parts(function: Callable[..., Any]) -> Callable[..., Any]:
+# Programs run side by side in threads of our own (see :mod:`multicause.parallel`). Threads that XLA would start for
+# each of them would compete with these for the same cores.
+ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+
+
+def compiled(function: Callable[..., Any], static: tuple[int, ...] = (0,)) -> Any:
+    """Compile a function that is called from Python, not from another program, to run in one thread of a CPU.
+
+    The arguments at the places ``static``, such as a ``model``, are hashable: there is one program for equal ones.
+    """
+    return jax.jit(function, static_argnums=static, compiler_options=ONE_THREAD)
+
+
+def jit_by_parts(function: Callable[..., Any]) -> Any:
     """Compile a function whose first argument, ``model``, is a record of parts, once for equal parts and shapes."""
-    return jax.jit(function, static_argnums=0)
+    return compiled(function)
 
 
 def over_starts(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -97,8 +110,9 @@ def select(which: Array, new: Any, old: Any) -> Any:
 def largest_with_share(values: Array, weights: Array, share: Array) -> Array:
     """Return the largest of all values such that values of at least it have this share of all weight.
 
-    With equal weights this is the k-th largest of N values, k = ⌈share · N⌉. The value is found bit by bit, from the
-    highest to the lowest, which takes a sum over all values for each bit and needs no sorting.
+    With equal weights this is the k-th largest of N values, k = ⌈share · N⌉. The value is found from its highest bits
+    to its lowest, which takes sums over all values and no sorting: on a CPU bit by bit, on an accelerator, where
+    starting a sum takes longer than computing it, four bits at a time.
     """
     signed, unsigned = (jnp.int32, jnp.uint32) if values.dtype == jnp.float32 else (jnp.int64, jnp.uint64)
     n_bits = jnp.iinfo(unsigned).bits
@@ -109,11 +123,16 @@ def largest_with_share(values: Array, weights: Array, share: Array) -> Array:
     # Products such as 0.9 · 10 may end just above a whole number.
     target = share * sum_in_double(weights) * (1 - 4 * np.finfo(float).eps)
 
-    def add_bit(number: Array, found: Array) -> Array:
-        more = found | (top >> number.astype(unsigned))
-        return jnp.where(sum_in_double(jnp.where(keys >= more, weights, 0)) >= target, more, found)
+    at_once = 1 if one_by_one() else 4
+    digits = jnp.arange(1, 2**at_once, dtype=unsigned)
 
-    found = jax.lax.fori_loop(0, n_bits, add_bit, jnp.zeros((), unsigned))
+    def add_digit(number: Array, found: Array) -> Array:
+        more = found | (digits << (n_bits - at_once * (number + 1)).astype(unsigned))
+        reached = [sum_in_double(jnp.where(keys >= one, weights, 0)) >= target for one in more]
+        # The larger the digit, the less weight reaches it.
+        return jnp.max(jnp.where(jnp.stack(reached), more, found))
+
+    found = jax.lax.fori_loop(0, n_bits // at_once, add_digit, jnp.zeros((), unsigned))
     found = jnp.where(found >= top, found & ~top, ~found)
     return jax.lax.bitcast_convert_type(found, values.dtype)
 

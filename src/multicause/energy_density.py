@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.arrays import bytes_from, check_room, double_precision, key_from
+from multicause.arrays import bytes_from, check_room, compiled, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters, Expert
 from multicause.engines import Data
 from multicause.learning import contrastive_divergence as cd
@@ -244,22 +244,22 @@ class EnergyDensity(Shell):
         return int(len(self.components_) + sum(len(layer.bias) for layer in self._parameters.layers))
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled
 def _activities(energy: Energy, block: Block, parameters: EnergyParameters, whitening: Any) -> jax.Array:
     return jnp.concatenate(energy.activities(parameters, whiten(block.rows, *whitening)), axis=1)
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled
 def _energies(energy: Energy, block: Block, parameters: EnergyParameters, whitening: Any) -> jax.Array:
     return energy.value(parameters, whiten(block.rows, *whitening))
 
 
-@partial(jax.jit, static_argnums=(0, 3))
+@partial(compiled, static=(0, 3))
 def _draw(energy: Energy, parameters: EnergyParameters, key: jax.Array, n_samples: int) -> jax.Array:
     return energy.draw(key, parameters, n_samples)
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled
 def _log_partition(energy: Energy, parameters: EnergyParameters) -> jax.Array:
     return energy.log_partition(parameters)
 

@@ -147,6 +147,7 @@ class CausalEstimator(Shell):
     _model: Model
     _parameters: Parameters
     _preparation: dict[str, np.ndarray] = {}
+    _threshold: float | Data | None  # evidence_threshold_, or the data that it is computed from
     _online: online.Online | None  # None where a model has seen no statistics, as one that is still learning
 
     @abstractmethod
@@ -181,6 +182,7 @@ class CausalEstimator(Shell):
         """
         X = self._validate_rows(X, reset=True)
         weights = validate_weights(sample_weight, X)
+        self._threshold = None
         with double_precision(), self._watched(resume, X, weights) as fitting:
             random = fitting.random
             self._preparation = self._prepare(X, weights)
@@ -200,7 +202,7 @@ class CausalEstimator(Shell):
             result, annealing = self._learn(problem)
             self._keep(model, self._finished(model, result.parameters, result.statistics))
             self._keep_history(result, annealing)
-            self._keep_threshold(model, data, result.parameters)
+            self._keep_threshold(data)
             warn(model.posterior.remark(model, result.parameters))
         return self
 
@@ -232,7 +234,7 @@ class CausalEstimator(Shell):
             elif first or self._online is None:
                 self._online = online.Online(after.averages, 0)
             self._keep(model, parameters)
-            self._keep_threshold(model, data, parameters)
+            self._keep_threshold(data)
         if first:
             self.lower_bounds_ = self.temperatures_ = np.empty(0)
             self.rows_kept_ = None
@@ -474,11 +476,40 @@ class CausalEstimator(Shell):
         summarize = partial(recognition.summarize, model)
         return data.arranged(summarize, at_once * per_row, at_once * fixed, exact=self._exact_blocks)
 
-    def _keep_threshold(self, model: Model, data: Data, parameters: Parameters) -> None:
+    def _keep_threshold(self, data: Data) -> None:
+        """Remember what :attr:`evidence_threshold_` is computed from: no rows, if all states are considered."""
+        self._threshold = -np.inf if self._recognizer.posterior.max_active is None else data.released()
+
+    @property
+    def evidence_threshold_(self) -> float:
+        """Evidence that as many rows of the training data reach as the states considered should explain.
+
+        It takes a pass over these rows, when it is first asked for; until then the model holds on to them.
+        """
+        threshold = self.__dict__.get("_threshold")
+        if threshold is None:
+            raise AttributeError(
+                f"This {type(self).__name__} has no evidence_threshold_, because it is still learning."
+            )
+        if isinstance(threshold, Data):
+            with double_precision():
+                self._threshold = threshold = self._evidence_threshold(threshold)
+        return threshold
+
+    @evidence_threshold_.setter
+    def evidence_threshold_(self, threshold: float) -> None:
+        self._threshold = threshold
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Compute what needs the training data, which are not part of a pickle."""
+        if isinstance(self.__dict__.get("_threshold"), Data):
+            _ = self.evidence_threshold_
+        return super().__getstate__()
+
+    def _evidence_threshold(self, data: Data) -> float:
         recognizer = self._recognizer
-        if recognizer.posterior != model.posterior:
-            data = self._arranged(data, recognizer, len(parameters.components), 1)
-        self.evidence_threshold_ = evidence_threshold(recognizer, data, parameters)
+        data = self._arranged(data, recognizer, len(self.components_), 1)
+        return evidence_threshold(recognizer, data, self._parameters)
 
     def _search_data(self, model: Model, data: Data, random: np.random.RandomState) -> Data:
         """Return as many rows as are needed to find the causes; all, if there are not many more."""

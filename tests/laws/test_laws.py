@@ -42,7 +42,7 @@ def statistics(model, X, weights=None, temperature=1.0):
     weights = np.ones(len(X)) if weights is None else weights
     with double_precision():
         rows = jnp.asarray(X)
-        block = Block(rows, jnp.asarray(weights, dtype=X.dtype), model._model.noise.summarize(rows), jnp.arange(len(X)))
+        block = Block(rows, jnp.asarray(weights, dtype=X.dtype), model._model.noise.summarize(rows))
         run = jax.jit(expect_one, static_argnums=0)
         return jax.device_get(run(model._model, block, model._parameters, jnp.asarray(temperature)))
 

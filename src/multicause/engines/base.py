@@ -83,6 +83,10 @@ class Data(ABC):
         """Return some rows, or all, on the host."""
 
     @abstractmethod
+    def released(self) -> Data:
+        """Return the same rows, not arranged in blocks, so that no memory of a device is held."""
+
+    @abstractmethod
     def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
         """Return a random part of the rows as a data set of its own; all, if there are not more."""
 

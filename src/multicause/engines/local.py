@@ -122,6 +122,8 @@ class LocalData(Data):
         """All blocks on an accelerator, and a single block on a CPU."""
         if on_cpu() and len(self.blocks) > 1:
             return None
+        if on_cpu():
+            return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[None]), self.blocks[0])
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.blocks)
         # A second copy would halve the size of the data that an accelerator can take.
         self._blocks = _Slices(stacked)
@@ -163,6 +165,10 @@ class LocalData(Data):
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
         """Return rows as they were loaded."""
         return self._X if indices is None else self._X[indices]
+
+    def released(self) -> LocalData:
+        """Return a handle on the arrays that were loaded."""
+        return LocalData(self._engine, self._X, self._weights)
 
     def sample(self, n_rows: int, random: np.random.RandomState) -> LocalData:
         """Draw without replacement and keep the order; all rows are returned if no drawn row has a weight."""

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from multicause.arrays import Array, on_cpu, select
+from multicause.arrays import Array, compiled, on_cpu, select
 from multicause.engines.base import Data
 from multicause.learning.annealing import Annealing, ConstantTemperatures, Schedule
 from multicause.learning.convergence import Outcome
@@ -228,7 +228,7 @@ class _Resident:
         return self._keep_weights
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(compiled, static=(0, 1))
 def _run_steps(
     model: Model,
     keep_weights: bool,
@@ -272,7 +272,7 @@ class _Blocks:
         return state, Row(*(np.asarray(values)[None] for values in row))
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled
 def _one_step(
     model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState, statistics: Statistics
 ) -> tuple[EMState, Row]:
@@ -289,7 +289,7 @@ def _like(state: EMState, after: EMState) -> EMState:
     return jax.tree.map(lambda old, new: jnp.asarray(new).astype(jnp.asarray(old).dtype), state, after)
 
 
-@jax.jit
+@partial(compiled, static=())
 def _merge(which: Array, some: EMState, others: EMState) -> EMState:
     """Return the state of all starts, of which some were learned by another program."""
 

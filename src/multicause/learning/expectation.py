@@ -72,8 +72,7 @@ def expect_resident(
             return _sum_blocks(lambda block: expect_one(model, block, parameters, temperature), blocks)
 
         def weigh(block: Block) -> tuple[Any, Array]:
-            weighed = model.posterior.weigh(model, parameters, block, temperature)
-            energy = model.posterior.infer_from(model, parameters, block, temperature, weighed).free_energy
+            weighed, energy = _weigh_one(model, block, parameters, temperature)
             return (weighed if keep_weights else None), energy
 
         records, energies = _map_blocks(weigh, blocks)
@@ -138,23 +137,24 @@ def _expect_active(model: Model, block: Block, parameters: Parameters, temperatu
     return over_active(partial(expect_one, model, block), active, parameters, temperature)
 
 
+def _weigh_one(model: Any, block: Block, parameters: Parameters, temperature: Array) -> tuple[Any, Array]:
+    """Return the weights of states of one start, and the free energy of each row (n,)."""
+    weighed = model.posterior.weigh(model, parameters, block, temperature)
+    return weighed, model.posterior.infer_from(model, parameters, block, temperature, weighed).free_energy
+
+
 @jit_by_parts
 def _weigh_active(
-    model: Any, block: Block, parameters: Parameters, temperature: Array, active: Array
+    model: Model, block: Block, parameters: Parameters, temperature: Array, active: Array
 ) -> tuple[Any, Array]:
     """First pass: weights of states, and the free energy of each row (starts, n)."""
-
-    def one(parameters: Parameters, temperature: Array) -> tuple[Any, Array]:
-        weighed = model.posterior.weigh(model, parameters, block, temperature)
-        return weighed, model.posterior.infer_from(model, parameters, block, temperature, weighed).free_energy
-
-    return over_active(one, active, parameters, temperature)
+    return over_active(partial(_weigh_one, model, block), active, parameters, temperature)
 
 
 @jit_by_parts
-def _energy_active(model: Any, block: Block, parameters: Parameters, temperature: Array, active: Array) -> Array:
+def _energy_active(model: Model, block: Block, parameters: Parameters, temperature: Array, active: Array) -> Array:
     """First pass of which nothing but the free energy of each row is kept: (starts, n)."""
-    return _weigh_active(model, block, parameters, temperature, active)[1]
+    return over_active(lambda *one: _weigh_one(model, block, *one)[1], active, parameters, temperature)
 
 
 @jit_by_parts

@@ -81,11 +81,12 @@ def starting_parameters(
         )
     components = [_starting_components(outset, n_components, init) for _ in range(n_starts)]
 
-    def repeated(values: dict[str, np.ndarray]) -> dict[str, Array]:
-        return {name: jnp.asarray(np.stack([value] * n_starts), dtype=X.dtype) for name, value in values.items()}
+    def repeated(values: dict[str, np.ndarray]) -> dict[str, Any]:
+        return {name: np.stack([value] * n_starts).astype(X.dtype) for name, value in values.items()}
 
+    start: Any = np.stack(components).astype(X.dtype)
     return Parameters(
-        components=jnp.asarray(np.stack(components), dtype=X.dtype),
+        components=start,
         prior=repeated(model.prior.initialize(n_components, activity)),
         noise=repeated(model.noise.initialize_for(n_components, outset.moments, noise_scale)),
         posterior=repeated(model.posterior.initialize()),

@@ -5,7 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, jit_by_parts
+from multicause.arrays import Array, compiled, jit_by_parts
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors import state_tree
 from multicause.posteriors.base import Inference, Recognized
@@ -46,7 +46,7 @@ def free_energy(model: Model, block: Block, parameters: Parameters) -> Array:
     return _infer(model, block, parameters).free_energy
 
 
-@partial(jax.jit, static_argnums=(0, 3))
+@partial(compiled, static=(0, 3))
 def best_states(model: Model, block: Block, parameters: Parameters, top: int) -> Recognized:
     """The most probable states."""
     return _infer(model, block, parameters).recognize(top)
@@ -67,7 +67,7 @@ def combine(model: Model, parameters: Parameters, causes: Array) -> Array:
     return model.combination.mean(parameters.components, causes)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
+@partial(compiled, static=(0, 3))
 def sample(model: Model, parameters: Parameters, key: Array, n_samples: int) -> tuple[Array, Array]:
     """Causes from the prior, and data from the causes."""
     key_causes, key_noise = jax.random.split(key)

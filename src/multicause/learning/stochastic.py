@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
+from multicause.arrays import Array, compiled
 from multicause.engines.base import Data
 from multicause.learning.convergence import Outcome
 from multicause.learning.em_loop import Fit, Progress, final_outcome
@@ -27,7 +27,7 @@ from multicause.model import Block, Model, Parameters, Statistics
 WINDOW = 5
 
 
-@partial(jax.jit, static_argnums=(0, 4))
+@partial(compiled, static=(0, 4))
 def one_pass(
     model: Model, block: Block, parameters: Parameters, key: Array, n_batches: int
 ) -> tuple[Parameters, Array, Array]:
@@ -49,7 +49,7 @@ def one_pass(
     return parameters, jnp.sum(bounds), jnp.sum(weights)
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled
 def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
     """E-step of one block."""
     return expect_one(model, block, parameters, jnp.ones(()))

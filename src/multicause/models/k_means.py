@@ -6,12 +6,11 @@ TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chap
 from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multicause.arrays import Array, sum_in_double
+from multicause.arrays import Array, compiled, sum_in_double
 from multicause.engines import Engine
 from multicause.estimator import FitProblem
 from multicause.learning.annealing import Annealing
@@ -140,7 +139,7 @@ class KMeans(Mixture):
         return {**learned, "components_": self._unprepared(learned["components_"])}
 
 
-@partial(jax.jit, static_argnums=0)
+@compiled
 def _inertia(model: Model, block: Block, parameters: Parameters) -> Array:
     """Σ_n w_n ‖u_n − g_v(u_n)‖², by differences: squares that cancel could leave less than nothing."""
     nearest = jnp.argmax(model.posterior.infer(model, parameters, block, jnp.ones(())).mean_causes, axis=1)

@@ -301,7 +301,7 @@ class SoftmaxNetwork(RestrictedCauses):
     def _keep_network(self, course: Course, found: Found, network: hebbian.Network) -> None:
         self._keep(course.model, found.parameters)
         self._online = online.continued(found.statistics, found.n_iter)
-        self._keep_threshold(course.model, course.data, found.parameters)
+        self._keep_threshold(course.data)
         self.annealing_ = choose_annealing(self.annealing)
         self.lower_bound_ = bound = float(found.statistics.bound / found.statistics.seen)
         self.lower_bounds_, self.temperatures_ = np.array([bound]), np.ones(1)

@@ -1,12 +1,14 @@
 """Independent binary causes, given that few of them are active: the sums over K of ET10 algorithm 2.
 
-|s| has a Poisson-binomial distribution. Its first probabilities come from a recursion over causes, H·γ operations.
+|s| has a Poisson-binomial distribution: its generating polynomial is the product of (1 − π_h) + π_h x over all causes.
+Only the first γ + 1 coefficients are needed. On a CPU they come from a recursion over causes, H·γ operations. An
+accelerator would take longer to start H steps than to compute, so there polynomials are multiplied pair by pair.
 """
 
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array
+from multicause.arrays import Array, one_by_one
 
 # Rounds in which the activities adapt to each other; EM continues from where the last M-step ended.
 ROUNDS = 20
@@ -16,8 +18,8 @@ MARGIN = 1e-6
 AT_LIMIT = 1e-3
 
 
-def counts(activity: Array, most: int) -> Array:
-    """P(|s| = k) for k = 0 … most, of the first h causes, h = 0 … H: (H + 1, most + 1)."""
+def _counts(activity: Array, most: int) -> Array:
+    """Return P(|s| = k) for k = 0 … most, of the first h causes, h = 0 … H: (H + 1, most + 1)."""
     nobody = jnp.zeros(most + 1, activity.dtype).at[0].set(1)
 
     def add(before: Array, chance: Array) -> tuple[Array, Array]:
@@ -28,9 +30,36 @@ def counts(activity: Array, most: int) -> Array:
     return jnp.concatenate([nobody[None], jax.lax.scan(add, nobody, activity)[1]])
 
 
+def _product(activity: Array, most: int) -> Array:
+    """Return P(|s| = k) for k = 0 … most, of all causes (..., H), by a tree of polynomial products: (..., most + 1)."""
+    first = jnp.stack([1 - activity, activity], axis=-1)
+    polynomials = jnp.pad(first, [(0, 0)] * activity.ndim + [(0, max(0, most - 1))])[..., : most + 1]
+    while polynomials.shape[-2] > 1:
+        if polynomials.shape[-2] % 2:
+            one = jnp.zeros_like(polynomials[..., :1, :]).at[..., 0].set(1)
+            polynomials = jnp.concatenate([polynomials, one], axis=-2)
+        a, b = polynomials[..., ::2, :], polynomials[..., 1::2, :]
+        terms = [sum(a[..., i] * b[..., k - i] for i in range(k + 1)) for k in range(most + 1)]
+        polynomials = jnp.stack(terms, axis=-1)
+    return polynomials[..., 0, :]
+
+
 def log_mass(activity: Array, max_active: int) -> Array:
-    """log P(|s| ≤ γ)."""
-    return jnp.log(jnp.sum(counts(activity, max_active)[-1]))
+    """Return log P(|s| ≤ γ)."""
+    counts = _counts(activity, max_active)[-1] if one_by_one() else _product(activity, max_active)
+    return jnp.log(jnp.sum(counts))
+
+
+def _of_others(activity: Array, most: int) -> tuple[Array, Array]:
+    """Return P(|s_{−h}| ≤ γ) and P(|s_{−h}| ≤ γ − 1) of all causes but h: (H,) each."""
+    if not one_by_one():
+        others = jnp.where(jnp.eye(len(activity), dtype=bool), 0, activity)
+        counts = _product(others, most)
+        return jnp.sum(counts, axis=1), jnp.sum(counts[:, :-1], axis=1)
+    before, after = _counts(activity, most)[:-1], _counts(activity[::-1], most)[:-1][::-1]
+    # From the causes before h and those after it.
+    cumulative = jnp.cumsum(after, axis=1)[:, ::-1]
+    return jnp.sum(before * cumulative, axis=1), jnp.sum(before[:, :-1] * cumulative[:, 1:], axis=1)
 
 
 def untruncated(means: Array, start: Array, max_active: int) -> Array:
@@ -48,11 +77,7 @@ def untruncated(means: Array, start: Array, max_active: int) -> Array:
     logit = jnp.log(means) - jnp.log1p(-means)
 
     def adapt(_: int, activity: Array) -> Array:
-        before, after = counts(activity, max_active)[:-1], counts(activity[::-1], max_active)[:-1][::-1]
-        # P(|s_{−h}| ≤ k) from the causes before h and those after it.
-        cumulative = jnp.cumsum(after, axis=1)[:, ::-1]
-        up_to = jnp.sum(before * cumulative, axis=1)
-        up_to_less = jnp.sum(before[:, :-1] * cumulative[:, 1:], axis=1)
+        up_to, up_to_less = _of_others(activity, max_active)
         return _limited(jax.nn.sigmoid(logit + jnp.log(up_to) - jnp.log(up_to_less)), max_active)
 
     return jax.lax.fori_loop(0, ROUNDS, adapt, _limited(start, max_active))

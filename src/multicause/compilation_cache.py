@@ -1,0 +1,69 @@
+"""Compiled programs on disk, so that the same script does not compile them again when it is run a second time."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from os import PathLike
+from pathlib import Path
+
+# Programs that take less than this many seconds to compile are not worth a file.
+LEAST_SECONDS = 0.2
+
+
+def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path | None:
+    """Keep compiled programs in a folder, for this process and later ones.
+
+    It has no effect if you have configured JAX's cache yourself (``JAX_COMPILATION_CACHE_DIR`` or
+    ``jax_compilation_cache_dir``). The command line calls it for every command.
+
+    Parameters
+    ----------
+    folder : path-like, optional
+        Where programs are kept; by default ``multicause`` in the user's cache folder.
+
+    Returns
+    -------
+    Path or None
+        The folder, or None if the cache is not used: with a setting of your own, or with a warning if the folder cannot
+        be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from multicause import enable_compilation_cache
+    >>> folder = enable_compilation_cache(tempfile.mkdtemp())
+    """
+    import jax
+
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR") or jax.config.jax_compilation_cache_dir:
+        return None
+    path = default_folder() if folder is None else Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        warnings.warn(
+            f"Compiled programs cannot be kept in {path} ({error.strerror or error}), so they will be compiled again by "
+            "the next process. Give another folder: enable_compilation_cache(folder).",
+            UserWarning,
+            stacklevel=2,
+        )
+        return None
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+    return path
+
+
+def default_folder() -> Path:
+    """Return the folder for programs inside the user's cache folder, as the operating system has it."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    elif os.name == "nt":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "multicause"
