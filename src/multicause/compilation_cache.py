@@ -47,8 +47,8 @@ def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path 
         probe.unlink()
     except OSError as error:
         warnings.warn(
-            f"Compiled programs cannot be kept in {path} ({error.strerror or error}), so they will be compiled again by "
-            "the next process. Give another folder: enable_compilation_cache(folder).",
+            f"Compiled programs cannot be kept in {path} ({error.strerror or error}), so the next process will compile "
+            "them again. Give another folder: enable_compilation_cache(folder).",
             UserWarning,
             stacklevel=2,
         )

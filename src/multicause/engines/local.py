@@ -123,7 +123,7 @@ class LocalData(Data):
         if on_cpu() and len(self.blocks) > 1:
             return None
         if on_cpu():
-            return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[None]), self.blocks[0])
+            return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)[None]), self.blocks[0])
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.blocks)
         # A second copy would halve the size of the data that an accelerator can take.
         self._blocks = _Slices(stacked)

@@ -141,7 +141,7 @@ def learn_all(
             loop.state = _recorded(loop.state, state, rows, n_starts)
             pace.tell(len(rows.bound), time.perf_counter() - began)
             check_share(model, state, data)
-            if watch is not None and _tell(watch, schedule, loop.state, n_done):
+            if watch is not None and _tell(watch, loop.state, n_done):
                 loop.state = loop.state._replace(state=stopped(loop.state.state))
         found = loop.state
 
@@ -195,7 +195,7 @@ class _Resident:
         if len(parts) > 1:
             after = _merge(~np.asarray(state.learning), state, after)
         n_done = max(counts)
-        rows = Row(*(np.array(values[:n_done]) for values in rows))
+        rows = Row(*(np.asarray(values)[:n_done].copy() for values in rows))
         for part, count in zip(parts, counts, strict=True):
             for values in rows:  # of starts that ended before the others
                 values[count:, part] = values[count - 1, part]
@@ -336,13 +336,13 @@ def _recorded(before: Learning | None, state: EMState, rows: Row, n_starts: int)
     return Learning(state, *histories)
 
 
-def _tell(watch: Callable[[Progress], bool], schedule: Schedule, learning: Learning, before: int) -> bool:
+def _tell(watch: Callable[[Progress], bool], learning: Learning, before: int) -> bool:
     """Report the iterations of the last call; returns whether somebody wants to stop.
 
     All but the last are told with the parameters of the last one, for watchers that want bounds only.
     """
     state, last = learning.state, int(learning.state.iteration)
-    cooled = bool(np.asarray(schedule.cooled(state.cooling)).all())
+    cooled = bool(np.asarray(state.cooled).all())
     wants_stop = False
     for iteration in range(before + 1, last + 1):
         seen = (learning.temperatures[iteration], learning.bounds[iteration], state.parameters, state.statistics)

@@ -47,6 +47,7 @@ class EMState(NamedTuple):
     trial: Parameters  # those that are tried next
     bound: Any  # (starts,) mean bound per row of the parameters that were kept
     cooling: Cooling  # of the trial
+    cooled: Any  # (starts,) whether annealing was over in the last iteration, so that its bound can be compared
     share: Any  # (starts,) share of all rows from which the trial is to be learned
     final_share: Any  # (starts,) the same at the end of the schedule, NaN before it is settled
     convergence: Convergence
@@ -81,6 +82,7 @@ def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, 
         trial=starts,
         bound=np.full(places, np.nan),
         cooling=schedule.begin(),
+        cooled=np.zeros(places, dtype=bool),
         share=np.ones(places),
         final_share=np.full(places, np.nan),
         convergence=Convergence.begin(places, is_monotone(model)),
@@ -137,6 +139,7 @@ def _judge_trial(
     state = state._replace(
         parameters=parameters,
         statistics=sums,
+        cooled=schedule.cooled(cooling),
         bound=jnp.where(accepted, bound, state.bound),
         convergence=convergence,
         iteration=iteration,

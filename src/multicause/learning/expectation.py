@@ -121,7 +121,7 @@ def expect_blocks(
     arguments = (parameters, temperature, active)
     if not (np.asarray(share)[np.asarray(active)] < 1).any():
         return data.sum(partial(_expect_active, model), *arguments)
-    record = jax.eval_shape(partial(_weigh_active, model), data.blocks[0], *arguments)
+    record = _weigh_active.eval_shape(model, data.blocks[0], *arguments)
     n_bytes = len(data.blocks) * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(record))
     if data.can_keep(n_bytes):
         records, energies = zip(*data.map(partial(_weigh_active, model), *arguments), strict=True)
