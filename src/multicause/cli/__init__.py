@@ -5,6 +5,9 @@ import sys
 
 def main() -> None:
     """Run the command line, or say what is missing for it."""
+    from multicause.cli.quitting import install
+
+    install(as_json="--json" in sys.argv)
     try:
         from multicause.cli.commands import app
     except ModuleNotFoundError as error:

@@ -12,6 +12,7 @@ from multicause.arrays import bytes_from, use_device
 from multicause.callbacks import Checkpoint, ProgressBar
 from multicause.cli.models import make_model
 from multicause.cli.output import Output
+from multicause.cli.quitting import fits_may_stop
 from multicause.cli.runs import FILES, MODEL, REPORT, describe_run, write_run
 from multicause.cli.unfinished import Request, checkpoints_of
 from multicause.datasets.reading import Reading, UserData, read_data
@@ -55,7 +56,7 @@ def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: 
     if resume is not None:
         output.say(f"Goes on from {resume.name}.")
     started = perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, fits_may_stop():
         warnings.simplefilter("always")
         model.fit(data.rows, resume=None if resume is None else checkpoints)
     seconds = perf_counter() - started

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from multicause.interruption import on_quit
 from multicause.persistence import newest_checkpoint
 from multicause.writing import new_folder, parents_of
 
@@ -62,12 +63,19 @@ def checkpoints_of(out: Path, request: Request, *, resume: bool, force: bool) ->
             shutil.rmtree(folder, ignore_errors=True)
             with new_folder(folder) as new:
                 (new / REQUEST).write_text(json.dumps(asdict(request)), encoding="utf-8")
-        try:
-            yield folder
-        except BaseException as error:
+
+        def keep_or_remove() -> str | None:
             if newest_checkpoint(folder) is None:
                 shutil.rmtree(folder, ignore_errors=True)
-            else:
-                error.add_note(f"Checkpoints are kept; go on with: multicause fit --resume {str(out)!r}.")
-            raise
-        shutil.rmtree(folder)
+                return None
+            return f"Checkpoints are kept; go on with: multicause fit --resume {str(out)!r}."
+
+        with on_quit(keep_or_remove):
+            try:
+                yield folder
+            except BaseException as error:
+                kept = keep_or_remove()
+                if kept is not None:
+                    error.add_note(kept)
+                raise
+            shutil.rmtree(folder)
