@@ -101,7 +101,7 @@ def test_report_of_a_run_again_and_of_data_that_moved(folder, tmp_path):
     result_of("report", folder / "run", "--out", tmp_path / "again.html", "--force")
     shutil.copytree(folder / "run", tmp_path / "copy")
     settings = json.loads((tmp_path / "copy" / "settings.json").read_text())
-    settings["data"]["path"] = str(tmp_path / "gone.npy")
+    settings["data"]["paths"] = [str(tmp_path / "gone.npy")]
     (tmp_path / "copy" / "settings.json").write_text(json.dumps(settings))
     run = call("report", tmp_path / "copy")
     assert run.exit_code == 2
@@ -129,6 +129,26 @@ def test_images_by_patches_and_back(folder, tmp_path):
     assert "is a folder, so images go into a folder, too" in run.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["clean", "run", "x.png"]
     assert [p.name for p in sorted((tmp_path / "clean").iterdir())] == ["00000-x.png", "00001-y.png"]
+
+
+def test_several_images(folder, tmp_path):
+    photos = [folder / "photos" / name for name in ("x.png", "y.png")]
+    options = ["--patches", "3x2", "--count", 80, "--model", "pca", "--components", 6]
+    found = result_of("fit", *photos, *options, "--out", tmp_path / "run")
+    assert found["data"]["paths"] == [str(path) for path in photos]
+    result_of("fit", folder / "photos", *options, "--out", tmp_path / "same", "--no-report")
+    models = [multicause.load(tmp_path / name / "model.multicause") for name in ("run", "same")]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+    assert "x.png and 1 other" in (tmp_path / "run" / "report.html").read_text()
+    assert result_of("transform", tmp_path / "run", *photos, "--out", tmp_path / "causes.npy")["shape"] == [80, 6]
+    assert result_of("reconstruct", tmp_path / "run", *photos, "--out", tmp_path / "clean")["images"] == 2
+    np.testing.assert_array_equal(imread(tmp_path / "clean" / "00000-x.png"), imread(photos[0]))
+    run = call("reconstruct", tmp_path / "run", *photos, "--out", tmp_path / "clean.png")
+    assert "There are several paths, so images go into a folder" in run.stderr
+    result_of("report", tmp_path / "run", "--data", photos[0], "--data", photos[1], "--out", tmp_path / "page.html")
+    run = call("fit", photos[0], folder / "table.csv", "--out", tmp_path / "mixed")
+    assert run.exit_code == 2
+    assert "are of different kinds" in run.stderr
 
 
 def test_sound_and_table_to_a_run(folder, tmp_path):
@@ -231,6 +251,7 @@ def bad_files(path):
     np.savez(path / "two.npz", a=np.ones(3), b=np.ones(3))
     (path / "text.csv").write_text("a,name,colour\n1,x,red\n2,y,blue\n")
     (path / "semicolons.csv").write_text("a;b\n1;2\n3;4\n")
+    (path / "flat.csv").write_text("a,b\n1,2\n")
     (path / "names.csv").write_text("a,b\n")
     (path / "gap.csv").write_text("a,b\n1,2\n3,\n")
     (path / "headless.csv").write_text("1,2\n3,4\n5,6\n")
@@ -246,6 +267,9 @@ def bad_files(path):
         ("nowhere.csv", "There is no 'nowhere.csv'."),
         ("empty", "holds no images or sounds, but 0 other files"),
         ("sizes", "'sizes/0.png' has 4×5 pixels and 'sizes/1.png' has 4×6. Resize them, or learn from patches"),
+        ("small", "gives one row, and at least two are needed to learn from. A whole image is one row. Cut it into"),
+        ("small/0.png --components 2", "Cut it into patches, such as --patches 8x8, or name more images"),
+        ("flat.csv", "flat.csv gives one row, and at least two are needed to learn from. Name a table with more rows"),
         ("small --patches 9x9", "'small/0.png': A patch of 9×9 does not fit into the image of 4×5"),
         ("small --patches 9", "--patches must be a height and a width such as 10x10; got '9'"),
         ("broken.png --patches 2x2", "'broken.png' cannot be read as an image"),
