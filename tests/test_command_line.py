@@ -2,7 +2,10 @@
 
 import errno
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pandas
@@ -19,6 +22,7 @@ from multicause.cli.output import Output
 from multicause.datasets import make_bars
 from multicause.experiments import experiment
 from multicause.experiments.table import Line
+from multicause.experiments.timing import Timing, example_data
 from multicause.plotting import draw_images
 from multicause.posteriors import Preselected
 
@@ -403,11 +407,55 @@ def test_parts_and_other_settings_can_be_set():
             make_model("linear", {"posterior": "preselected"}, [text])
 
 
+def test_a_device_that_is_not_there(tmp_path, folder):
+    """Said in one line, with the devices that are there and what to install."""
+    words = ["sample", folder / "run", "--device", "gpu", "--out", tmp_path / "new.npy"]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
+    found = subprocess.run(
+        [sys.executable, "-m", "multicause", *map(str, words)], capture_output=True, text=True, env=environment
+    )
+    assert found.returncode == 2
+    *_, line = found.stderr.splitlines()  # before it, JAX may say something of its own
+    assert line.startswith("Error: JAX can use no gpu here")
+    assert "the devices there are: cpu:0. Use one of them (--device auto)" in line
+    assert "pip install 'multicause[cuda]'" in line
+
+
 def test_benchmark_times_an_iteration_beside_matrix_products():
     found = result_of("benchmark", "--model", "kmeans", "--rows", 50, "--features", 4, "--components", 2)
     assert found["models"][0]["model"] == "kmeans"
     assert found["products_milliseconds"] > 0
     assert call("benchmark", "--model", "magic").exit_code == 2
+
+
+def test_benchmark_data_suit_every_model():
+    """All features vary, also those that no cause has."""
+    for shape in ((2000, 100, 10), (50, 20, 2)):
+        assert (np.ptp(example_data(*shape, "float64"), axis=0) > 0).all()
+
+
+def test_benchmark_tells_each_result_when_it_is_there_and_goes_on_after_a_failure(monkeypatch):
+    told = []
+
+    def time_model(name, X, n_components, products):
+        if name == "KMeans":
+            raise ValueError("No means.")
+        return Timing(name, 1.0 + len(told), 2.0)
+
+    monkeypatch.setattr("multicause.experiments.timing.time_model", time_model)
+    monkeypatch.setattr("multicause.experiments.timing.time_products", lambda *_: 0.5)
+    say = Output.say
+    monkeypatch.setattr(Output, "say", lambda self, text, **style: (told.append(text), say(self, text, **style)))
+    words = ["benchmark", "--model", "pca", "--model", "kmeans", "--model", "ica", "--rows", 10]
+    run = call(*words)
+    assert run.exit_code == 1
+    assert told[1:] == ["pca: 2.000 ms, 2.0 times the products", "kmeans: failed: No means.", told[-1]]
+    assert told[-1].startswith("ica: 4.000 ms")
+    assert [one.get("error") for one in json.loads(call(*words, "--json").stdout)["models"]] == [
+        None,
+        "No means.",
+        None,
+    ]
 
 
 def test_demo_prints_a_table_and_writes_a_picture_and_a_report(tmp_path):
