@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from multicause.cli.quitting import fits_may_stop, install, interrupted_by_exception
 from multicause.interruption import STOPPING, clean_up, interruptible
 from multicause.writing import new_folder, parents_of
 
@@ -99,6 +100,22 @@ def test_an_interruption_that_waits_for_a_compiler_is_raised_at_the_end_of_the_f
         assert interruption.requested
     time.sleep(0.2)  # a retry that came too late would be raised here
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_experiment_in_several_processes_gets_an_exception_and_no_fit_of_it_goes_on():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    install(as_json=False)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), interrupted_by_exception(), interruptible() as interruption:
+        signal.raise_signal(signal.SIGINT)
+    assert not interruption.requested
+    assert signal.getsignal(signal.SIGINT) is handler
+    with interruptible():  # as in a benchmark, whose first Ctrl-C ends it
+        assert signal.getsignal(signal.SIGINT) is handler
+    with fits_may_stop(), interruptible() as interruption:
+        signal.raise_signal(signal.SIGINT)
+    assert interruption.requested
     signal.signal(signal.SIGINT, before)
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from multicause.interruption import clean_up, say
 
@@ -38,17 +38,44 @@ class Quit:
             with suppress(OSError, RuntimeError, ValueError):  # the signal may have interrupted another write
                 if self._as_json:
                     sys.stdout.write(json.dumps({"error": text, "exit_code": INTERRUPTED}) + "\n")
-                sys.stdout.flush()
-            if os.name == "posix" and os.isatty(1):
-                os.write(1, SHOW_CURSOR)  # progress bars hide it
         finally:
-            os._exit(INTERRUPTED)
+            leave()
+
+
+def leave() -> NoReturn:
+    """End the process now, with the status of an interruption."""
+    try:
+        with suppress(OSError, RuntimeError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        if os.name == "posix" and os.isatty(1):
+            os.write(1, SHOW_CURSOR)  # progress bars hide it
+    finally:
+        os._exit(INTERRUPTED)
 
 
 def install(as_json: bool) -> None:
     """Handle Ctrl-C in this process, unless somebody else does or it is ignored, as in the background of a shell."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Quit(as_json))
+
+
+@contextmanager
+def interrupted_by_exception() -> Iterator[None]:
+    """Let Ctrl-C raise a KeyboardInterrupt inside the block, as joblib needs to end its processes."""
+    handler: Any = signal.getsignal(signal.SIGINT)
+    if not isinstance(handler, Quit):
+        yield
+        return
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 @contextmanager
