@@ -401,7 +401,10 @@ def test_parts_and_other_settings_can_be_set():
     assert (model.annealing, model.tol, model.learn, model.noise) == (None, 1e-3, ("components",), "gaussian")
     for text, message in [
         ("posterior__depth=2", "'preselected' has no 'depth'; its settings are candidates"),
-        ("speed=2", "The model 'linear' has no speed; its settings are n_components"),
+        (
+            "speed=2",
+            "The model 'linear' has no speed; its settings are --components, --noise, .*and with --set comb",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             make_model("linear", {"posterior": "preselected"}, [text])

@@ -10,6 +10,7 @@ import typer
 
 from multicause.cli.options import Array, Channel, DataPaths, Device, Force, Json, RunFolder, Seed, Verbose
 from multicause.cli.output import Output, command
+from multicause.cli.words import errors_in_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,8 @@ def transform(
 
         fitted = open_run(run, device)
         rows = fitted.read(data, array=array, channel=channel).rows
-        causes = np.asarray(fitted.model.transform(rows))
+        with errors_in_options(fitted.model):
+            causes = np.asarray(fitted.model.transform(rows))
         write_table(out, causes, component_names(fitted.model))
         output.say(f"Causes of {causes.shape[0]} rows: {out}")
         output.result(out=str(out), shape=list(causes.shape))
@@ -91,7 +93,8 @@ def sample(
             shape = None
         elif shape is None:
             raise ValueError(f"Rows of this model are no images; choose one of {', '.join(TABLES)}.")
-        rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
+        with errors_in_options(fitted.model):
+            rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
         if shape is not None:
             write_mosaic(out, rows, shape, f"{count} samples of {type(fitted.model).__name__}")
         else:
@@ -157,7 +160,8 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None
     from multicause.cli.results import write_table
 
     check_ending(out, TABLES)
-    rows = np.asarray(fitted.model.reconstruct(data.rows))
+    with errors_in_options(fitted.model):
+        rows = np.asarray(fitted.model.reconstruct(data.rows))
     write_table(out, rows, data.names)
     error = float(np.sqrt(np.mean((rows - data.rows) ** 2, dtype=float)))
     output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")

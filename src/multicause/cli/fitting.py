@@ -16,6 +16,7 @@ from multicause.cli.places import FILES, MODEL, REPORT, describe_paths
 from multicause.cli.quitting import fits_may_stop
 from multicause.cli.runs import describe_run, write_run
 from multicause.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
+from multicause.cli.words import errors_in_options, in_options
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.engines import Local
 from multicause.learning.convergence import Outcome
@@ -76,9 +77,10 @@ def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: 
     started = perf_counter()
     with warnings.catch_warnings(record=True) as caught, fits_may_stop():
         warnings.simplefilter("always")
-        model.fit(data.rows, resume=None if resume is None else checkpoints)
-    seconds = perf_counter() - started
-    return seconds, list(dict.fromkeys(str(warning.message) for warning in caught))
+        with errors_in_options(model):
+            model.fit(data.rows, resume=None if resume is None else checkpoints)
+    seconds, own = perf_counter() - started, model.get_params(deep=False)
+    return seconds, list(dict.fromkeys(in_options(str(warning.message), own) for warning in caught))
 
 
 def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Path], settings: dict[str, Any]) -> None:
