@@ -5,6 +5,7 @@ import errno
 import importlib
 import os
 import pickle
+import signal
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from multicause import EnergyComponents, LinearCauses, MixtureOfGaussians
-from multicause.callbacks import BoundMonitor, Checkpoint, EarlyStopping, FieldRecorder, ProgressBar
+from multicause.callbacks import BoundMonitor, Checkpoint, EarlyStopping, FieldRecorder, IterationCallback, ProgressBar
 from multicause.learning.annealing import LinearCooling
 
 pytestmark = [
@@ -117,6 +118,21 @@ def test_progress_bars_alone_and_around(capsys, monkeypatch):
     assert "GridSearchCV - fit" in shown
     assert shown.count("MixtureOfGaussians - fit") == 5
     assert shown.count("100%") >= 6
+
+
+def test_a_progress_bar_of_a_fit_that_ctrl_c_ends_stays_where_it_is(capsys, monkeypatch):
+    class Press(IterationCallback):
+        def after(self, iteration):
+            if iteration.number == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setenv("COLUMNS", "200")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    clone(MODEL).set_callbacks(ProgressBar(), Press()).fit(X)
+    signal.signal(signal.SIGINT, before)
+    shown = capsys.readouterr().out
+    assert "MixtureOfGaussians - fit" in shown
+    assert "100%" not in shown
 
 
 def test_a_callback_on_the_wrong_estimator_says_where_it_belongs(tmp_path):

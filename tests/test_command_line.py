@@ -2,7 +2,10 @@
 
 import errno
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pandas
@@ -19,6 +22,7 @@ from multicause.cli.output import Output
 from multicause.datasets import make_bars
 from multicause.experiments import experiment
 from multicause.experiments.table import Line
+from multicause.experiments.timing import Timing, example_data
 from multicause.plotting import draw_images
 from multicause.posteriors import Preselected
 
@@ -101,7 +105,7 @@ def test_report_of_a_run_again_and_of_data_that_moved(folder, tmp_path):
     result_of("report", folder / "run", "--out", tmp_path / "again.html", "--force")
     shutil.copytree(folder / "run", tmp_path / "copy")
     settings = json.loads((tmp_path / "copy" / "settings.json").read_text())
-    settings["data"]["path"] = str(tmp_path / "gone.npy")
+    settings["data"]["paths"] = [str(tmp_path / "gone.npy")]
     (tmp_path / "copy" / "settings.json").write_text(json.dumps(settings))
     run = call("report", tmp_path / "copy")
     assert run.exit_code == 2
@@ -129,6 +133,26 @@ def test_images_by_patches_and_back(folder, tmp_path):
     assert "is a folder, so images go into a folder, too" in run.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["clean", "run", "x.png"]
     assert [p.name for p in sorted((tmp_path / "clean").iterdir())] == ["00000-x.png", "00001-y.png"]
+
+
+def test_several_images(folder, tmp_path):
+    photos = [folder / "photos" / name for name in ("x.png", "y.png")]
+    options = ["--patches", "3x2", "--count", 80, "--model", "pca", "--components", 6]
+    found = result_of("fit", *photos, *options, "--out", tmp_path / "run")
+    assert found["data"]["paths"] == [str(path) for path in photos]
+    result_of("fit", folder / "photos", *options, "--out", tmp_path / "same", "--no-report")
+    models = [multicause.load(tmp_path / name / "model.multicause") for name in ("run", "same")]
+    np.testing.assert_array_equal(models[0].components_, models[1].components_)
+    assert "x.png and 1 other" in (tmp_path / "run" / "report.html").read_text()
+    assert result_of("transform", tmp_path / "run", *photos, "--out", tmp_path / "causes.npy")["shape"] == [80, 6]
+    assert result_of("reconstruct", tmp_path / "run", *photos, "--out", tmp_path / "clean")["images"] == 2
+    np.testing.assert_array_equal(imread(tmp_path / "clean" / "00000-x.png"), imread(photos[0]))
+    run = call("reconstruct", tmp_path / "run", *photos, "--out", tmp_path / "clean.png")
+    assert "There are several paths, so images go into a folder" in run.stderr
+    result_of("report", tmp_path / "run", "--data", photos[0], "--data", photos[1], "--out", tmp_path / "page.html")
+    run = call("fit", photos[0], folder / "table.csv", "--out", tmp_path / "mixed")
+    assert run.exit_code == 2
+    assert "are of different kinds" in run.stderr
 
 
 def test_sound_and_table_to_a_run(folder, tmp_path):
@@ -231,6 +255,7 @@ def bad_files(path):
     np.savez(path / "two.npz", a=np.ones(3), b=np.ones(3))
     (path / "text.csv").write_text("a,name,colour\n1,x,red\n2,y,blue\n")
     (path / "semicolons.csv").write_text("a;b\n1;2\n3;4\n")
+    (path / "flat.csv").write_text("a,b\n1,2\n")
     (path / "names.csv").write_text("a,b\n")
     (path / "gap.csv").write_text("a,b\n1,2\n3,\n")
     (path / "headless.csv").write_text("1,2\n3,4\n5,6\n")
@@ -246,6 +271,9 @@ def bad_files(path):
         ("nowhere.csv", "There is no 'nowhere.csv'."),
         ("empty", "holds no images or sounds, but 0 other files"),
         ("sizes", "'sizes/0.png' has 4×5 pixels and 'sizes/1.png' has 4×6. Resize them, or learn from patches"),
+        ("small", "gives one row, and at least two are needed to learn from. A whole image is one row. Cut it into"),
+        ("small/0.png --components 2", "Cut it into patches, such as --patches 8x8, or name more images"),
+        ("flat.csv", "flat.csv gives one row, and at least two are needed to learn from. Name a table with more rows"),
         ("small --patches 9x9", "'small/0.png': A patch of 9×9 does not fit into the image of 4×5"),
         ("small --patches 9", "--patches must be a height and a width such as 10x10; got '9'"),
         ("broken.png --patches 2x2", "'broken.png' cannot be read as an image"),
@@ -373,10 +401,27 @@ def test_parts_and_other_settings_can_be_set():
     assert (model.annealing, model.tol, model.learn, model.noise) == (None, 1e-3, ("components",), "gaussian")
     for text, message in [
         ("posterior__depth=2", "'preselected' has no 'depth'; its settings are candidates"),
-        ("speed=2", "The model 'linear' has no speed; its settings are n_components"),
+        (
+            "speed=2",
+            "The model 'linear' has no speed; its settings are --components, --noise, .*and with --set comb",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             make_model("linear", {"posterior": "preselected"}, [text])
+
+
+def test_a_device_that_is_not_there(tmp_path, folder):
+    """Said in one line, with the devices that are there and what to install."""
+    words = ["sample", folder / "run", "--device", "gpu", "--out", tmp_path / "new.npy"]
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "ROCR_VISIBLE_DEVICES": ""}
+    found = subprocess.run(
+        [sys.executable, "-m", "multicause", *map(str, words)], capture_output=True, text=True, env=environment
+    )
+    assert found.returncode == 2
+    *_, line = found.stderr.splitlines()  # before it, JAX may say something of its own
+    assert line.startswith("Error: JAX can use no gpu here")
+    assert "the devices there are: cpu:0. Use one of them (--device auto)" in line
+    assert "pip install 'multicause[cuda]'" in line
 
 
 def test_benchmark_times_an_iteration_beside_matrix_products():
@@ -384,6 +429,36 @@ def test_benchmark_times_an_iteration_beside_matrix_products():
     assert found["models"][0]["model"] == "kmeans"
     assert found["products_milliseconds"] > 0
     assert call("benchmark", "--model", "magic").exit_code == 2
+
+
+def test_benchmark_data_suit_every_model():
+    """All features vary, also those that no cause has."""
+    for shape in ((2000, 100, 10), (50, 20, 2)):
+        assert (np.ptp(example_data(*shape, "float64"), axis=0) > 0).all()
+
+
+def test_benchmark_tells_each_result_when_it_is_there_and_goes_on_after_a_failure(monkeypatch):
+    told = []
+
+    def time_model(name, X, n_components, products):
+        if name == "KMeans":
+            raise ValueError("No means.")
+        return Timing(name, 1.0 + len(told), 2.0)
+
+    monkeypatch.setattr("multicause.experiments.timing.time_model", time_model)
+    monkeypatch.setattr("multicause.experiments.timing.time_products", lambda *_: 0.5)
+    say = Output.say
+    monkeypatch.setattr(Output, "say", lambda self, text, **style: (told.append(text), say(self, text, **style)))
+    words = ["benchmark", "--model", "pca", "--model", "kmeans", "--model", "ica", "--rows", 10]
+    run = call(*words)
+    assert run.exit_code == 1
+    assert told[1:] == ["pca: 2.000 ms, 2.0 times the products", "kmeans: failed: No means.", told[-1]]
+    assert told[-1].startswith("ica: 4.000 ms")
+    assert [one.get("error") for one in json.loads(call(*words, "--json").stdout)["models"]] == [
+        None,
+        "No means.",
+        None,
+    ]
 
 
 def test_demo_prints_a_table_and_writes_a_picture_and_a_report(tmp_path):

@@ -1,11 +1,15 @@
 """When learning ends."""
 
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from multicause import MaximalCauses
+import multicause
+from multicause import EnergyComponents, MaximalCauses, SoftmaxNetwork
 from multicause.arrays import double_precision
+from multicause.learning.annealing import LinearCooling
 from multicause.learning.convergence import MAX_FALLS, Convergence, Outcome, judge
 from multicause.learning.updates import CreditMean
 
@@ -111,9 +115,51 @@ def test_bounds_at_different_temperatures_are_not_compared():
     assert not judged.fell
 
 
-def test_every_outcome_but_success_names_a_remedy():
-    for outcome in Outcome:
-        assert bool(outcome.remedy) == (outcome not in (Outcome.CONVERGED, Outcome.STOPPED))
+def estimators():
+    """Every public estimator with its defaults, and some with other settings, as if they had been fitted."""
+    classes = [getattr(multicause, name) for name in multicause.__all__]
+    models = [one() for one in classes if isinstance(one, type)]
+    models += [MaximalCauses(annealing=LinearCooling(5.0)), MaximalCauses(annealing=None)]
+    models += [SoftmaxNetwork(annealing=LinearCooling(5.0))]
+    for model in models:
+        model.components_, model.drift_ = np.eye(2), 0.5
+    return models
+
+
+def test_every_outcome_but_success_names_remedies_that_the_estimator_has():
+    """No word of an advice that looks like a setting is one of another estimator."""
+    known = {name for model in estimators() for name in model.get_params(deep=False)}
+    for model in estimators():
+        own = set(model.get_params(deep=False))
+        for outcome in Outcome:
+            advice = model._advice(outcome)
+            assert (advice is None) == (outcome in (Outcome.CONVERGED, Outcome.STOPPED))
+            if advice is None:
+                continue
+            assert len(advice.remedies) > 0
+            words = set(re.findall(r"\w+", " ".join(advice.remedies)))
+            assert not words & (known - own - {"noise", "temperature"}), (model, outcome)
+            assert ("shorten the annealing" in str(advice)) == (
+                outcome is Outcome.MAX_ITER and isinstance(getattr(model, "annealing", None), LinearCooling)
+            )
+
+
+def test_advice_on_causes_that_died_depends_on_the_annealing():
+    for annealing, text in (
+        ("auto", "cause is used); (2) raise n_init;"),
+        (None, "(2) use annealing='auto'; (3) raise n_init;"),
+        (LinearCooling(5.0), "(2) anneal from a lower temperature or use annealing='auto'; (3) raise n_init;"),
+    ):
+        model = MaximalCauses(annealing=annealing)
+        model.components_ = np.eye(2)
+        assert text in str(model._advice(Outcome.CAUSE_DIED))
+
+
+def test_advice_on_single_precision_is_for_single_precision():
+    for dtype in (np.float32, np.float64):
+        for model in (MaximalCauses(), EnergyComponents()):
+            model.components_ = np.eye(2, dtype=dtype)
+            assert ("use float64 data" in str(model._advice(Outcome.NON_FINITE))) == (dtype is np.float32)
 
 
 class Exploding(CreditMean):

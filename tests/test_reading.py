@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pandas
 import pytest
+from PIL import Image
 from scipy.io import wavfile
 from skimage.io import imsave
 
@@ -65,6 +66,57 @@ def test_images_are_grey_and_scaled(tmp_path):
     )
 
 
+def test_a_gif_is_an_image_unless_it_is_an_animation(tmp_path):
+    grey = np.random.RandomState(0).randint(0, 256, (4, 3)).astype(np.uint8)
+    Image.fromarray(grey).save(tmp_path / "still.gif")
+    np.testing.assert_allclose(read_data(tmp_path / "still.gif", Reading(scale=255)).rows, [grey.ravel()])
+    Image.fromarray(grey).save(tmp_path / "moving.gif", save_all=True, append_images=[Image.fromarray(255 - grey)])
+    with pytest.raises(
+        ValueError, match=r"moving.gif' is an animation of 2 frames; expected one image. Save its frames"
+    ):
+        read_data(tmp_path / "moving.gif")
+
+
+def test_several_paths_of_one_kind_give_their_rows_one_after_the_other(tmp_path):
+    random = np.random.RandomState(0)
+    (tmp_path / "more").mkdir()
+    for name in ("b.png", "a.png", "more/c.png"):
+        imsave(tmp_path / name, random.randint(0, 256, (4, 3)).astype(np.uint8), check_contrast=False)
+    images = read_data([tmp_path / "b.png", tmp_path / "more", tmp_path / "a.png"])
+    every = read_data(tmp_path).rows  # sorted by name
+    np.testing.assert_array_equal(images.rows, every[[1, 2, 0]])
+    assert [file.name for file in images.files] == ["b.png", "c.png", "a.png"]
+    frame = pandas.DataFrame(random.normal(size=(4, 2)), columns=["a", "b"])
+    frame[:3].to_csv(tmp_path / "1.csv", index=False)
+    frame[3:][["b", "a"]].to_csv(tmp_path / "2.csv", index=False)
+    table = read_data([str(tmp_path / "1.csv"), str(tmp_path / "2.csv")])
+    np.testing.assert_allclose(table.rows, frame.to_numpy())
+    np.save(tmp_path / "1.npy", random.normal(size=(2, 5, 6)))
+    np.save(tmp_path / "2.npy", random.normal(size=(5, 6)))
+    patches = read_data([tmp_path / "1.npy", tmp_path / "2.npy"], Reading(patches=(2, 2), count=9))
+    assert len(patches.files) == 3
+    assert patches.rows.shape == (9, 4)
+
+
+def test_several_paths_that_do_not_fit_together(tmp_path):
+    imsave(tmp_path / "a.png", np.eye(3, dtype=np.uint8), check_contrast=False)
+    np.save(tmp_path / "wide.npy", np.ones((2, 3)))
+    np.save(tmp_path / "narrow.npy", np.ones((2, 2)))
+    np.save(tmp_path / "gap.npy", np.full((2, 3), np.nan))
+    for names, message in [
+        (
+            ["a.png", "wide.npy"],
+            r"a.png' \(image\) and .*wide.npy' \(table\) are of different kinds; give paths of one",
+        ),
+        (["wide.npy", "narrow.npy"], r"must have the same columns, but .*wide.npy' has 3 and .*narrow.npy' has 2"),
+        (["wide.npy", "gap.npy"], r"gap.npy' has 6 values that are NaN"),
+        (["a.png", "none.png"], r"There is no .*none.png'"),
+        ([], "Name at least one file or folder"),
+    ]:
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            read_data([tmp_path / name for name in names])
+
+
 def test_patches_come_from_all_images_and_again_the_same(tmp_path):
     """Every patch is found in its image, which fills [0, 10]."""
     random = np.random.RandomState(1)
@@ -99,6 +151,9 @@ def test_sounds_become_spectrograms_or_waveforms(tmp_path):
     np.testing.assert_array_equal(right.rows, loud.rows)
     pieces = read_data(tmp_path / "tone.wav", Reading(sound="waveform", length=10, count=7))
     assert pieces.rows.shape == (7, 10)
+    assert not pieces.remarks
+    few = read_data(tmp_path / "tone.wav", Reading(frames=3, count=20))
+    assert few.remarks == ("The recording has 19 pieces, fewer than the 20 that were asked for; all of them are used.",)
     every = read_data(tmp_path / "tone.wav", Reading(sound="waveform", length=10)).rows
     np.testing.assert_allclose(every[3], wave[15:25] / wave.std())
 

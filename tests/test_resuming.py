@@ -32,6 +32,7 @@ from multicause import (
 )
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars
+from multicause.interruption import STOPPING
 from multicause.learning.annealing import LinearCooling
 from multicause.persistence import ModelFileError, container, newest_checkpoint
 from multicause.posteriors import Preselected, Truncated
@@ -145,9 +146,15 @@ def test_a_checkpoint_is_a_model(problem, tmp_path):
     model.save(tmp_path / "model")
 
 
-def test_ctrl_c_ends_with_a_model(problem, tmp_path):
-    model, X, *_ = problem
-    stopped = clone(model).set_callbacks(Interrupt(2)).fit(X)
+def test_ctrl_c_ends_with_a_model_and_a_checkpoint_from_which_the_fit_goes_on(problem, tmp_path, capsys):
+    model, X, whole, _ = problem
+    checkpoints = [tmp_path / "often", tmp_path / "seldom"]
+    for folder, every in zip(checkpoints, (1, 1000), strict=True):
+        folder.mkdir()
+        stopped = clone(model).set_callbacks(Interrupt(2), Checkpoint(folder, every=every)).fit(X)
+        assert newest_checkpoint(folder).name.endswith("-0000002.checkpoint")
+        assert capsys.readouterr().err == f"{STOPPING}\n"
+        assert_same(whole, clone(model).fit(X, resume=folder))
     assert stopped.outcome_ == "stopped"
     assert not stopped.converged_
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

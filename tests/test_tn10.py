@@ -1,5 +1,7 @@
 """The chapter's figures: each part of ``multicause reproduce tn10`` says what it found and leaves its pictures."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from multicause.experiments import NAMES, experiment
@@ -45,3 +47,16 @@ def test_one_command_runs_all_parts(monkeypatch):
         monkeypatch.setattr(module, function, lambda trials, *, setting, f=function: [(f, trials, setting)])
     asked = module.tn10(3, setting="quick")
     assert sorted(asked) == sorted((name.removeprefix("tn10_"), 3, "quick") for name in PARTS)
+
+
+def test_each_line_is_told_when_it_is_found(monkeypatch):
+    """Nothing of the later parts is computed before the lines of the first one are there."""
+    from multicause.experiments import tn10 as module
+
+    begun = []
+    for name in PARTS:
+        function = name.removeprefix("tn10_")
+        monkeypatch.setattr(module, function, lambda trials, *, setting, f=function: begun.append(f) or [f])
+    assert next(module.tn10(3)) == "clustering"
+    assert begun == ["clustering"]
+    assert isinstance(experiment("tn10_bars")(1), Iterator)

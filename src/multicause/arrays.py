@@ -240,10 +240,14 @@ def use_device(name: str) -> str:
         jax.config.update("jax_platforms", DEVICES[name])
     try:
         backend = jax.default_backend()
-    except RuntimeError as error:
+    except (AssertionError, RuntimeError) as error:  # JAX raises the former where its CUDA plugin is not installed
         jax.config.update("jax_platforms", before)
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"JAX finds no {name} here: {reason} Use --device cpu, or see multicause[cuda].") from error
+        reason = "".join(f" ({line.rstrip('.')})" for line in str(error).splitlines()[:1])
+        there_are = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
+        raise ValueError(
+            f"JAX can use no {name} here{reason}; the devices there are: {there_are}. Use one of them (--device auto), "
+            "or for NVIDIA GPUs install the extra: pip install 'multicause[cuda]'."
+        ) from error
     if name != "auto" and backend != name:
         jax.config.update("jax_platforms", before)
         raise ValueError(f"JAX computes on {backend} in this process already, not on {name}.")

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from multicause import energies, samplers
+from multicause.advice import Advice, energy_advice_on, is_single_precision
 from multicause.arrays import bytes_from, double_precision, key_from
 from multicause.callbacks.adapter import Seen
 from multicause.energies import NONLINEARITIES, Energy, EnergyParameters, Expert, FunctionExpert, check_expert
@@ -29,25 +30,12 @@ from multicause.parts import resolve
 from multicause.samplers import Equilibrium, Exact, MarkovChain, Sampler
 from multicause.samplers.annealed import ARRAYS
 from multicause.samplers.base import is_count
-from multicause.shell import validate_weights, warn
+from multicause.shell import validate_weights, warn, warn_of
 
 # Standard deviation of the first filters' entries (EBM01 §4).
 FIRST_FILTERS = 0.1
 # The learning rate ends at this part of its first value (EBM01 §4 and §5: from 0.05 to 0.0005).
 LAST_RATE = 0.01
-# What a person can do about the end of a fit.
-REMEDIES = {
-    Outcome.MAX_ITER: (
-        "Filters moved by {drift:.2g} of their size in the last quarter of learning (tol={tol:.2g}), or the sampler "
-        "had not found its step size (see acceptance_rates_). (1) Raise max_iter; (2) lower final_learning_rate or "
-        "raise batch_size, for less noise at the end; (3) raise tol."
-    ),
-    Outcome.NON_FINITE: (
-        "Filters, or the energy of data, became infinite or NaN, and the last finite filters were kept. (1) Lower "
-        "learning_rate; (2) check that the expert is finite for all activities; (3) whiten X or scale it to moderate "
-        "values; (4) use float64 data if X is float32."
-    ),
-}
 
 
 class EnergyEstimator(EnergyDensity):
@@ -367,13 +355,16 @@ class EnergyEstimator(EnergyDensity):
         """Warn of proposals that were rejected for their energy, and of an end that a person can do something about."""
         warn(
             f"{n_rejected} proposals of the sampler had an energy that is not finite and were rejected. (1) Check that "
-            "the expert is finite everywhere; (2) lower the sampler's step_size; (3) use float64 data."
+            "the expert is finite everywhere; (2) lower the sampler's step_size"
+            + ("; (3) use float64 data." if is_single_precision(self) else ".")
             if n_rejected
             else "",
             stacklevel=5,
         )
-        remedy = REMEDIES.get(outcome, "").format(drift=self.drift_, tol=self.tol)
-        warn(f"outcome_={outcome.value!r}: {remedy}" if remedy else "", stacklevel=5)
+        warn_of(outcome, self)
+
+    def _advice(self, outcome: Outcome) -> Advice | None:
+        return energy_advice_on(outcome, self)
 
 
 def _check_closed_form(energy: Energy, parameters: EnergyParameters, sampler: Sampler) -> None:

@@ -242,7 +242,7 @@ class CausalEstimator(Shell):
         self.temperatures_ = np.array([*self.temperatures_, 1.0])
         self.lower_bound_, self.n_iter_ = float(bound), self._online.n_batches
         self.converged_, self.outcome_, self.annealing_ = False, outcome.value, schedules.NoAnnealing()
-        warn_of(outcome)
+        warn_of(outcome, self)
         return self
 
     # ------------------------------------------------------------------------------------------- recognition
@@ -548,7 +548,7 @@ class CausalEstimator(Shell):
         self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
         self.temperatures_, self.rows_kept_ = result.temperatures, result.kept
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
-        warn_of(result.outcome)
+        warn_of(result.outcome, self)
 
     def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""

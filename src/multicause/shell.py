@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from multicause.advice import Advice, advice_on
 from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
 from multicause.engines import Engine, Local
 from multicause.learning.convergence import Outcome
@@ -44,6 +45,10 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """One fit to rows, weights and whatever else it learns from, perhaps from a checkpoint on."""
         return fitting(self, data, resume)
 
+    def _advice(self, outcome: Outcome) -> Advice | None:
+        """What a user of this fitted estimator can do about the end of a fit; None where all is well."""
+        return advice_on(outcome, self)
+
     def _state(self) -> dict[str, Any]:
         """What :meth:`_restore` needs beyond constructor arguments and history."""
         raise NotImplementedError
@@ -74,9 +79,10 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         return tags
 
 
-def warn_of(outcome: Outcome) -> None:
-    """Warn of an end that a person can do something about."""
-    warn(f"outcome_={outcome.value!r}: {outcome.remedy}" if outcome.remedy else "", stacklevel=6)
+def warn_of(outcome: Outcome, estimator: Shell) -> None:
+    """Warn of an end that a user of this fitted estimator can do something about."""
+    advice = estimator._advice(outcome)
+    warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}", stacklevel=6)
 
 
 def warn(message: str, stacklevel: int = 4) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from multicause.interruption import on_quit
+
 
 def check_free(path: Path, force: bool) -> None:
     """Refuse to write over what is there, unless it is meant."""
@@ -46,13 +48,18 @@ def check_place(path: Path, force: bool, files: Sequence[str] = ()) -> None:
 def parents_of(path: Path) -> Iterator[None]:
     """The folders above a path, made for the time of the block; those that are empty at its end are removed again."""
     missing = [folder for folder in path.parents if not folder.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    finally:
+
+    def remove() -> None:
         for folder in missing:
             with suppress(OSError):
                 folder.rmdir()
+
+    with on_quit(remove):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield
+        finally:
+            remove()
 
 
 @contextmanager
@@ -66,29 +73,40 @@ def new_folder(path: Path, *, force: bool = False, files: Sequence[str] = ()) ->
     check_replaceable(path, force, files)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _beside(path)
-    temporary.mkdir()
-    try:
-        yield temporary
-        check_replaceable(path, force, files)
-        if path.exists():
-            _exchange(temporary, path)
-        else:
-            os.rename(temporary, path)
-    except BaseException:
+
+    def remove() -> None:
         shutil.rmtree(temporary, ignore_errors=True)
-        raise
+
+    with on_quit(remove):
+        try:
+            temporary.mkdir()
+            yield temporary
+            check_replaceable(path, force, files)
+            if path.exists():
+                _exchange(temporary, path)
+            else:
+                os.rename(temporary, path)
+        except BaseException:
+            remove()
+            raise
 
 
 def _exchange(new: Path, path: Path) -> None:
     """Put a new folder in the place of an old one, which comes back if that fails."""
     old = _beside(path)
-    os.rename(path, old)
-    try:
-        os.rename(new, path)
-    except BaseException:
-        os.rename(old, path)
-        raise
-    shutil.rmtree(old)
+
+    def leave_one() -> None:
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(old, path)
+
+    with on_quit(leave_one):
+        try:
+            os.rename(path, old)
+            os.rename(new, path)
+        finally:
+            leave_one()
 
 
 def _beside(path: Path) -> Path:

@@ -115,19 +115,21 @@ class Fitting:
             self._tasks_left -= 1
             self._stopped |= self._tell(progress, bound, temperature)
         # Once asked for, a stop holds for all phases of a fit.
-        self._stopped |= self._interruption.requested
+        if self._interruption.requested and not self._stopped and getattr(progress, "current", True):
+            self._stopped = True
+            for callback in self._followers():
+                callback.interrupted(self._iteration(progress, bound, temperature))
         return self._stopped
 
     def end(self) -> None:
         """The fit is over."""
         if self._context is not None:
+            self._context.interrupted = self._interruption.requested
             self._context.call_on_fit_task_end(estimator=self._estimator, **self._rows, reconstruction_attributes=dict)
 
     def _tell(self, progress: Any, bound: float, temperature: float) -> bool:
         task = self._context.subcontext(task_name="iteration")
-        cooled = bool(getattr(progress, "cooled", True))
-        iteration = Iteration(self, progress, self.seen.n_iterations, bound, temperature, cooled)
-        task.iteration = iteration
+        task.iteration = iteration = self._iteration(progress, bound, temperature)
         try:
             task.call_on_fit_task_begin(estimator=self._estimator, **self._rows)
             stop = bool(
@@ -140,10 +142,16 @@ class Fitting:
         finally:
             # The context stays until the fit ends; the parameters of every iteration must not.
             del task.iteration
-        # A fit that a callback ends must end there too when it is taken up before.
-        for action in [] if stop else iteration.deferred:
+        # A fit that a callback ends must end there too when it is taken up before; and what happens after a stop was
+        # asked for would not have happened without it. Only a current state can be resumed.
+        resumable = getattr(progress, "current", True) and not (stop or self._stopped)
+        for action in iteration.deferred if resumable else []:
             action(iteration)
         return stop
+
+    def _iteration(self, progress: Any, bound: float, temperature: float) -> Iteration:
+        cooled = bool(getattr(progress, "cooled", True))
+        return Iteration(self, progress, self.seen.n_iterations, bound, temperature, cooled)
 
     def _followers(self) -> list[IterationCallback]:
         """Callbacks of this library, some of which have something to remember."""
@@ -186,8 +194,8 @@ class Iteration:
 class IterationCallback:
     """A callback that is told of every iteration of a model of this library.
 
-    A subclass has ``after(iteration)``, which may return True to stop the fit, and perhaps ``begin(estimator)``. Its
-    ``memory``, texts, numbers and lists of them, is part of a checkpoint.
+    A subclass has ``after(iteration)``, which may return True to stop the fit, and perhaps ``begin(estimator)`` and
+    ``interrupted(iteration)``. Its ``memory``, texts, numbers and lists of them, is part of a checkpoint.
     """
 
     #: Whether it wants the model of every iteration or may stop the fit. Otherwise several iterations may be told at
@@ -213,6 +221,9 @@ class IterationCallback:
     def after(self, iteration: Iteration) -> bool | None:
         """After an iteration; True asks for a stop."""
         raise NotImplementedError
+
+    def interrupted(self, iteration: Iteration) -> None:
+        """After the iteration at which Ctrl-C ends the fit, and after all callbacks have been told of it."""
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Scikit-learn's hook before a fit."""

@@ -20,9 +20,10 @@ class Checkpoint(IterationCallback):
     """Writes a checkpoint every few iterations or seconds, and keeps the last ones.
 
     ``model.fit(X, resume=folder)`` with the same model and data goes on from the newest and ends with the same
-    parameters, bit for bit on the same machine, as a fit that was never interrupted. :func:`multicause.load` reads the
-    best model so far from a checkpoint. A checkpoint is whole or absent, whenever the process dies. Fits with other
-    settings or data, as those of a grid search, can share the folder.
+    parameters, bit for bit on the same machine, as a fit that was never interrupted. A fit that Ctrl-C ends leaves a
+    checkpoint of its last iteration. :func:`multicause.load` reads the best model so far from a checkpoint. A
+    checkpoint is whole or absent, whenever the process dies. Fits with other settings or data, as those of a grid
+    search, can share the folder.
 
     Parameters
     ----------
@@ -91,7 +92,7 @@ class Checkpoint(IterationCallback):
                 f"Checkpoints should go to {self.folder}, but there is no permission to write there. Change the rights "
                 "of the folder, or give another one."
             )
-        self.path, self._last = None, time.monotonic()
+        self.path, self._number, self._last = None, 0, time.monotonic()
 
     def after(self, iteration: Iteration) -> None:
         """Write, if it is time."""
@@ -104,11 +105,16 @@ class Checkpoint(IterationCallback):
             # Callbacks that come later may have something to remember, too.
             iteration.deferred.append(self._write)
 
+    def interrupted(self, iteration: Iteration) -> None:
+        """Write, so that nothing is lost."""
+        if self._number != iteration.number:
+            self._write(iteration)
+
     def _write(self, iteration: Iteration) -> None:
         self.path = write_checkpoint(
             iteration.model(), self.folder, iteration.number, self.keep, iteration.checkpoint()
         )
-        self._last = time.monotonic()
+        self._number, self._last = iteration.number, time.monotonic()
 
 
 def check_every(every: Any) -> int:

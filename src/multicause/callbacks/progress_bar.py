@@ -1,5 +1,7 @@
 """A progress bar for terminals and notebooks."""
 
+from typing import Any
+
 from multicause.callbacks.adapter import SklearnProgressBar
 
 
@@ -7,8 +9,9 @@ class ProgressBar(SklearnProgressBar):
     """Bars with percentage and remaining time: scikit-learn's, of which each model here fills one.
 
     Set it on a model alone, or on a grid search or pipeline around it, which then shows bars of all levels. The time
-    that remains is that until ``max_iter``; learning may converge long before, and the bar is then full at once. It
-    needs rich (``pip install 'multicause[app]'``), and ipywidgets to move in a notebook.
+    that remains is that until ``max_iter``; learning may converge long before, and the bar is then full at once. The
+    bar of a fit that Ctrl-C ends stays where it is. It needs rich (``pip install 'multicause[app]'``), and ipywidgets
+    to move in a notebook.
 
     Parameters
     ----------
@@ -27,3 +30,8 @@ class ProgressBar(SklearnProgressBar):
     """
 
     every_iteration = False
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> None:
+        """Scikit-learn's hook after a task, which fills the bar of a fit that has ended."""
+        if not getattr(context, "interrupted", False):
+            super().on_fit_task_end(estimator=estimator, context=context)

@@ -5,6 +5,9 @@ import sys
 
 def main() -> None:
     """Run the command line, or say what is missing for it."""
+    from multicause.cli.quitting import INTERRUPTED, install, leave
+
+    install(as_json="--json" in sys.argv)
     try:
         from multicause.cli.commands import app
     except ModuleNotFoundError as error:
@@ -12,4 +15,9 @@ def main() -> None:
             f"The command line needs the package {error.name!r}. Install it with: pip install 'multicause[app]'\n"
         )
         raise SystemExit(1) from None
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            leave()
+        raise

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from multicause.cli.options import Array, Channel, DataPath, Device, Force, Json, RunFolder, Seed, Verbose
+from multicause.cli.options import Array, Channel, DataPaths, Device, Force, Json, RunFolder, Seed, Verbose
 from multicause.cli.output import Output, command
+from multicause.cli.words import errors_in_options
+
+if TYPE_CHECKING:
+    import numpy as np
 
 OutFile = Annotated[Path, typer.Option(help="File to write; its ending says how.", show_default=False)]
 
 
 def transform(
     run: RunFolder,
-    data: DataPath,
+    data: DataPaths,
     out: OutFile,
     array: Array = None,
     channel: Channel = None,
@@ -33,15 +37,22 @@ def transform(
       multicause transform run photos --out causes.npy
     """
     with command(json, verbose) as output:
-        from multicause.cli.results import TABLES, check_ending, component_names, write_table
-        from multicause.cli.runs import open_run
+        from multicause.cli.places import TABLES, check_data, check_ending
         from multicause.writing import check_file
 
         check_ending(out, TABLES)
         check_file(out, force)
+        check_data(data)
+
+        import numpy as np
+
+        from multicause.cli.results import component_names, write_table
+        from multicause.cli.runs import open_run
+
         fitted = open_run(run, device)
         rows = fitted.read(data, array=array, channel=channel).rows
-        causes = np.asarray(fitted.model.transform(rows))
+        with errors_in_options(fitted.model):
+            causes = np.asarray(fitted.model.transform(rows))
         write_table(out, causes, component_names(fitted.model))
         output.say(f"Causes of {causes.shape[0]} rows: {out}")
         output.result(out=str(out), shape=list(causes.shape))
@@ -65,19 +76,25 @@ def sample(
       multicause sample run --count 40 --out new.png
     """
     with command(json, verbose) as output:
-        from multicause.cli.results import TABLES, check_ending, write_mosaic, write_table
-        from multicause.cli.runs import open_run
+        from multicause.cli.places import TABLES, check_ending
         from multicause.writing import check_file
 
         check_ending(out, (*TABLES, ".png"))
         check_file(out, force)
+
+        import numpy as np
+
+        from multicause.cli.results import write_mosaic, write_table
+        from multicause.cli.runs import open_run
+
         fitted = open_run(run, device)
         shape = fitted.image_shape
         if out.suffix.lower() != ".png":
             shape = None
         elif shape is None:
             raise ValueError(f"Rows of this model are no images; choose one of {', '.join(TABLES)}.")
-        rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
+        with errors_in_options(fitted.model):
+            rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
         if shape is not None:
             write_mosaic(out, rows, shape, f"{count} samples of {type(fitted.model).__name__}")
         else:
@@ -88,8 +105,8 @@ def sample(
 
 def reconstruct(
     run: RunFolder,
-    data: DataPath,
-    out: Annotated[Path, typer.Option(help="File to write, or folder for a folder of images.", show_default=False)],
+    data: DataPaths,
+    out: Annotated[Path, typer.Option(help="File to write, or folder for several images.", show_default=False)],
     step: Annotated[int, typer.Option(help="Pixels from one patch of an image to the next.", min=1)] = 1,
     array: Array = None,
     channel: Channel = None,
@@ -106,26 +123,29 @@ def reconstruct(
       multicause reconstruct run noisy.csv --out clean.csv
     """
     with command(json, verbose) as output:
-        from multicause.cli.results import IMAGES
-        from multicause.cli.runs import open_run
-        from multicause.datasets import pictures
-        from multicause.datasets.reading import check_exists
+        from multicause.cli.places import IMAGES, check_data, describe_paths
         from multicause.writing import check_file, check_free
 
         check_free(out, force)
-        check_exists(data)
-        if data.is_dir() and out.suffix.lower() in IMAGES:
-            raise ValueError(f"{str(data)!r} is a folder, so images go into a folder, too; got {str(out)!r}.")
+        check_data(data)
+        several = len(data) > 1 or data[0].is_dir()
+        if several and out.suffix.lower() in IMAGES:
+            what = "There are several paths" if len(data) > 1 else f"{str(data[0])!r} is a folder"
+            raise ValueError(f"{what}, so images go into a folder, too; got {str(out)!r}.")
+
+        from multicause.cli.runs import open_run
+        from multicause.datasets import pictures
+
         fitted = open_run(run, device)
         if not hasattr(fitted.model, "reconstruct"):
             raise ValueError(f"{type(fitted.model).__name__} has no reconstruction: its filters do not make the data.")
-        as_images = data.is_dir() or data.suffix.lower() in pictures.SUFFIXES
+        as_images = all(path.is_dir() or path.suffix.lower() in pictures.SUFFIXES for path in data)
         if out.suffix:
             check_file(out, force)
         if fitted.data["kind"] == "patches" and not as_images:
             raise ValueError(
-                f"This model has learned from patches, so it reconstructs images; got {str(data)!r}. Expected a "
-                f"folder, or one of {', '.join(pictures.SUFFIXES)}."
+                f"This model has learned from patches, so it reconstructs images; got {describe_paths(data)}. "
+                f"Expected a folder, or files that end in {', '.join(pictures.SUFFIXES)}."
             )
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
@@ -134,25 +154,30 @@ def reconstruct(
 
 
 def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None:
-    from multicause.cli.results import TABLES, check_ending, write_table
+    import numpy as np
+
+    from multicause.cli.places import TABLES, check_ending
+    from multicause.cli.results import write_table
 
     check_ending(out, TABLES)
-    rows = np.asarray(fitted.model.reconstruct(data.rows))
+    with errors_in_options(fitted.model):
+        rows = np.asarray(fitted.model.reconstruct(data.rows))
     write_table(out, rows, data.names)
     error = float(np.sqrt(np.mean((rows - data.rows) ** 2, dtype=float)))
     output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")
     output.result(out=str(out), shape=list(rows.shape), root_mean_square=error)
 
 
-def _reconstruct_images(output: Output, fitted: Any, path: Path, out: Path, step: int, force: bool) -> None:
-    """One image into a file, a folder of images into a folder."""
-    from multicause.cli.results import IMAGES, check_ending, write_image
+def _reconstruct_images(output: Output, fitted: Any, paths: Sequence[Path], out: Path, step: int, force: bool) -> None:
+    """One image into a file, several or a folder of them into a folder."""
+    from multicause.cli.places import IMAGES, check_ending
+    from multicause.cli.results import write_image
     from multicause.datasets.pictures import read_grey
     from multicause.datasets.reading import files_of
     from multicause.writing import new_folder
 
-    files, _ = files_of(path)
-    if path.is_file():
+    files, _ = files_of(paths)
+    if len(paths) == 1 and paths[0].is_file():
         check_ending(out, IMAGES)
         write_image(out, _denoised(fitted, files[0], read_grey(files[0])[0], step))
     else:
@@ -165,6 +190,8 @@ def _reconstruct_images(output: Output, fitted: Any, path: Path, out: Path, step
 
 
 def _denoised(fitted: Any, file: Path, image: np.ndarray, step: int) -> np.ndarray:
+    import numpy as np
+
     from multicause.datasets.overlap import reconstruct_image
 
     reading = fitted.reading

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from multicause.cli.models import MODELS
 from multicause.cli.options import Device, Json, Verbose
-from multicause.cli.output import command
+from multicause.cli.output import FAILED, command, describe
 
 
 def benchmark(
@@ -26,8 +26,8 @@ def benchmark(
 ) -> None:
     """Time one iteration of each model on this machine, beside the two matrix products that it cannot do without.
 
-    Compilation is not counted. Use an idle machine. The comparisons with other libraries are in the source tree: make
-    benchmark.
+    Compilation is not counted. Use an idle machine. Each result is printed when it is there. The comparisons with other
+    libraries are in the source tree: make benchmark.
 
     Examples:
       multicause benchmark
@@ -41,20 +41,33 @@ def benchmark(
         if dtype not in ("float32", "float64"):
             raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
         from multicause.arrays import use_device
-        from multicause.experiments.timing import example_data, time_models, time_products
+        from multicause.experiments.timing import example_data, time_model, time_products
 
         backend = use_device(device)
         X = example_data(rows, features, components, dtype)
         products = time_products(X, components)
         output.say(f"{rows} rows, {features} features, {components} components, {dtype}, on {backend}.")
-        lines, found = [], []
+        lines: list[list[str]] = []
+        found: list[dict[str, Any]] = []
         for name in model or MODELS:
-            for timing in time_models([MODELS[name]], X, components):
-                lines.append([name, f"{timing.iteration:.3f}", f"{timing.ratio:.1f}"])
+            try:
+                timing = time_model(MODELS[name], X, components, products)
+            except Exception as error:  # one model that fails must not cost the results of the others
+                lines.append([name, "failed", ""])
+                found.append({"model": name, "error": describe(error)})
+                output.say(f"{name}: failed: {describe(error)}", style="yellow")
+            else:
+                known = math.isfinite(timing.iteration)
+                numbers = [f"{timing.iteration:.3f}", f"{timing.ratio:.1f}"] if known else ["not measurable", ""]
+                lines.append([name, *numbers])
                 found.append({"model": name, "milliseconds": _known(timing.iteration), "ratio": _known(timing.ratio)})
+                text = f"{numbers[0]} ms, {numbers[1]} times the products" if known else "too short to measure"
+                output.say(f"{name}: {text}", style="dim")
         title = f"One iteration; the two matrix products take {products:.3f} ms"
         output.table(title, ["model", "milliseconds", "times the products"], lines)
         output.result(device=backend, dtype=dtype, products_milliseconds=products, models=found)
+        if any("error" in one for one in found):
+            raise typer.Exit(FAILED)
 
 
 def _known(value: float) -> float | None:

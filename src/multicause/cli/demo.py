@@ -10,6 +10,7 @@ import typer
 
 from multicause.cli.options import Json, Seed, Verbose
 from multicause.cli.output import Output, command
+from multicause.cli.quitting import fits_may_stop
 
 
 def demo(
@@ -26,8 +27,10 @@ def demo(
       multicause demo --out out/demo
     """
     with command(json, verbose) as output:
-        out.mkdir(parents=True, exist_ok=True)
-        output.result(out=str(out), **run_demo(output, out, seed))
+        from multicause.writing import parents_of
+
+        with parents_of(out / "report.html"):
+            output.result(out=str(out), **run_demo(output, out, seed))
 
 
 def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
@@ -50,7 +53,8 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
     if not output.as_json:
         model.set_callbacks(ProgressBar())
     started = perf_counter()
-    model.fit(bars.data)
+    with fits_may_stop():
+        model.fit(bars.data)
     seconds = perf_counter() - started
 
     found, reference = recovered_causes(model, bars.causes), generating_bound(model, bars)
@@ -84,11 +88,14 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
 
 def draw(path: Path, bars: Any, model: Any, found: Any, reference: float) -> None:
     """Data, true causes, learned components in their order, and the bound."""
+    import io
+
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    from multicause.persistence.container import write_whole
     from multicause.plotting import ConvergenceDisplay, draw_images
 
     figure, axes = plt.subplots(4, 1, figsize=(7, 6.6), height_ratios=[2.2, 1, 1, 2.2], layout="constrained")
@@ -97,5 +104,7 @@ def draw(path: Path, bars: Any, model: Any, found: Any, reference: float) -> Non
     order = [*found.mapping, *(h for h in range(len(model.components_)) if h not in found.mapping)]
     draw_images(axes[2], model.components_[order], bars.image_shape, title="learned components, in the same order")
     ConvergenceDisplay.from_estimator(model, reference=reference, ax=axes[3])
-    figure.savefig(path, dpi=130)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
     plt.close(figure)
+    write_whole(path, buffer.getvalue())

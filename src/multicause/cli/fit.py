@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,17 +16,20 @@ LEARNING, READING, COMPUTING = "Learning", "Data", "Computing and output"
 
 
 def fit(
+    context: typer.Context,
     data: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Argument(
-            help="npy, npz, csv, tsv or parquet; an image; a folder of images; a wav file or a folder of them.",
+            help="npy, npz, csv, tsv or parquet; images or a folder of them; wav files or a folder of them.",
             show_default=False,
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; must be new.", show_default=False)] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Folder of a run that was interrupted: go on from its last checkpoint.", show_default=False),
+        typer.Option(
+            help="Folder of a run that was interrupted or stopped: go on from its last checkpoint.", show_default=False
+        ),
     ] = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.", rich_help_panel=LEARNING)] = "maximal",
     components: Annotated[int, typer.Option(help="Number of causes.", min=1, rich_help_panel=LEARNING)] = 20,
@@ -104,22 +108,32 @@ def fit(
 
       multicause fit --resume run
 
-    Ctrl-C ends learning and keeps the model so far.
+    Ctrl-C ends learning and keeps the model so far; 'multicause fit --resume run' goes on with it.
     """
     with command(json, verbose) as output:
+        from multicause.cli.places import FILES, check_data
+        from multicause.cli.unfinished import Request, check_unfinished, is_stopped, read_request
+        from multicause.writing import check_place
+
+        # What can be refused is refused before modules are imported that take seconds.
+        recorded = None
+        if resume is not None:
+            if out is not None and out.resolve() != resume.resolve():
+                raise ValueError(f"--resume goes on with {str(resume)!r} and writes it there; leave out --out.")
+            out = resume
+            check_unfinished(out, resume=True, force=force)
+            recorded = read_request(resume)
+        elif not data or out is None:
+            raise ValueError("Name the data and a folder for the result: multicause fit DATA --out RUN.")
+        else:
+            check_unfinished(out, resume=False, force=force)
+        check_place(out, force or (recorded is not None and is_stopped(out)), FILES)
+        check_data(data or [])
+
         from multicause.cli.fitting import fit_run
-        from multicause.cli.unfinished import Request, read_request
+        from multicause.cli.resuming import check_same
         from multicause.datasets.reading import Reading
 
-        if resume is not None:
-            if data is not None or out is not None:
-                raise ValueError("--resume takes data and settings from the interrupted run; leave out DATA and --out.")
-            request = read_request(resume)
-            found = fit_run(output, request, resume, device=device, every=checkpoint, resume=True, force=force)
-            output.result(out=str(resume), **found)
-            return
-        if data is None or out is None:
-            raise ValueError("Name the data and a folder for the result: multicause fit DATA --out RUN.")
         reading = Reading(
             array=array,
             separator=separator,
@@ -145,8 +159,17 @@ def fit(
             "n_init": starts,
             "random_state": seed,
         }
-        request = Request(
-            str(data.resolve()), model, parameters, list(settings or ()), reading.settings(), memory, report
-        )
-        found = fit_run(output, request, out, device=device, every=checkpoint, resume=False, force=force)
+        paths = [str(path.expanduser().resolve()) for path in data or ()]
+        request = Request(paths, model, parameters, list(settings or ()), reading.settings(), memory, report)
+        if recorded is not None:
+            given = {name for name in context.params if _is_given(context, name)}
+            check_same(given, request, recorded)
+            request = replace(recorded, with_report=report if "report" in given else recorded.with_report)
+        found = fit_run(output, request, out, device=device, every=checkpoint, resume=recorded is not None, force=force)
         output.result(out=str(out), **found)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option was named by the user and does not have its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

@@ -12,37 +12,57 @@ from multicause.arrays import bytes_from, use_device
 from multicause.callbacks import Checkpoint, ProgressBar
 from multicause.cli.models import make_model
 from multicause.cli.output import Output
-from multicause.cli.runs import FILES, MODEL, REPORT, describe_run, write_run
-from multicause.cli.unfinished import Request, checkpoints_of
+from multicause.cli.places import FILES, MODEL, REPORT, describe_paths
+from multicause.cli.quitting import fits_may_stop
+from multicause.cli.runs import describe_run, write_run
+from multicause.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
+from multicause.cli.words import errors_in_options, in_options
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.engines import Local
+from multicause.learning.convergence import Outcome
 from multicause.persistence import newest_checkpoint
-from multicause.writing import check_place, new_folder
+from multicause.writing import new_folder
 
 
 def fit_run(
     output: Output, request: Request, out: Path, *, device: str, every: float, resume: bool, force: bool
 ) -> dict[str, Any]:
-    """Learn from a file or folder and write the folder of the run; returns its settings."""
-    check_place(out, force, FILES)
+    """Learn from files or folders and write the folder of the run; returns its settings."""
     bytes_from(request.memory)
     engine = Local(memory_budget=request.memory)
     model = make_model(request.name, {**request.parameters, "engine": engine}, request.extra)
     use_device(device)
-    path = Path(request.path)
-    data = read_data(path, Reading.from_settings(request.reading))
-    output.say(f"{path}: {data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind}).")
+    paths = [Path(path) for path in request.paths]
+    data = read_data(paths, Reading.from_settings(request.reading))
+    output.say(f"{describe_paths(paths)}: {data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind}).")
+    check_rows(data, paths)
     for remark in data.remarks:
         output.say(remark, style="yellow")
     with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, data, checkpoints, every)
-        settings = describe_run(path, data, request.name, model, seconds, [*data.remarks, *notes])
-        with new_folder(out, force=force, files=FILES) as folder:
+        settings = describe_run(paths, data, request.name, model, seconds, [*data.remarks, *notes])
+        with new_folder(out, force=force or (resume and is_stopped(out)), files=FILES) as folder:
             write_run(folder, model, settings)
             if request.with_report:
-                write_run_report(folder / REPORT, model, data, path, settings)
+                write_run_report(folder / REPORT, model, data, paths, settings)
+            if model.outcome_ == Outcome.STOPPED:
+                keep_for_resuming(checkpoints, folder)
     tell(output, out, model, settings, notes, request.with_report)
     return settings
+
+
+def check_rows(data: UserData, paths: Sequence[Path]) -> None:
+    """Refuse data of one row, and say how there can be more."""
+    if len(data.rows) > 1:
+        return
+    remedies = {
+        "images": "A whole image is one row. Cut it into patches, such as --patches 8x8, or name more images.",
+        "patches": "Ask for more patches with --count.",
+        "spectrogram": "Use a longer recording, fewer --frames, or a larger --count.",
+        "waveform": "Use a longer recording, a smaller --length, or a larger --count.",
+    }
+    remedy = remedies.get(data.kind, "Name a table with more rows.")
+    raise ValueError(f"{describe_paths(paths)} gives one row, and at least two are needed to learn from. {remedy}")
 
 
 def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: float) -> tuple[float, list[str]]:
@@ -53,16 +73,17 @@ def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: 
     model.set_callbacks(*callbacks)
     resume = newest_checkpoint(checkpoints)
     if resume is not None:
-        output.say(f"Goes on from {resume.name}.")
+        output.say(f"Resuming from {resume.name}.")
     started = perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, fits_may_stop():
         warnings.simplefilter("always")
-        model.fit(data.rows, resume=None if resume is None else checkpoints)
-    seconds = perf_counter() - started
-    return seconds, list(dict.fromkeys(str(warning.message) for warning in caught))
+        with errors_in_options(model):
+            model.fit(data.rows, resume=None if resume is None else checkpoints)
+    seconds, own = perf_counter() - started, model.get_params(deep=False)
+    return seconds, list(dict.fromkeys(in_options(str(warning.message), own) for warning in caught))
 
 
-def write_run_report(path: Path, model: Any, data: UserData, path_of_data: Path, settings: dict[str, Any]) -> None:
+def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Path], settings: dict[str, Any]) -> None:
     """The report of a run."""
     from multicause.report import write_report
 
@@ -73,7 +94,7 @@ def write_run_report(path: Path, model: Any, data: UserData, path_of_data: Path,
         image_shape=data.image_shape,
         kind=data.kind,
         feature_names=data.names,
-        title=f"{settings['estimator']}: {path_of_data.name}",
+        title=f"{settings['estimator']}: {describe_paths([Path(path.name) for path in paths])}",
         warnings=settings["warnings"],
     )
 
@@ -95,3 +116,5 @@ def tell(
     output.say(f"Model: {out / MODEL}")
     if with_report:
         output.say(f"Report: {out / REPORT}")
+    if is_stopped(out):
+        output.say(f"Stopped by Ctrl-C. Go on with: multicause fit --resume {out}")

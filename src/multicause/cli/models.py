@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from multicause.cli.words import OPTIONS
+
 MODELS = {
     "maximal": "MaximalCauses",
     "linear": "LinearCauses",
@@ -49,14 +51,15 @@ def make_model(name: str, settings: dict[str, Any], extra: Sequence[str] = ()) -
             given[key] = _value(value)
     for key in (*given, *nested):
         if key not in known:
-            raise ValueError(f"The model {name!r} has no {OPTIONS.get(key, key)}; its settings are {', '.join(known)}.")
+            options = [OPTIONS[word] for word in known if word in OPTIONS]
+            others = [word for word in known if word not in (*OPTIONS, "engine")]
+            raise ValueError(
+                f"The model {name!r} has no {OPTIONS.get(key, key)}; its settings are {', '.join(options)}, and with "
+                f"--set {', '.join(others)}."
+            )
     for role, own_settings in nested.items():
         given[role] = _part(role, given.get(role), own_settings)
     return estimator(**given)
-
-
-#: What a setting is called on the command line, where it is called otherwise.
-OPTIONS = {"max_iter": "--iterations", "n_init": "--starts", "n_components": "--components", "noise": "--noise"}
 
 
 def _part(role: str, name: Any, settings: dict[str, Any]) -> Any:

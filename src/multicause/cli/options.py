@@ -15,8 +15,9 @@ Seed = Annotated[int, typer.Option(help="Seed of all that is random.", min=0, ma
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu or gpu.")]
 Memory = Annotated[str, typer.Option(help="Most memory of temporary arrays, such as 512MiB.")]
 RunFolder = Annotated[Path, typer.Argument(help="Folder that 'multicause fit' wrote.", show_default=False)]
-DataPath = Annotated[
-    Path, typer.Argument(help="File or folder, of the kind that the model has learned from.", show_default=False)
+DataPaths = Annotated[
+    list[Path],
+    typer.Argument(help="Files or folders, of the kind that the model has learned from.", show_default=False),
 ]
 Array = Annotated[str | None, typer.Option(help="Which array of a npz file.")]
 Channel = Annotated[int | None, typer.Option(help="Which channel of a sound, counted from 0.", min=0)]

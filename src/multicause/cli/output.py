@@ -14,7 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+from multicause.cli.quitting import INTERRUPTED, NO_RESULT
+
+BAD_INPUT, FAILED = 2, 1
 
 
 class Output:
@@ -95,7 +97,7 @@ def describe(error: BaseException) -> str:
 
 def _what(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
-        return "Interrupted; no result was written."
+        return NO_RESULT
     if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
         return f"cannot write to {error.filename!r}: a file is there, and a folder is wanted. Choose another place."
     if isinstance(error, OSError) and error.strerror:

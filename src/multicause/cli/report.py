@@ -14,7 +14,11 @@ from multicause.cli.output import command
 def report(
     run: RunFolder,
     data: Annotated[
-        Path | None, typer.Option(help="Data to explain; by default those of the fit, read again from their place.")
+        list[Path] | None,
+        typer.Option(
+            help="Data to explain, by default those of the fit, read again from their place; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File; by default report.html in the folder of the run.")] = None,
     device: Device = "auto",
@@ -30,20 +34,26 @@ def report(
       multicause report run --data test.csv --out test.html
     """
     with command(json, verbose) as output:
-        from multicause.cli.fitting import write_run_report
-        from multicause.cli.results import PAGES, check_ending
-        from multicause.cli.runs import REPORT, open_run
+        from multicause.cli.places import PAGES, REPORT, check_data, check_ending
         from multicause.writing import check_file
 
         if out is not None:
             check_ending(out, PAGES)
             check_file(out, force)
+        check_data(data or [])
+
+        from multicause.cli.fitting import write_run_report
+        from multicause.cli.runs import open_run
+
         fitted = open_run(run, device)
-        path = Path(fitted.data["path"]) if data is None else data
-        if data is None and not path.exists():
-            raise FileNotFoundError(f"The data of this run are not at {str(path)!r} any more; name them with --data.")
-        found = fitted.read(path)
+        paths = data or fitted.paths
+        missing = [path for path in paths if not path.exists()]
+        if missing:
+            raise FileNotFoundError(
+                f"The data of this run are not at {str(missing[0])!r} any more; name them with --data."
+            )
+        found = fitted.read(paths)
         out = run / REPORT if out is None else out
-        write_run_report(out, fitted.model, found, path, fitted.settings)
+        write_run_report(out, fitted.model, found, paths, fitted.settings)
         output.say(f"Report: {out}")
         output.result(out=str(out), bytes=out.stat().st_size)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
 from multicause.cli.options import Json, Verbose
 from multicause.cli.output import command
+from multicause.cli.quitting import interrupted_by_exception
 from multicause.experiments import NAMES, experiment
 
 
@@ -36,12 +38,13 @@ def reproduce(
             output.say("\n".join(NAMES))
             output.result(experiments=list(NAMES))
             return
-        found = experiment(name)(trials, jobs=jobs, **({"setting": setting} if setting else {}))
         lines = []
-        for line in found:
-            lines.append(line)
-            if isinstance(found, Iterator):  # it takes long, and tells as it goes
-                output.say(f"{line.what}: {line.found}", style="dim")
+        with nullcontext() if jobs == 1 else interrupted_by_exception():
+            found = experiment(name)(trials, jobs=jobs, **({"setting": setting} if setting else {}))
+            for line in found:
+                lines.append(line)
+                if isinstance(found, Iterator):  # it takes long, and tells as it goes
+                    output.say(f"{line.what}: {line.found}", style="dim")
         title = f"{name}, {trials} trials" + (f", {setting} settings" if setting else "")
         cells = [[line.what, line.asked, line.found, "[green]yes" if line.reached else "[red]no"] for line in lines]
         output.table(title, ["", "asked", "found", ""], cells)

@@ -12,18 +12,6 @@ import numpy as np
 from multicause.datasets.tables import need
 from multicause.persistence.container import write_whole
 
-TABLES = (".npy", ".npz", ".csv", ".parquet")
-IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
-PAGES = (".html", ".htm")
-
-
-def check_ending(path: Path, known: Sequence[str]) -> None:
-    """Refuse a file's name before any work is done for it."""
-    if path.suffix.lower() not in known:
-        raise ValueError(f"{str(path)!r} must end in one of {', '.join(known)}.")
-    if path.suffix.lower() == ".parquet":
-        need("pyarrow", "writing parquet files", "parquet")
-
 
 def write_table(path: Path, rows: np.ndarray, names: Sequence[str] | None = None) -> None:
     """Rows as npy, npz, csv or parquet; the latter two have names of columns."""

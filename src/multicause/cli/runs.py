@@ -13,18 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from multicause.cli.places import HISTORY, MODEL, SETTINGS, VERSIONS, describe_paths
 from multicause.datasets.reading import Reading, UserData, read_data
 
-MODEL, HISTORY, SETTINGS, VERSIONS, REPORT = (
-    "model.multicause",
-    "history.csv",
-    "settings.json",
-    "versions.json",
-    "report.html",
-)
-#: All that a run may hold; a folder with anything else in it is never replaced.
-FILES = (MODEL, HISTORY, SETTINGS, VERSIONS, REPORT)
-FORMAT = 1
+FORMAT = 2
 PACKAGES = ("multicause", "numpy", "scipy", "scikit-learn", "jax", "jaxlib")
 # Columns of the history, and the attributes of a fitted model that have them; models of different families differ.
 CURVES = {
@@ -50,8 +42,13 @@ class Run(NamedTuple):
 
     @property
     def data(self) -> dict[str, Any]:
-        """Path, kind, number of rows and the like."""
+        """Paths, kind, number of rows and the like."""
         return self.settings["data"]
+
+    @property
+    def paths(self) -> list[Path]:
+        """Files and folders that the model has learned from."""
+        return [Path(path) for path in self.data["paths"]]
 
     @property
     def image_shape(self) -> tuple[int, int] | None:
@@ -59,16 +56,16 @@ class Run(NamedTuple):
         shape = self.data["image_shape"]
         return None if shape is None else (shape[0], shape[1])
 
-    def read(self, path: Path, **changes: Any) -> UserData:
+    def read(self, paths: Sequence[Path], **changes: Any) -> UserData:
         """Data that this model can be applied to, read as those of its fit."""
         names = self.data["names"]
         given = {key: value for key, value in changes.items() if value is not None}
         own = replace(self.reading, drop=(), columns=None if names is None else tuple(names), **given)
-        data = read_data(path, own)
+        data = read_data(paths, own)
         if data.rows.shape[1] != self.model.n_features_in_:
             raise ValueError(
-                f"{str(path)!r} gives rows of {data.rows.shape[1]} values, but the model has learned from rows of "
-                f"{self.model.n_features_in_} ({self.data['kind']} of {self.data['path']!r})."
+                f"{describe_paths(paths)} gives rows of {data.rows.shape[1]} values, but the model has learned from "
+                f"rows of {self.model.n_features_in_} ({self.data['kind']} of {describe_paths(self.paths)})."
             )
         return data
 
@@ -104,10 +101,13 @@ def _is_complete(settings: dict[str, Any]) -> bool:
         return False
     shape = data.get("image_shape")
     is_shape = isinstance(shape, list) and [type(n) for n in shape] == [int, int]
-    return {"path", "kind", "image_shape", "names"} <= data.keys() and (shape is None or is_shape)
+    has_paths = isinstance(data.get("paths"), list) and bool(data["paths"])
+    return {"kind", "image_shape", "names"} <= data.keys() and has_paths and (shape is None or is_shape)
 
 
-def describe_run(path: Path, data: UserData, name: str, model: Any, seconds: float, notes: Sequence[str]) -> dict:
+def describe_run(
+    paths: Sequence[Path], data: UserData, name: str, model: Any, seconds: float, notes: Sequence[str]
+) -> dict[str, Any]:
     """Settings of a run, as plain values."""
     return {
         "format": FORMAT,
@@ -115,7 +115,7 @@ def describe_run(path: Path, data: UserData, name: str, model: Any, seconds: flo
         "estimator": type(model).__name__,
         "parameters": {key: plain(value) for key, value in model.get_params(deep=False).items()},
         "data": {
-            "path": str(path.resolve()),
+            "paths": [str(path.resolve()) for path in paths],
             "kind": data.kind,
             "n_rows": int(data.rows.shape[0]),
             "n_features": int(data.rows.shape[1]),

@@ -90,7 +90,9 @@ def read_image(path: str | PathLike[str]) -> np.ndarray:
     _need_scikit_image(f"reading {kind or 'this'} files")
     from skimage.io import imread
 
-    return np.asarray(imread(path))
+    pixels = np.asarray(imread(path))
+    # A gif is read as a series of frames, of which one that is no animation has one.
+    return pixels[0] if kind == ".gif" and pixels.ndim == 4 and len(pixels) == 1 else pixels
 
 
 def grass() -> np.ndarray:

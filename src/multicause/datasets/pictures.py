@@ -33,6 +33,11 @@ def read_grey(path: Path) -> tuple[np.ndarray, bool]:
         pixels = pixels / np.iinfo(pixels.dtype).max
     if pixels.ndim == 2:
         return pixels.astype(float), False
+    if pixels.ndim == 4:
+        raise ValueError(
+            f"{str(path)!r} is an animation of {len(pixels)} frames; expected one image. Save its frames as images of "
+            "their own."
+        )
     if pixels.ndim != 3 or pixels.shape[2] > COLOURS + 1:
         raise ValueError(
             f"{str(path)!r} must be one image, grey or coloured; got shape {pixels.shape}. Save its frames or "

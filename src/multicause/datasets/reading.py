@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -65,39 +67,59 @@ class UserData(NamedTuple):
     reading: Reading  # with what was found on the way
 
 
-def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserData:  # noqa: B008, it is frozen
+def read_data(
+    path: str | PathLike[str] | Sequence[str | PathLike[str]],
+    reading: Reading = Reading(),  # noqa: B008, it is frozen
+) -> UserData:
     """Read a table (npy, npz, csv, tsv, parquet), an image or a folder of images, a wav file or a folder of them.
 
     Parameters
     ----------
-    path : path-like
-        File or folder.
+    path : path-like, or sequence of them
+        File or folder; or several of one kind, whose rows follow each other.
     reading : Reading
         How rows are made: patches, spectrograms, columns that are left out and so on.
     """
-    path = Path(path).expanduser()
-    check_exists(path)
+    paths = [Path(one).expanduser() for one in ([path] if isinstance(path, str | PathLike) else path)]
     _check(reading)
-    files, remarks = files_of(path)
-    suffix = files[0].suffix.lower()
-    if suffix == ".wav":
+    files, remarks = files_of(paths)
+    kind = kind_of(files[0])
+    if kind == "sound":
         data = _sound(files, reading)
-    elif suffix in pictures.SUFFIXES or reading.patches is not None:
+    elif kind == "image" or reading.patches is not None:
         data = _pictures(files, reading)
     else:
-        data = _table(path, reading)
-    tables.check_finite(data.rows, path, data.names)
+        data = _tables(files, reading)
+    place = paths[0] if len(paths) == 1 else Path(os.path.commonpath([file.absolute() for file in files]))
+    tables.check_finite(data.rows, place, data.names)
     return data._replace(rows=data.rows.astype(reading.dtype, order="C"), remarks=(*remarks, *data.remarks))
 
 
-def check_exists(path: Path) -> None:
-    """Refuse a file or folder that is not there."""
+def kind_of(file: Path) -> str:
+    """Whether a file is a table, an image or a sound, by the ending of its name."""
+    suffix = file.suffix.lower()
+    return "sound" if suffix == ".wav" else "image" if suffix in pictures.SUFFIXES else "table"
+
+
+def files_of(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """All files of some paths, which must be of one kind, and remarks on those that are left out of folders."""
+    if not paths:
+        raise ValueError("Name at least one file or folder; got none.")
+    found = [_files_of(path) for path in paths]
+    files = tuple(file for some, _ in found for file in some)
+    for file in files:
+        if kind_of(file) != kind_of(files[0]):
+            raise ValueError(
+                f"{str(files[0])!r} ({kind_of(files[0])}) and {str(file)!r} ({kind_of(file)}) are of different kinds; "
+                "give paths of one kind."
+            )
+    return files, tuple(remark for _, remarks in found for remark in remarks)
+
+
+def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """Files of one kind, and a remark on those that are left out."""
     if not path.exists():
         raise FileNotFoundError(f"There is no {str(path)!r}.")
-
-
-def files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Files of one kind, and a remark on those that are left out."""
     known = (*tables.SUFFIXES, *pictures.SUFFIXES, ".wav")
     if path.is_file():
         if path.suffix.lower() not in known:
@@ -117,6 +139,26 @@ def files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     others = [p.name for p in inside if p not in set(found)]
     remark = f"Files of other kinds were left out: {len(others)}, such as {others[0]!r}." if others else ""
     return tuple(found), (remark,) if remark else ()
+
+
+def _tables(files: Sequence[Path], reading: Reading) -> UserData:
+    """Rows of tables with the same columns, one table after the other."""
+    first = _table(files[0], reading)
+    if len(files) == 1:
+        return first
+    same = reading if first.names is None else replace(reading, drop=(), columns=tuple(first.names))
+    rows = [first.rows]
+    for file in files[1:]:
+        more = _table(file, same)
+        if more.rows.shape[1] != first.rows.shape[1]:
+            raise ValueError(
+                f"Tables that are read together must have the same columns, but {str(files[0])!r} has "
+                f"{first.rows.shape[1]} and {str(file)!r} has {more.rows.shape[1]}."
+            )
+        tables.check_finite(more.rows, file, more.names)
+        rows.append(more.rows)
+    tables.check_finite(first.rows, files[0], first.names)
+    return first._replace(rows=np.concatenate(rows), files=tuple(files))
 
 
 def _table(path: Path, reading: Reading) -> UserData:
@@ -144,10 +186,10 @@ def _table(path: Path, reading: Reading) -> UserData:
 
 def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
     if files[0].suffix.lower() in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
-        found, _ = tables.read_table(files[0], array=reading.array, separator=reading.separator, header=reading.header)
-        tables.check_finite(found, files[0])
-        images = [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
-        files, coloured = files * len(images), 0
+        arrays = [_images_in(file, reading) for file in files]
+        images = [image for some in arrays for image in some]
+        files = tuple(file for file, some in zip(files, arrays, strict=True) for _ in some)
+        coloured = 0
     else:
         grey = [pictures.read_grey(file) for file in files]
         images, coloured = [image for image, _ in grey], sum(colour for _, colour in grey)
@@ -162,6 +204,12 @@ def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
     return UserData(rows, "patches", reading.patches, None, files, remarks, reading)
 
 
+def _images_in(file: Path, reading: Reading) -> list[np.ndarray]:
+    found, _ = tables.read_table(file, array=reading.array, separator=reading.separator, header=reading.header)
+    tables.check_finite(found, file)
+    return [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
+
+
 def _sound(files: tuple[Path, ...], reading: Reading) -> UserData:
     waves = [read_sound(file, reading.sample_rate, reading.channel) for file in files]
     shape: tuple[int, int] | None = None
@@ -170,9 +218,13 @@ def _sound(files: tuple[Path, ...], reading: Reading) -> UserData:
         shape = (N_CHANNELS, reading.frames)
     else:
         rows, level = recordings.waveform_rows(files, waves, reading.length, reading.level)
-    if reading.count is not None and reading.count < len(rows):
-        rows = rows[np.sort(check_random_state(reading.seed).choice(len(rows), reading.count, replace=False))]
-    return UserData(rows, reading.sound, shape, None, files, (), replace(reading, level=level))
+    n, count = len(rows), reading.count
+    if count is not None and count < n:
+        rows = rows[np.sort(check_random_state(reading.seed).choice(n, count, replace=False))]
+    what = "The recording has" if len(files) == 1 else f"The {len(files)} recordings have"
+    few = f"{what} {n} pieces, fewer than the {count} that were asked for; all of them are used."
+    remarks = (few,) if count is not None and n < count else ()
+    return UserData(rows, reading.sound, shape, None, files, remarks, replace(reading, level=level))
 
 
 def _check(reading: Reading) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from multicause.experiments.table import Line
 from multicause.experiments.tn10_images import codes, fields, sparseness
-from multicause.experiments.tn10_models import bars, clustering, factors, sources
+from multicause.experiments.tn10_models import bars, clustering, factors, is_quick, sources
 
 
-def tn10(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """All figures; ``trials`` is the number of runs of the Helmholtz machine.
+def tn10(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> Iterator[Line]:
+    """All figures, one after the other; ``trials`` is the number of runs of the Helmholtz machine.
 
     The setting "quick" learns fields and bars for a moment only, to see that all figures are drawn.
     """
+    is_quick(setting)
     parts = (clustering, factors, sparseness, codes, sources, fields, bars)
-    return [line for part in parts for line in part(trials, setting=setting)]
+    return (line for part in parts for line in part(trials, setting=setting))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,12 @@ def sources(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list
     return [Line("ICA: Amari distance on 10 planted sources", f"<= {asked}", f"{ours:.3f}", reached)]
 
 
-def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> list[Line]:
+def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> Iterator[Line]:
     """The Helmholtz machine on binary bars: by plain wake–sleep, and by the default with non-negative weights."""
+    return _bars(trials, 0.05 if is_quick(setting) else 1.0)
+
+
+def _bars(trials: int, part_of_passes: float) -> Iterator[Line]:
     data = make_bars(1000, value=1.0, noise=None, random_state=0)
     X = data.data.astype(np.float32)
     recipes = {
@@ -168,8 +173,7 @@ def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> list[L
         "the same, best of 4 starts": (10, WakeSleep(n_particles=1), 4, 200),
         "10 particles, G ≥ 0, 15 causes, best of 4 starts": (15, WakeSleep(nonnegative=True), 4, 100),
     }
-    part_of_passes = 0.05 if is_quick(setting) else 1.0
-    lines, model = [], None
+    model = None
     for name, (n_components, update, n_init, max_iter) in recipes.items():
         found = []
         for seed in range(trials):
@@ -189,13 +193,11 @@ def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> list[L
             found.append(int(shown.sum()))
         every = sum(count == 10 for count in found)
         last = name == list(recipes)[-1]
-        lines.append(
-            Line(
-                f"Helmholtz machine, {name}: runs with all 10 bars (mean number of bars)",
-                f">= {round(0.8 * trials)} of {trials}" if last else "for comparison",
-                f"{every} ({np.mean(found):.1f})",
-                every >= 0.8 * trials if last else True,
-            )
+        yield Line(
+            f"Helmholtz machine, {name}: runs with all 10 bars (mean number of bars)",
+            f">= {round(0.8 * trials)} of {trials}" if last else "for comparison",
+            f"{every} ({np.mean(found):.1f})",
+            every >= 0.8 * trials if last else True,
         )
     assert model is not None
     from multicause.plotting import draw_images
@@ -205,4 +207,4 @@ def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> list[L
     draw_images(axes[1, 0], model.inverse_transform(np.eye(15)), (5, 5), columns=15, title="projective fields")
     draw_images(axes[2, 0], model.receptive_fields_, (5, 5), columns=15, title="receptive fields (recognition weights)")
     draw_images(axes[3, 0], model.sample(20, random_state=0)[0], (5, 5), title="fantasies")
-    return [*lines, save(drawn, "tn10_8_helmholtz_machine")]
+    yield save(drawn, "tn10_8_helmholtz_machine")

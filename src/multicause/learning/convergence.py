@@ -34,32 +34,6 @@ class Outcome(StrEnum):
     NON_FINITE = "non_finite"
     STOPPED = "stopped"
 
-    @property
-    def remedy(self) -> str:
-        """What a person can do about it; empty where nothing is amiss."""
-        return _REMEDIES.get(self, "")
-
-
-_REMEDIES = {
-    Outcome.MAX_ITER: (
-        "Learning had not converged after max_iter iterations. (1) Raise max_iter; (2) raise tol if the last "
-        "values of lower_bounds_ hardly differ; (3) shorten the annealing."
-    ),
-    Outcome.BOUND_FELL: (
-        "The lower bound fell, and the parameters before the fall were kept. (1) Use float64 data if X is "
-        "float32; (2) raise tol; (3) try another update or random_state."
-    ),
-    Outcome.CAUSE_DIED: (
-        "At least one cause explains no row any more (see activity_), is zero, or is a copy of another. (1) Lower "
-        "n_components; (2) anneal from a lower temperature, or with annealing='auto'; (3) raise n_init or change "
-        "random_state."
-    ),
-    Outcome.NON_FINITE: (
-        "Parameters or the bound became infinite or NaN, and the last finite ones were kept. (1) Scale X to moderate "
-        "values; (2) use float64 data if X is float32; (3) give a larger noise_scale or min_variance."
-    ),
-}
-
 
 class Convergence(NamedTuple):
     """What is known about the mean bound (free energy) of each start once it has cooled; see :func:`judge`."""

@@ -78,6 +78,7 @@ class Progress(NamedTuple):
     parameters: Parameters
     statistics: Statistics | None = None  # of these parameters, where the loop has them
     cooled: bool = True  # whether annealing is over, so that bounds can be compared
+    current: bool = True  # whether the parameters are those of this iteration, not of a later one
 
     @property
     def best(self) -> int:
@@ -346,7 +347,7 @@ def _tell(watch: Callable[[Progress], bool], learning: Learning, before: int) ->
     wants_stop = False
     for iteration in range(before + 1, last + 1):
         seen = (learning.temperatures[iteration], learning.bounds[iteration], state.parameters, state.statistics)
-        wants_stop |= bool(watch(Progress(iteration - 1, *seen, cooled)))
+        wants_stop |= bool(watch(Progress(iteration - 1, *seen, cooled, current=iteration == last)))
     return wants_stop
 
 

@@ -201,7 +201,7 @@ class SoftmaxNetwork(RestrictedCauses):
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
         if best.stopped:
             self.outcome_, self.converged_ = Outcome.STOPPED.value, False
-        warn_of(Outcome(self.outcome_))
+        warn_of(Outcome(self.outcome_), self)
         return self
 
     def _network_so_far(self, course: Course, fitting: Fitting, progress: Progress, seen: Seen) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
+from multicause.interruption import on_quit
+
 FORMAT = 1
 #: Every file begins with the length of the table of contents and these words in it.
 OPENING = re.compile(
@@ -126,15 +128,20 @@ def write_whole(path: Path, content: bytes) -> None:
     if not path.parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
     temporary = path.with_name(f".saving-{uuid.uuid4().hex}-{path.name}")
+
+    def remove() -> None:
+        temporary.unlink(missing_ok=True)
+
     try:
-        with open(temporary, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with on_quit(remove):
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
         _sync_folder(path.parent)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        remove()
         if isinstance(error, OSError):
             raise _explained(error, f"Cannot save to {path}") from error
         raise

@@ -174,9 +174,9 @@ def top_features(component: np.ndarray, names: Sequence[str] | None) -> list[lis
 
 def all_warnings(model: Any, warnings: Sequence[str]) -> list[str]:
     """The given ones, and what there is to say about the outcome if they do not say it already."""
-    remedy = Outcome(model.outcome_).remedy
-    said = not remedy or any(remedy in text for text in warnings)
-    return [*warnings] if said else [*warnings, remedy]
+    advice = model._advice(Outcome(model.outcome_))
+    said = advice is None or any(advice.meaning in text for text in warnings)
+    return [*warnings] if said else [*warnings, str(advice)]
 
 
 def curves(model: Any) -> list[dict[str, Any]]:

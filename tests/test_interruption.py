@@ -1,0 +1,147 @@
+"""Ctrl-C: how a process ends, and what it leaves behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from multicause.cli.quitting import fits_may_stop, install, interrupted_by_exception
+from multicause.interruption import STOPPING, clean_up, interruptible
+from multicause.writing import new_folder, parents_of
+
+# A program that presses Ctrl-C some times, one by one, when a condition holds in its main thread.
+PRESS = """
+import signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+MAIN = threading.main_thread().ident
+
+def is_compiling():
+    frame, names = sys._current_frames()[MAIN], set()
+    while frame is not None:
+        names.add(frame.f_globals.get("__name__"))
+        frame = frame.f_back
+    return {{"jax._src.compiler", "multicause.learning.expectation"}} <= names
+
+def compiles_for_long():
+    return is_compiling() and time.sleep(0.1) is None and is_compiling()
+
+def press():
+    while not {condition}:
+        time.sleep(0.001)
+    for _ in range({times}):
+        signal.pthread_kill(MAIN, signal.SIGINT)
+        time.sleep(0.5)
+
+threading.Thread(target=press, daemon=True).start()
+"""
+FIT = """
+import numpy as np
+from multicause import MaximalCauses
+
+try:
+    MaximalCauses(10, annealing=None, max_iter=3, random_state=0).fit(np.load(sys.argv[1]))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+COMMAND = """
+from multicause.cli import main
+main()
+"""
+
+
+def run(program, *words, condition, times):
+    """Run a program until it has been interrupted."""
+    text = PRESS.format(condition=condition, times=times) + program
+    environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+    return subprocess.run(
+        [sys.executable, "-c", text, *map(str, words)], capture_output=True, text=True, env=environment, timeout=120
+    )
+
+
+@pytest.fixture
+def rows(tmp_path):
+    np.save(tmp_path / "rows.npy", np.random.RandomState(0).normal(size=(40, 6)))
+    return tmp_path / "rows.npy"
+
+
+def test_ctrl_c_twice_while_a_fit_compiles(rows):
+    """Without a crash at the end of the interpreter, whose compiler would still be at work."""
+    found = run(FIT, rows, condition="compiles_for_long()", times=2)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "interrupted\n", f"{STOPPING}\n")
+
+
+def test_ctrl_c_twice_on_the_command_line(rows, tmp_path):
+    words = ["fit", rows, "--components", 10, "--out", tmp_path / "new" / "run"]
+    found = run(COMMAND, *words, condition="compiles_for_long()", times=2)
+    assert found.returncode == 130
+    assert found.stderr == f"{STOPPING}\nError: Interrupted; no result was written.\n"
+    assert list(tmp_path.iterdir()) == [rows]
+
+
+@pytest.mark.parametrize("module", ["typer", "numpy", "sklearn", "jax"])
+def test_ctrl_c_while_modules_are_imported(rows, tmp_path, module):
+    words = ["fit", rows, "--out", tmp_path / "run", "--json"]
+    found = run(COMMAND, *words, condition=f"{module!r} in sys.modules", times=1)
+    assert found.returncode == 130
+    assert found.stderr == "Error: Interrupted; no result was written.\n"
+    assert found.stdout == '{"error": "Interrupted; no result was written.", "exit_code": 130}\n'
+
+
+def test_an_interruption_that_waits_for_a_compiler_is_raised_at_the_end_of_the_fit(monkeypatch):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr("multicause.interruption._is_compiling", lambda frame: True)
+    with pytest.raises(KeyboardInterrupt), interruptible() as interruption:  # noqa: PT012
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+        assert interruption.requested
+    time.sleep(0.2)  # a retry that came too late would be raised here
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_experiment_in_several_processes_gets_an_exception_and_no_fit_of_it_goes_on():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    install(as_json=False)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), interrupted_by_exception(), interruptible() as interruption:
+        signal.raise_signal(signal.SIGINT)
+    assert not interruption.requested
+    assert signal.getsignal(signal.SIGINT) is handler
+    with interruptible():  # as in a benchmark, whose first Ctrl-C ends it
+        assert signal.getsignal(signal.SIGINT) is handler
+    with fits_may_stop(), interruptible() as interruption:
+        signal.raise_signal(signal.SIGINT)
+    assert interruption.requested
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_process_that_quits_leaves_nothing_half_written(tmp_path):
+    run = tmp_path / "new" / "run"
+    with pytest.raises(FileNotFoundError), parents_of(run), new_folder(run):  # noqa: PT012
+        clean_up()
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("renamed", [1, 2])
+def test_a_process_that_quits_while_it_replaces_a_folder_leaves_the_old_or_the_new_one(tmp_path, monkeypatch, renamed):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "x").write_text("old")
+    found, rename = [], os.rename
+
+    def quit_after(source, target):
+        rename(source, target)
+        found.append(target)
+        if len(found) == renamed:
+            clean_up()
+            raise SystemExit
+
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):  # noqa: PT012
+        patched.setattr("os.rename", quit_after)
+        with new_folder(tmp_path / "run", force=True, files=["x"]) as folder:
+            (folder / "x").write_text("new")
+    assert (tmp_path / "run" / "x").read_text() == ("old", "new")[renamed - 1]
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -1,0 +1,138 @@
+"""Runs of the command line that are stopped, resumed, refused, or still going on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import pytest
+
+import multicause
+from multicause.callbacks import Checkpoint
+from multicause.cli.lock import held
+from multicause.cli.unfinished import unfinished
+from multicause.datasets import make_bars
+from tests.test_command_line import call, result_of
+
+OPTIONS = ["--model", "mixture", "--components", 3, "--seed", 1, "--iterations", 9, "--set", "tol=0", "--no-report"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Data and a run that was not interrupted."""
+    path = tmp_path_factory.mktemp("data")
+    np.save(path / "rows.npy", make_bars(60, size=3, noise="gaussian", random_state=0).data)
+    result_of("fit", path / "rows.npy", *OPTIONS, "--out", path / "run")
+    return path
+
+
+@pytest.fixture
+def press(monkeypatch):
+    """Presses Ctrl-C at iterations that are added to a list."""
+    numbers, after = [], Checkpoint.after
+
+    def after_iteration(self, iteration):
+        if iteration.number in numbers:
+            signal.raise_signal(signal.SIGINT)
+        after(self, iteration)
+
+    monkeypatch.setattr(Checkpoint, "after", after_iteration)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield numbers
+    signal.signal(signal.SIGINT, before)
+
+
+def settings_of(run):
+    """Settings but for the time that the fit took."""
+    return {key: value for key, value in json.loads((run / "settings.json").read_text()).items() if key != "seconds"}
+
+
+def test_a_run_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(folder, tmp_path, press):
+    press += [3, 5]
+    run = call("fit", folder / "rows.npy", *OPTIONS, "--out", tmp_path / "run")
+    assert run.exit_code == 0
+    assert f"Stopped by Ctrl-C. Go on with: multicause fit --resume {tmp_path / 'run'}" in " ".join(run.stdout.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert settings_of(tmp_path / "run")["n_iter"] == 3
+    assert result_of("fit", "--resume", tmp_path / "run")["outcome"] == "stopped"
+    assert settings_of(tmp_path / "run")["n_iter"] == 5
+    assert result_of("sample", tmp_path / "run", "--out", tmp_path / "new.npy")["shape"] == [100, 9]
+    assert result_of("fit", "--resume", tmp_path / "run")["outcome"] == "max_iter"
+    models = [multicause.load(path / "run" / "model.multicause") for path in (folder, tmp_path)]
+    for name in ("components_", "activity_", "noise_variance_", "lower_bounds_"):
+        np.testing.assert_array_equal(getattr(models[0], name), getattr(models[1], name))
+    assert (folder / "run" / "history.csv").read_text() == (tmp_path / "run" / "history.csv").read_text()
+    assert settings_of(folder / "run") == settings_of(tmp_path / "run")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == [
+        *("history.csv", "model.multicause", "new.npy", "run", "settings.json", "versions.json"),
+    ]
+    run = call("fit", "--resume", tmp_path / "run")
+    assert run.exit_code == 2
+    assert "is finished, with outcome 'max_iter'; to learn for longer, fit again with more --iterations" in run.stderr
+
+
+def test_options_with_resume_must_be_those_of_the_run(folder, tmp_path, press):
+    press += [3]
+    call("fit", folder / "rows.npy", *OPTIONS, "--out", tmp_path / "run")
+    for words, message in [
+        (
+            ["--iterations", 90],
+            "--iterations is 90, but the run that is to be resumed has 9. A run goes on with",
+        ),
+        (["--components", 3, "--starts", 2], "--starts is 2, but the run that is to be resumed has the default"),
+        (["--set", "tol=1"], "--set is tol=1, but the run that is to be resumed has tol=0"),
+        (["--patches", "2x2"], "--patches is 2x2, but the run"),
+        (["--dtype", "float32"], "--dtype is float32, but the run"),
+        ([folder / "run"], "DATA is "),
+        (["--out", tmp_path / "other"], "leave out --out"),
+    ]:
+        run = call("fit", "--resume", tmp_path / "run", *words)
+        assert run.exit_code == 2
+        assert message in run.stderr
+        assert settings_of(tmp_path / "run")["outcome"] == "stopped"
+    same = [folder / "rows.npy", *OPTIONS, "--out", tmp_path / "run", "--checkpoint", 1, "--device", "cpu", "--report"]
+    assert result_of("fit", "--resume", tmp_path / "run", *same)["outcome"] == "max_iter"
+    assert (tmp_path / "run" / "report.html").exists()
+    history = [pandas.read_csv(path / "run" / "history.csv") for path in (folder, tmp_path)]
+    np.testing.assert_array_equal(history[0]["bound"], history[1]["bound"])
+
+
+def test_a_run_that_is_still_going_on_is_not_touched(folder, tmp_path):
+    out = tmp_path / "run"
+    unfinished(out).mkdir()
+    (unfinished(out) / "request.json").write_text("{}")
+    words = ["fit", folder / "rows.npy", *OPTIONS, "--out", out]
+    with held(unfinished(out)):
+        for more in ([], ["--force"], ["--resume", out]):
+            run = call(*words, *more)
+            assert run.exit_code == 2
+            assert f"run that is still going on (process {os.getpid()} on " in run.stderr
+            assert "--force" not in run.stderr
+    assert (unfinished(out) / "request.json").read_text() == "{}"
+    assert "holds the checkpoints of an interrupted run" in call(*words).stderr
+
+
+def test_what_can_be_refused_at_once_is_refused_before_slow_imports(folder, tmp_path):
+    program = """
+import sys
+from multicause.cli import main
+try:
+    main()
+except SystemExit as end:
+    print(end.code, sorted({"jax", "sklearn", "pandas", "numpy"} & set(sys.modules)))
+"""
+    (tmp_path / "old.csv").write_text("x")
+    for words in [
+        ["fit", folder / "rows.npy", "--out", folder / "run"],
+        ["fit", tmp_path / "nowhere.npy", "--out", tmp_path / "run"],
+        ["fit", "--resume", tmp_path / "run"],
+        ["transform", folder / "run", folder / "rows.npy", "--out", tmp_path / "old.csv"],
+        ["reconstruct", folder / "run", tmp_path / "nowhere.png", "--out", tmp_path / "new.png"],
+        ["sample", folder / "run", "--out", tmp_path / "new.mp3"],
+        ["report", folder / "run", "--out", tmp_path / "old.csv"],
+    ]:
+        found = subprocess.run([sys.executable, "-c", program, *map(str, words)], capture_output=True, text=True)
+        assert found.stdout == "2 []\n", found.stderr
