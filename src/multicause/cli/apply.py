@@ -8,7 +8,22 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from multicause.cli.options import Array, Channel, DataPath, Device, Force, Json, RunFolder, Seed, Verbose
+from multicause.cli.options import (
+    Array,
+    Channel,
+    DataPath,
+    Decimal,
+    Device,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    RunFolder,
+    Seed,
+    Separator,
+    Thousands,
+    Verbose,
+)
 from multicause.cli.output import Output, command
 
 OutFile = Annotated[Path, typer.Option(help="File to write; its ending says how.", show_default=False)]
@@ -20,6 +35,11 @@ def transform(
     out: OutFile,
     array: Array = None,
     channel: Channel = None,
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
@@ -27,12 +47,15 @@ def transform(
 ) -> None:
     """Say which causes explain each row of some data: probabilities, or values of the causes.
 
+    Columns of a table that the model does not use, such as identifiers, come first in a csv or parquet file.
+
     Examples:
       multicause transform run more.csv --out causes.csv
 
       multicause transform run photos --out causes.npy
     """
     with command(json, verbose) as output:
+        from multicause.cli.fitting import tell_data
         from multicause.cli.results import TABLES, check_ending, component_names, write_table
         from multicause.cli.runs import open_run
         from multicause.writing import check_file
@@ -40,9 +63,19 @@ def transform(
         check_ending(out, TABLES)
         check_file(out, force)
         fitted = open_run(run, device)
-        rows = fitted.read(data, array=array, channel=channel).rows
-        causes = np.asarray(fitted.model.transform(rows))
-        write_table(out, causes, component_names(fitted.model))
+        found = fitted.read(
+            data,
+            array=array,
+            channel=channel,
+            separator=separator,
+            header=header,
+            decimal=decimal,
+            thousands=thousands,
+            encoding=encoding,
+        )
+        tell_data(output, data, found)
+        causes = np.asarray(fitted.model.transform(found.rows))
+        tell_lost(output, out, write_table(out, causes, component_names(fitted.model), found.others()))
         output.say(f"Causes of {causes.shape[0]} rows: {out}")
         output.result(out=str(out), shape=list(causes.shape))
 
@@ -93,6 +126,11 @@ def reconstruct(
     step: Annotated[int, typer.Option(help="Pixels from one patch of an image to the next.", min=1)] = 1,
     array: Array = None,
     channel: Channel = None,
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
@@ -106,6 +144,7 @@ def reconstruct(
       multicause reconstruct run noisy.csv --out clean.csv
     """
     with command(json, verbose) as output:
+        from multicause.cli.fitting import tell_data
         from multicause.cli.results import IMAGES
         from multicause.cli.runs import open_run
         from multicause.datasets import pictures
@@ -130,7 +169,24 @@ def reconstruct(
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:
-            _reconstruct_rows(output, fitted, fitted.read(data, array=array, channel=channel), out)
+            found = fitted.read(
+                data,
+                array=array,
+                channel=channel,
+                separator=separator,
+                header=header,
+                decimal=decimal,
+                thousands=thousands,
+                encoding=encoding,
+            )
+            tell_data(output, data, found)
+            _reconstruct_rows(output, fitted, found, out)
+
+
+def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
+    """Say which columns of the data a file of arrays cannot hold."""
+    if lost:
+        output.say(f"Not in {out}, which holds numbers only (csv and parquet hold all): {', '.join(lost)}.", "yellow")
 
 
 def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None:
@@ -138,7 +194,7 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None
 
     check_ending(out, TABLES)
     rows = np.asarray(fitted.model.reconstruct(data.rows))
-    write_table(out, rows, data.names)
+    tell_lost(output, out, write_table(out, rows, data.names, data.others()))
     error = float(np.sqrt(np.mean((rows - data.rows) ** 2, dtype=float)))
     output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")
     output.result(out=str(out), shape=list(rows.shape), root_mean_square=error)

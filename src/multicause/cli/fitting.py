@@ -31,9 +31,7 @@ def fit_run(
     use_device(device)
     path = Path(request.path)
     data = read_data(path, Reading.from_settings(request.reading))
-    output.say(f"{path}: {data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind}).")
-    for remark in data.remarks:
-        output.say(remark, style="yellow")
+    tell_data(output, path, data)
     with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, data, checkpoints, every)
         settings = describe_run(path, data, request.name, model, seconds, [*data.remarks, *notes])
@@ -43,6 +41,13 @@ def fit_run(
                 write_run_report(folder / REPORT, model, data, path, settings)
     tell(output, out, model, settings, notes, request.with_report)
     return settings
+
+
+def tell_data(output: Output, path: Path, data: UserData) -> None:
+    """Say how the data were understood."""
+    output.say(f"{path}: {data.summary}.")
+    for remark in data.remarks:
+        output.say(remark, style="yellow")
 
 
 def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: float) -> tuple[float, list[str]]:

@@ -63,7 +63,8 @@ class Run(NamedTuple):
         """Data that this model can be applied to, read as those of its fit."""
         names = self.data["names"]
         given = {key: value for key, value in changes.items() if value is not None}
-        own = replace(self.reading, drop=(), columns=None if names is None else tuple(names), **given)
+        columns = None if names is None else tuple(names)
+        own = replace(self.reading, drop=(), index="none", columns=columns, **given)
         data = read_data(path, own)
         if data.rows.shape[1] != self.model.n_features_in_:
             raise ValueError(
@@ -121,6 +122,7 @@ def describe_run(path: Path, data: UserData, name: str, model: Any, seconds: flo
             "n_features": int(data.rows.shape[1]),
             "image_shape": data.image_shape,
             "names": data.names,
+            "summary": data.summary,
         },
         "reading": data.reading.settings(),
         "outcome": model.outcome_,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -24,10 +25,14 @@ class Reading:
     """How files become rows. A model and its later data need the same, so a fitted run keeps it."""
 
     array: str | None = None  # of a npz file
-    separator: str | None = None  # of a csv file
-    header: bool = True
+    separator: str | None = None  # of a text file, as the next four; None: detected
+    header: bool | None = None
+    decimal: str | None = None
+    thousands: str | None = None  # "": none
+    encoding: str | None = None
+    index: str | None = None  # name or number of the column that identifies rows, or "none"; None: detected
     drop: tuple[str, ...] = ()
-    columns: tuple[str, ...] | None = None  # None: all
+    columns: tuple[str, ...] | None = None  # None: all that hold numbers
     image_shape: tuple[int, int] | None = None  # of the rows of a table
     patches: tuple[int, int] | None = None  # None: whole images
     count: int | None = None  # number of patches; most pieces of a recording
@@ -63,10 +68,15 @@ class UserData(NamedTuple):
     files: tuple[Path, ...]
     remarks: tuple[str, ...]
     reading: Reading  # with what was found on the way
+    summary: str = ""  # what was understood, in one line
+    others: Callable[[], dict[str, np.ndarray]] = dict  # columns of a table that were left out, by name
 
 
 def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserData:  # noqa: B008, it is frozen
     """Read a table (npy, npz, csv, tsv, parquet), an image or a folder of images, a wav file or a folder of them.
+
+    Text files may be compressed (``.csv.gz``). What is not said about their format is detected, and ``summary`` and
+    ``remarks`` of the result tell what was understood.
 
     Parameters
     ----------
@@ -79,7 +89,7 @@ def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserDa
     check_exists(path)
     _check(reading)
     files, remarks = files_of(path)
-    suffix = files[0].suffix.lower()
+    suffix = tables.suffix_of(files[0])
     if suffix == ".wav":
         data = _sound(files, reading)
     elif suffix in pictures.SUFFIXES or reading.patches is not None:
@@ -87,7 +97,9 @@ def read_data(path: str | PathLike[str], reading: Reading = Reading()) -> UserDa
     else:
         data = _table(path, reading)
     tables.check_finite(data.rows, path, data.names)
-    return data._replace(rows=data.rows.astype(reading.dtype, order="C"), remarks=(*remarks, *data.remarks))
+    summary = data.summary or f"{data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind})"
+    rows = data.rows.astype(reading.dtype, order="C")
+    return data._replace(rows=rows, remarks=(*remarks, *data.remarks), summary=summary)
 
 
 def check_exists(path: Path) -> None:
@@ -100,7 +112,7 @@ def files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Files of one kind, and a remark on those that are left out."""
     known = (*tables.SUFFIXES, *pictures.SUFFIXES, ".wav")
     if path.is_file():
-        if path.suffix.lower() not in known:
+        if tables.suffix_of(path) not in known:
             raise ValueError(f"{str(path)!r} has a format that is not known. Known endings: {', '.join(known)}.")
         return (path,), ()
     inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
@@ -120,14 +132,8 @@ def files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
 
 
 def _table(path: Path, reading: Reading) -> UserData:
-    rows, names = tables.read_table(
-        path,
-        array=reading.array,
-        separator=reading.separator,
-        header=reading.header,
-        drop=reading.drop,
-        columns=reading.columns,
-    )
+    table = _read_table(path, reading)
+    rows, reading = table.rows, replace(reading, **table.understood)
     shape = reading.image_shape
     if rows.ndim == 3 and shape is None:
         shape = (int(rows.shape[1]), int(rows.shape[2]))
@@ -139,12 +145,20 @@ def _table(path: Path, reading: Reading) -> UserData:
             f"Images of {shape[0]}×{shape[1]} have {shape[0] * shape[1]} pixels, but {str(path)!r} has {rows.shape[1]} "
             "columns; change --image-shape."
         )
-    return UserData(rows, "table" if shape is None else "images", shape, names, (path,), (), reading)
+    kind, remarks = "table" if shape is None else "images", table.remarks
+    return UserData(rows, kind, shape, table.names, (path,), remarks, reading, table.summary, table.others)
+
+
+def _read_table(path: Path, reading: Reading) -> tables.Table:
+    names = ("array", "separator", "header", "decimal", "thousands", "encoding", "index", "drop", "columns")
+    settings: dict[str, Any] = {name: getattr(reading, name) for name in names}
+    return tables.read_table(path, **settings)
 
 
 def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
-    if files[0].suffix.lower() in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
-        found, _ = tables.read_table(files[0], array=reading.array, separator=reading.separator, header=reading.header)
+    if tables.suffix_of(files[0]) in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
+        # A column of pixels that happens to count rows is no index.
+        found = _read_table(files[0], replace(reading, index=reading.index or "none")).rows
         tables.check_finite(found, files[0])
         images = [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
         files, coloured = files * len(images), 0
