@@ -104,7 +104,7 @@ def test_each_field_can_fill_its_own_scale():
 def test_bound_and_temperature_are_drawn(model):
     display = ConvergenceDisplay.from_estimator(model, reference=-20.0)
     np.testing.assert_array_equal(display.bound_line_.get_ydata(), model.lower_bounds_)
-    np.testing.assert_array_equal(display.bound_line_.get_xdata(), np.arange(model.n_iter_ + 1))
+    np.testing.assert_array_equal(display.bound_line_.get_xdata(), np.arange(len(model.lower_bounds_)))
     np.testing.assert_array_equal(display.temperature_line_.get_ydata(), model.temperatures_)
     assert display.temperature_line_ in display.temperature_ax_.lines
     assert np.ptp(model.temperatures_) > 0  # the fit was annealed

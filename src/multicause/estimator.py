@@ -529,11 +529,11 @@ class CausalEstimator(Shell):
         }
 
     def _keep_history(self, result: Fit, annealing: schedules.Annealing) -> None:
-        self._online = online.continued(result.statistics, result.n_iter)
+        self._online = online.continued(result.statistics, result.n_rounds)
         self.annealing_ = annealing
         self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
         self.temperatures_, self.rows_kept_ = result.temperatures, result.kept
-        self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
+        self.n_iter_, self.converged_, self.outcome_ = result.n_rounds, result.converged, result.outcome.value
         warn_of(result.outcome)
 
     def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class PrincipalComponents(GaussianFactors):
         Standard deviation of each cause under the prior.
     mean_ : ndarray of shape (n_features,)
         Mean of the data.
-    lower_bounds_ : ndarray of shape (n_iter_ + 1,)
+    lower_bounds_ : ndarray of shape (n_kept + 1,), as for :class:`multicause.MaximalCauses`
         F of eq. 10.23 without the prior's part, which vanishes beside the others; the last is ``lower_bound_``.
     lower_bound_ : float
         Mean log-likelihood of the model that is kept.

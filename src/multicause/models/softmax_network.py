@@ -110,7 +110,8 @@ class SoftmaxNetwork(RestrictedCauses):
     n_learned_ : int
         Presentation after which no cause changed its unit.
     total_, activity_, lower_bound_, lower_bounds_, n_iter_, converged_, outcome_, n_features_in_
-        As in :class:`RestrictedMaximalCauses`; an iteration is an epoch or a batch.
+        As in :class:`RestrictedMaximalCauses`; an iteration is an epoch or a batch. ``n_iter_`` counts epochs of the
+        network that is kept; callbacks are told of those of all networks, one network after the other.
 
     Examples
     --------
