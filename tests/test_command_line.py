@@ -19,6 +19,7 @@ from multicause.cli.output import Output
 from multicause.datasets import make_bars
 from multicause.experiments import experiment
 from multicause.experiments.table import Line
+from multicause.metrics import reconstruction_quality
 from multicause.plotting import draw_images
 from multicause.posteriors import Preselected
 
@@ -129,6 +130,20 @@ def test_images_by_patches_and_back(folder, tmp_path):
     assert "is a folder, so images go into a folder, too" in run.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["clean", "run", "x.png"]
     assert [p.name for p in sorted((tmp_path / "clean").iterdir())] == ["00000-x.png", "00001-y.png"]
+
+
+def test_the_end_of_a_fit_says_what_its_numbers_are(folder, tmp_path):
+    words = ["fit", folder / "rows.npy", "--components", 2, "--iterations", 2, "--no-report", "--out"]
+    said = " ".join(call(*words, tmp_path / "a", "--model", "kmeans").output.split())
+    assert "mean log probability together with the most probable cause" in said
+    assert "mean log evidence" not in said
+    found = result_of(*words, tmp_path / "b", "--model", "kmeans")
+    rows = np.load(folder / "rows.npy").reshape(60, 25)
+    quality = reconstruction_quality(multicause.load(tmp_path / "b" / "model.multicause"), rows)
+    assert (found["r2"], found["r2_without_row_means"]) == quality
+    assert f"variance explained, R² │ {found['r2']:.3f}" in said
+    assert f"R² without row means │ {found['r2_without_row_means']:.3f}" in said
+    assert result_of(*words, tmp_path / "c", "--model", "energy")["r2"] is None
 
 
 def test_sound_and_table_to_a_run(folder, tmp_path):

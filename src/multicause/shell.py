@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,14 @@ from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
 from multicause.engines import Engine, Local
 from multicause.learning.convergence import Outcome
 from multicause.persistence import save
+
+
+class ValueLabels(NamedTuple):
+    """What numbers of a row are in words."""
+
+    bound: str  # the mean of which is ``lower_bound_``
+    history: str  # of ``lower_bounds_``
+    score: str  # of ``score_samples``
 
 
 class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
@@ -34,6 +42,10 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
     def score(self, X: ArrayLike, y: None = None) -> float:
         """Mean of :meth:`score_samples`."""
         return float(np.mean(self.score_samples(X), dtype=np.float64))
+
+    def _value_labels(self) -> ValueLabels:
+        """What the numbers of a fitted model are, for reports and plots."""
+        raise NotImplementedError
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model into one file, which :func:`multicause.load` reads."""
@@ -76,7 +88,15 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
 
 def warn_of(outcome: Outcome) -> None:
     """Warn of an end that a person can do something about."""
-    warn(f"outcome_={outcome.value!r}: {outcome.remedy}" if outcome.remedy else "", stacklevel=6)
+    warn(f"outcome_={outcome.value!r}: {outcome.remedy}" if outcome.remedy else "", stacklevel=5)
+
+
+def outcome_of_batch(finite: bool) -> Outcome:
+    """Return how one call of ``partial_fit`` ended.
+
+    Its steps are done ("max_iter", without a warning), or parameters became infinite and were not kept.
+    """
+    return Outcome.MAX_ITER if finite else Outcome.NON_FINITE
 
 
 def warn(message: str, stacklevel: int = 4) -> None:

@@ -19,6 +19,9 @@ from multicause.engines import Local
 from multicause.persistence import newest_checkpoint
 from multicause.writing import check_place, new_folder
 
+# What the end of a fit says about reconstructions, and the names of these numbers in its settings.
+QUALITY = {"variance explained, R²": "r2", "R² without row means": "r2_without_row_means"}
+
 
 def fit_run(
     output: Output, request: Request, out: Path, *, device: str, every: float, resume: bool, force: bool
@@ -91,7 +94,8 @@ def tell(
     lines = [
         ["outcome", settings["outcome"]],
         ["iterations", str(settings["n_iter"])],
-        ["mean log evidence", "not known" if bound is None else f"{bound:.4f}"],
+        [settings["lower_bound_is"], "not known" if bound is None else f"{bound:.4f}"],
+        *([name, f"{settings[key]:.3f}"] for name, key in QUALITY.items() if settings[key] is not None),
         ["seconds", f"{settings['seconds']:.1f}"],
     ]
     output.table(f"{settings['estimator']}, {len(model.components_)} components", ["", ""], lines)

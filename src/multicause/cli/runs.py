@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multicause.datasets.reading import Reading, UserData, read_data
+from multicause.metrics.reconstruction import reconstruction_quality
 
 MODEL, HISTORY, SETTINGS, VERSIONS, REPORT = (
     "model.multicause",
@@ -110,6 +111,7 @@ def _is_complete(settings: dict[str, Any]) -> bool:
 
 def describe_run(path: Path, data: UserData, name: str, model: Any, seconds: float, notes: Sequence[str]) -> dict:
     """Settings of a run, as plain values."""
+    quality = reconstruction_quality(model, data.rows) if hasattr(model, "reconstruct") else None
     return {
         "format": FORMAT,
         "model": name,
@@ -128,9 +130,16 @@ def describe_run(path: Path, data: UserData, name: str, model: Any, seconds: flo
         "outcome": model.outcome_,
         "n_iter": int(model.n_iter_),
         "lower_bound": float(model.lower_bound_) if np.isfinite(model.lower_bound_) else None,
+        "lower_bound_is": f"mean {model._value_labels().bound}",
+        "r2": None if quality is None else _finite(quality.r2),
+        "r2_without_row_means": None if quality is None else _finite(quality.r2_without_row_means),
         "seconds": seconds,
         "warnings": list(notes),
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:

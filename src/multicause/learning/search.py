@@ -24,7 +24,16 @@ from multicause.engines.base import Blocks, Engine
 from multicause.learning.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import spread_at
-from multicause.learning.expectation_maximization import Fit, Progress, joined, later, learn, one_start, start_of
+from multicause.learning.expectation_maximization import (
+    Fit,
+    Phase,
+    Progress,
+    joined,
+    later,
+    learn,
+    one_start,
+    start_of,
+)
 from multicause.learning.journal import Journal
 from multicause.learning.repair import repair
 from multicause.model import Model, Parameters
@@ -125,7 +134,7 @@ def search(
         )
         return state._replace(fit=cooled)
 
-    def go_on(using: Model, blocks: Blocks, until: int, state: Search) -> Search:
+    def go_on(before: Model, using: Model, blocks: Blocks, until: int, state: Search) -> Search:
         spent = 0 if state.fit is None else state.fit.n_rounds
         then = learn(
             using,
@@ -138,7 +147,8 @@ def search(
             watch=later(seen_by(using, watch), spent),
             **settings,
         )
-        return state._replace(fit=then if state.fit is None else joined(state.fit, then))
+        reason = difference(before, using, few, blocks)
+        return state._replace(fit=then if state.fit is None else joined(state.fit, then, reason))
 
     def mend(state: Search) -> Search:
         assert state.fit is not None
@@ -157,22 +167,37 @@ def search(
 
     phases: list[Callable[[Search], Search]] = [
         *([find_temperature, anneal] if annealed else []),
-        partial(go_on, finder, few, to_find),
+        partial(go_on, first, finder, few, to_find),
         *([mend] if repairing else []),
-        *([partial(go_on, model, blocks, max_iter)] if finishing else []),
+        *([partial(go_on, finder, model, blocks, max_iter)] if finishing else []),
     ]
-    measure = partial(measured, model, engine, blocks, tol, key)
+    measure = partial(measured, model, engine, few, blocks, tol, key)
     state = run_phases(phases, journal, measure if finishing else None)
     assert state.fit is not None
     return state.fit, cooling(state)
 
 
-def measured(model: Model, engine: Engine, blocks: Blocks, tol: float, key: Array, fit: Fit) -> Fit:
+def measured(model: Model, engine: Engine, few: Blocks, blocks: Blocks, tol: float, key: Array, fit: Fit) -> Fit:
     """A fit that was stopped before its last phase, with bound and statistics of the model itself, on all data."""
     start = one_start(fit.parameters)
     end = learn(model, engine, blocks, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
     bounds = np.array([*fit.bounds[:-1], end.bound])
-    return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics)
+    rows = _difference_of_rows(few, blocks)
+    phases = (*fit.phases, Phase(len(bounds) - 1, rows)) if rows else fit.phases
+    return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics, phases=phases)
+
+
+def difference(before: Model, after: Model, few: Blocks, blocks: Blocks) -> str:
+    """Return why the bounds of two phases are not comparable: their posteriors or their rows differ."""
+    reasons = [_difference_of_rows(few, blocks)]
+    if before.posterior != after.posterior:
+        names = [" ".join(repr(model.posterior).split()) for model in (before, after)]
+        reasons.append(f"states of {names[1]} instead of {names[0]}")
+    return ", ".join(filter(None, reasons))
+
+
+def _difference_of_rows(few: Blocks, blocks: Blocks) -> str:
+    return "" if few is blocks else f"all {blocks.n_rows:,} rows instead of {few.n_rows:,}"
 
 
 def learn_and_repair(

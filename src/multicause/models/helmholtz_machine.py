@@ -41,6 +41,7 @@ from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.posteriors.recognition_network import machine_of
 from multicause.priors import Layered
 from multicause.priors.layered import SMALL
+from multicause.shell import outcome_of_batch, warn_of
 
 
 class HelmholtzMachine(CausalEstimator):
@@ -189,11 +190,13 @@ class HelmholtzMachine(CausalEstimator):
             )
             history = np.empty(0) if first else self.lower_bounds_
             self._keep(model, result.parameters)
-            outcome = Outcome.STOPPED if np.isfinite(result.bound) else Outcome.NON_FINITE
+            outcome = outcome_of_batch(bool(np.isfinite(result.bound)))
             bounds = np.array([*history, result.bounds[0]])
             result = result._replace(bounds=bounds, temperatures=np.ones(len(bounds)), outcome=outcome)
-            self._keep_history(result._replace(n_iter=n_batches + 1, converged=False), schedules.NoAnnealing())
+            self._keep_history(result._replace(n_rounds=n_batches + 1, converged=False), schedules.NoAnnealing())
         self.evidence_threshold_ = -np.inf
+        if outcome is Outcome.NON_FINITE:
+            warn_of(outcome)
         return self
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:

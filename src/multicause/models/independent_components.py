@@ -29,6 +29,7 @@ from multicause.noises import Noise, Noiseless
 from multicause.parts import resolve
 from multicause.posteriors import Inverse
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
+from multicause.shell import ValueLabels
 
 PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}
 SOLVERS = ("quasi_newton", "natural_gradient")
@@ -158,6 +159,12 @@ class IndependentComponents(CausalEstimator):
 
     def _accepts_negative(self) -> bool:
         return True
+
+    def _value_labels(self) -> ValueLabels:
+        """Densities are those of the projection on the principal axes that are kept, if not all are."""
+        n_kept, n_features = self.components_.shape
+        part = "" if n_kept == n_features else f" of the projection on {n_kept} principal axes"
+        return ValueLabels(*(label + part for label in super()._value_labels()))
 
     def _wire(self, X: np.ndarray) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)

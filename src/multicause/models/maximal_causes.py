@@ -88,6 +88,9 @@ class MaximalCauses(CausalEstimator):
     rows_kept_ : ndarray of the same shape or None
         Share of all rows, by weight, that were learned from: one, unless ``Preselected(keep=...)`` leaves some out.
         None where learning has no such record.
+    phases_ : tuple of (int, str)
+        Index in ``lower_bounds_`` from which on bounds are not comparable with those before, and why, for each such
+        place. With ``annealing="auto"``, causes of many rows are found on some of them, and often with fewer states.
     n_iter_ : int
         Number of iterations that were run, at most ``max_iter``; callbacks are told of all of them. Those of repair
         that found nothing better, and of other starts that learned on after the best one had converged, are among them,
@@ -95,7 +98,8 @@ class MaximalCauses(CausalEstimator):
     converged_ : bool
         Whether learning came to rest.
     outcome_ : str
-        How it ended: "converged", "max_iter", "bound_fell", "cause_died", "non_finite" or "stopped".
+        How it ended: "converged", "max_iter", "bound_fell", "cause_died", "non_finite" or "stopped" (by a callback or
+        Ctrl-C). After ``partial_fit`` it is "max_iter": the steps that one batch asks for are done.
     posterior_, update_, annealing_ : Part
         The parts that were used.
     evidence_threshold_ : float

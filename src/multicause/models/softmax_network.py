@@ -32,7 +32,7 @@ from multicause.learning.expectation_maximization import Progress, one_start, st
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.model import Model, Parameters
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
-from multicause.shell import warn_of
+from multicause.shell import outcome_of_batch, warn_of
 from multicause.trials.base import keep_end
 from multicause.trials.softmax_networks import NetworkTrial
 
@@ -252,7 +252,10 @@ class SoftmaxNetwork(RestrictedCauses):
             self._keep_network(course, found, network)
             last = np.array([[self.lower_bound_], [course.temperature(n_iter + 1)]])
         self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
-        self.outcome_ = Outcome.STOPPED.value if found.finite else Outcome.NON_FINITE.value
+        outcome = outcome_of_batch(bool(found.finite))
+        self.outcome_ = outcome.value
+        if outcome is Outcome.NON_FINITE:
+            warn_of(outcome)
         return self
 
     def _begin(self, X: np.ndarray, random: Any, *, compared: bool) -> Course:
