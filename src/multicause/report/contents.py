@@ -129,7 +129,8 @@ def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h
     without[:, h] = 0
     rows = X[candidates].astype(float)
     errors = [((rows - model.inverse_transform(s)) ** 2).sum(axis=1) for s in (without, causes[candidates])]
-    share = (errors[0] - errors[1]) / np.maximum(((rows - empty) ** 2).sum(axis=1), np.finfo(float).tiny)
+    total, missed = ((rows - empty) ** 2).sum(axis=1), errors[0] - errors[1]
+    share = np.divide(missed, total, out=np.zeros(len(total)), where=total > 0)
     return candidates[np.lexsort((-share, -level[candidates]))]
 
 
