@@ -285,7 +285,10 @@ def bad_files(path):
         ("headless.csv --no-header --model magic", "Unknown model 'magic'. Known: maximal, linear"),
         ("headless.csv --no-header --model kmeans --noise poisson", "The model 'kmeans' has no --noise; its settings"),
         ("headless.csv --no-header --set tol", "--set needs a name and a value"),
-        ("headless.csv --no-header --set posterior__depth=2", "Name the posterior to set something of it"),
+        (
+            "headless.csv --no-header --set posterior__depth=2",
+            "posterior=None stands for Preselected(keep=None) or Exa",
+        ),
         ("headless.csv --no-header --memory much", "A memory size must be a positive number"),
         ("headless.csv --no-header --device abacus", "Unknown device 'abacus'. Known: auto, cpu, gpu"),
         ("headless.csv --no-header --dtype int", "dtype must be float32 or float64; got 'int'"),
@@ -385,6 +388,8 @@ def test_parts_and_other_settings_can_be_set():
     assert isinstance(model.posterior, Preselected)
     assert model.posterior.max_active == 2
     assert (model.annealing, model.tol, model.learn, model.noise) == (None, 1e-3, ("components",), "gaussian")
+    assert make_model("linear", {"n_components": 12}, ["posterior__max_active=2"]).posterior.max_active == 2
+    assert make_model("sparse", {}, ["prior__scale=0.1", "engine__memory_budget=1MiB"]).prior.scale == 0.1
     for text, message in [
         ("posterior__depth=2", "'preselected' has no 'depth'; its settings are candidates"),
         ("speed=2", "The model 'linear' has no speed; its settings are n_components"),

@@ -25,7 +25,7 @@ from multicause.engines import Engine
 from multicause.learning import contrastive_divergence as cd
 from multicause.learning.convergence import Outcome
 from multicause.learning.whitening import KINDS, WhiteningMap, find_whitening
-from multicause.parts import resolve
+from multicause.parts import PartChoice, resolve
 from multicause.samplers import Equilibrium, Exact, MarkovChain, Sampler
 from multicause.samplers.annealed import ARRAYS
 from multicause.samplers.base import is_count
@@ -239,6 +239,14 @@ class EnergyEstimator(EnergyDensity):
         return self
 
     # ------------------------------------------------------------------------------------------------- inside
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_begin` reads them."""
+        return {
+            **super()._part_choices(),
+            "expert": PartChoice(energies.NAMES),
+            "sampler": PartChoice(samplers.NAMES),
+        }
 
     def _begin(
         self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState

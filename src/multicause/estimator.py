@@ -31,12 +31,13 @@ from multicause.learning.expectation import evidence_threshold
 from multicause.learning.expectation_maximization import Fit, Phase, Progress, learn, start_of
 from multicause.learning.initialization import Outset, choose_annealing, first_moments, starting_parameters
 from multicause.learning.search import learn_and_repair, rows_to_search, search
+from multicause.learning.updates import NAMES as UPDATES
 from multicause.learning.updates.base import Update, choose_update
 from multicause.model import Model, Parameters, Statistics, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
-from multicause.parts import resolve
-from multicause.posteriors import Posterior, choose_posterior
+from multicause.parts import PartChoice, resolve
+from multicause.posteriors import Posterior, choose_posterior, default_posteriors
 from multicause.priors import Bernoulli, Prior
 from multicause.shell import Shell, ValueLabels, outcome_of_batch, validate_weights, warn, warn_of
 from multicause.trials.base import BulkTrial
@@ -432,6 +433,22 @@ class CausalEstimator(Shell):
     def _recognizer(self) -> Model:
         """The model with which causes of rows are recognized: the one that was learned."""
         return self._model
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_wire` reads them."""
+
+        def rule() -> tuple[Combination, Noise]:
+            noise = resolve(self.noise, NOISES, "noise", Noise)
+            return self._combination(noise), noise
+
+        return {
+            **super()._part_choices(),
+            "noise": PartChoice(NOISES),
+            "combination": PartChoice(defaults=lambda: rule()[:1]),
+            "prior": PartChoice(priors.NAMES, lambda: (Bernoulli(),)),
+            "posterior": PartChoice(posteriors.NAMES, lambda: default_posteriors(self.n_components)),
+            "update": PartChoice(UPDATES, lambda: (choose_update(*rule()),)),
+        }
 
     def _value_labels(self) -> ValueLabels:
         """Those of the posteriors that have learned and that recognize."""

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
 from multicause.engines import Engine, Local
 from multicause.learning.convergence import Outcome
+from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
 
 
@@ -27,7 +28,7 @@ class ValueLabels(NamedTuple):
     score: str  # of ``score_samples``
 
 
-class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, NestedParts):
     """A scikit-learn estimator of this library; it is fitted once it has ``components_``."""
 
     #: Attributes with a fit's results that only this model has; they are saved with it.
@@ -42,6 +43,10 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
     def score(self, X: ArrayLike, y: None = None) -> float:
         """Mean of :meth:`score_samples`."""
         return float(np.mean(self.score_samples(X), dtype=np.float64))
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for; a model adds its own parts."""
+        return {"engine": PartChoice(defaults=lambda: (Local(),))}
 
     def _value_labels(self) -> ValueLabels:
         """What the numbers of a fitted model are, for reports and plots."""

@@ -36,7 +36,7 @@ from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Bernoulli, Noise
 from multicause.noises.bernoulli import MARGIN
-from multicause.parts import resolve
+from multicause.parts import PartChoice, resolve
 from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.posteriors.recognition_network import machine_of
 from multicause.priors import Layered
@@ -219,6 +219,14 @@ class HelmholtzMachine(CausalEstimator):
 
     def _accepts_negative(self) -> bool:
         return False
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        return {
+            **super()._part_choices(),
+            "posterior": PartChoice(defaults=lambda: (RecognitionNetwork(),)),
+            "update": PartChoice(defaults=lambda: (WakeSleep(),)),
+        }
 
     def _wire(self, X: np.ndarray) -> Model:
         prior = Layered(higher=tuple(int(size) for size in self.higher))

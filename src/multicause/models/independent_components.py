@@ -26,7 +26,7 @@ from multicause.learning.whitening import whitening_matrices
 from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Noise, Noiseless
-from multicause.parts import resolve
+from multicause.parts import PartChoice, resolve
 from multicause.posteriors import Inverse
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
 from multicause.shell import ValueLabels
@@ -165,6 +165,14 @@ class IndependentComponents(CausalEstimator):
         n_kept, n_features = self.components_.shape
         part = "" if n_kept == n_features else f" of the projection on {n_kept} principal axes"
         return ValueLabels(*(label + part for label in super()._value_labels()))
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        return {
+            **super()._part_choices(),
+            "prior": PartChoice(PRIORS),
+            "update": PartChoice(defaults=lambda: (NaturalGradient(),)),
+        }
 
     def _wire(self, X: np.ndarray) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
