@@ -37,14 +37,22 @@ COUNTED = "t,c\n" + "".join(f"{n},{n * n % 7}\n" for n in range(1, 8))
         ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": "u"}, [[2, 3], [2.5, 4]], "2 rows, 2 columns c, d, index: u"),
         ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": "-1"}, [[10, 2], [33, 2.5]], "2 rows, 2 columns u, c, index: d"),
         (COUNTED, {}, [[n * n % 7] for n in range(1, 8)], "7 rows, 1 column c, index: t"),
+        ("id,a\n12345678901234567890,1\n12345678901234567891,2\n", {}, [[1], [2]], "2 rows, 1 column a, index: id"),
         # Without a header no row is lost.
         ("1.5,2\n3,4\n", {}, [[1.5, 2], [3, 4]], "2 rows, 2 columns 0, 1 (no header)"),
         ("Rome,1,2\nParis,3,4\n", {}, [[1, 2], [3, 4]], "2 rows, 2 columns 1, 2, 1 text column ignored: 0 (no header)"),
         ("0,1,2\n3,4,5\n6,7,8\n", {}, np.arange(9).reshape(3, 3), "3 rows, 3 columns 0, 1, 2 (no header)"),
-        ("2019,2020\n3,4\n", {"header": True}, [[3, 4]], "1 rows, 2 columns 2019, 2020"),
+        ("2019,2020\n3,4\n", {"header": True}, [[3, 4]], "1 row, 2 columns 2019, 2020"),
         ("2019,2020\n3,4\n", {"header": False}, [[2019, 2020], [3, 4]], "2 rows, 2 columns 0, 1 (no header)"),
         # Separators, and marks of numbers.
         ("a;b\n1,5;2,5\n3;4,25\n", {}, [[1.5, 2.5], [3, 4.25]], "columns a, b (separated by ;, decimal commas)"),
+        (
+            "a;p\n1,5;2,5 %\n3,5;4 %\n",
+            {},
+            [[1.5], [3.5]],
+            "2 rows, 1 column a, 1 text column ignored: p (separated by ;",
+        ),
+        ("a,,c\n1,2,3\n4,5,6\n", {}, [[1, 2, 3], [4, 5, 6]], "2 rows, 3 columns a, Unnamed: 1, c"),
         ("1,5;2,5\n3;4,25\n", {}, [[1.5, 2.5], [3, 4.25]], "(separated by ;, decimal commas, no header)"),
         ("a;b\n1.500,5;2\n3;4,12\n", {}, [[1500.5, 2], [3, 4.12]], "decimal commas, thousands separated by '.'"),
         ('a,b\n"1,234.5",2\n"3,000",4\n', {}, [[1234.5, 2], [3000, 4]], "(thousands separated by ',')"),
@@ -224,6 +232,8 @@ def test_identifiers_of_a_parquet_file_are_no_features(tmp_path):
     others = found.others()
     assert list(others) == ["key", "city", "when"]
     assert others["key"].tolist() == [7, 9]
+    numbers.set_index("b", append=True).to_parquet(tmp_path / "t.parquet")
+    assert read_data(tmp_path / "t.parquet").summary == "2 rows, 1 column a, 2 columns left out: key, b"
 
 
 # ------------------------------------------------------------------------------------------- on the command line

@@ -88,7 +88,8 @@ def choose_columns(
     remarks = []
     if index is None:
         for name, values in numbers.items():
-            why = _identifies(values, name, first_unnamed=unnamed and name == names[0])
+            differ = frame[name].is_unique  # before large numbers are rounded
+            why = _identifies(values, name, differ, first_unnamed=unnamed and name == names[0])
             if why:
                 given.append(name)
                 remarks.append(f"Column {name!r} {why} and is taken as index, not as feature; --index none keeps it.")
@@ -96,7 +97,7 @@ def choose_columns(
     texts = [name for name in rest if found[name] is None and name not in empty]
     if not features:
         raise ValueError(_nothing_left(path, frame, texts, given, dropped))
-    remarks += [*_of_constants(features), *_of_large_numbers(frame, features), *_of_quantities(frame, texts)]
+    remarks += [*_of_constants(frame, features), *_of_large_numbers(frame, features), *_of_quantities(frame, texts)]
     return _stacked(features), Columns(list(features), given, texts, empty, dropped, remarks)
 
 
@@ -174,7 +175,7 @@ def _hint(text: Any, marks: Marks) -> str:
     return " If commas are decimal commas, use --decimal ','; if they separate thousands, --thousands ','."
 
 
-def _identifies(values: np.ndarray, name: str, first_unnamed: bool) -> str:
+def _identifies(values: np.ndarray, name: str, differ: bool, first_unnamed: bool) -> str:
     """Return how a column of numbers identifies rows, if it does."""
     if first_unnamed:
         return "has no name"
@@ -184,13 +185,17 @@ def _identifies(values: np.ndarray, name: str, first_unnamed: bool) -> str:
     steps = np.diff(values)
     if len(values) >= COUNTED_ROWS and values[0] in (0, 1) and (steps == 1).all():
         return "counts the rows"
-    if IDENTIFIER.fullmatch(name) and len(values) > 1 and len(np.unique(values)) == len(values):
+    if IDENTIFIER.fullmatch(name) and len(values) > 1 and differ:
         return "identifies rows (by its name, and by whole numbers that all differ)"
     return ""
 
 
-def _of_constants(features: dict[str, np.ndarray]) -> list[str]:
-    constant = [name for name, values in features.items() if len(values) > 1 and (values == values[0]).all()]
+def _of_constants(frame: Any, features: dict[str, np.ndarray]) -> list[str]:
+    def is_constant(name: str) -> bool:
+        values = features[name]
+        return len(values) > 1 and bool((values == values[0]).all()) and frame[name].nunique() == 1
+
+    constant = [name for name in features if is_constant(name)]
     if not constant:
         return []
     return [f"Constant, so that nothing can be learned from them (--drop leaves them out): {listed(constant)}."]

@@ -126,7 +126,7 @@ def _summary(rows: np.ndarray, columns: Columns, facts: Sequence[str] = ()) -> s
     """Return what was understood of a table, in one line."""
     names = columns.features
     shown = ", ".join(names) if len(names) <= LISTED else f"{names[0]}…{names[-1]}"
-    parts = [f"{len(rows)} rows", f"{_counted(len(names), 'column')} {shown}"]
+    parts = [_counted(len(rows), "row"), f"{_counted(len(names), 'column')} {shown}"]
     for what, group in (("index", columns.identifiers), ("text", columns.texts), ("empty", columns.empty)):
         if group and what == "index":
             parts.append(f"index: {', '.join(group)}")
@@ -183,6 +183,8 @@ def _from_parquet(path: Path, chosen: dict[str, Any]) -> Table:
         frame = frame.reset_index(names=own_index)
         if chosen["columns"] is None and chosen["index"] is None and len(own_index) == 1:
             chosen = {**chosen, "index": own_index[0]}
+        elif chosen["columns"] is None and len(own_index) > 1:
+            chosen = {**chosen, "drop": (*chosen["drop"], *own_index)}
     rows, columns = choose_columns(frame, path, **chosen)
 
     def others() -> dict[str, np.ndarray]:

@@ -187,7 +187,7 @@ def split_rows(text: str, separator: str) -> list[list[str]]:
 
 def find_separator(text: str, default: str) -> str:
     """Return the separator that splits most lines into equally many fields, and most of these into numbers."""
-    scores: dict[str, tuple[bool, float, bool]] = {}
+    scores: dict[str, tuple[bool, float, bool, bool]] = {}
     for separator in SEPARATORS:
         rows = split_rows(text, separator)
         rows = rows[: max(FEWEST_LINES, SAMPLE_FIELDS // len(SEPARATORS) // max(map(len, rows)))]
@@ -196,7 +196,8 @@ def find_separator(text: str, default: str) -> str:
         if width > 1:
             fields = [field for row in below for field in row]
             numbers = sum(is_number(field) or is_missing(field) for field in fields) / len(fields)
-            scores[separator] = (count >= MOST * len(below), round(numbers, 2), separator == default)
+            consistent, like_first = count >= MOST * len(below), len(rows[0]) == width
+            scores[separator] = (consistent, round(numbers, 2), like_first, separator == default)
     return max(scores, key=lambda separator: scores[separator]) if scores else default
 
 
@@ -240,7 +241,7 @@ def _first_row_has_names(rows: Sequence[Sequence[str]]) -> bool | None:
     texts = [name for name in names if not is_number(name) and not is_missing(name)]
     numbers = [name for name in names if is_number(name)]
     without_name = not first[0].strip() and len(_column(below, 0)) == len(below)
-    if len(texts) == len(names) or (without_name and (texts or _counts(numbers))):
+    if (texts and not numbers) or (without_name and (texts or _counts(numbers))):
         return True
     return None if texts or (_counts(numbers) and not _goes_on(first, below[0])) else False
 
