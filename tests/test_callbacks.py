@@ -14,8 +14,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from multicause import EnergyComponents, LinearCauses, MixtureOfGaussians
+from multicause import EnergyComponents, LinearCauses, MaximalCauses, MixtureOfGaussians
 from multicause.callbacks import BoundMonitor, Checkpoint, EarlyStopping, FieldRecorder, IterationCallback, ProgressBar
+from multicause.datasets import make_bars
 from multicause.learning.annealing import LinearCooling
 
 pytestmark = [
@@ -201,3 +202,14 @@ def test_examples(name):
     result = doctest.testmod(importlib.import_module(f"multicause.callbacks.{name}"))
     assert result.failed == 0
     assert result.attempted > 0
+
+
+def test_n_iter_counts_all_iterations_that_callbacks_are_told_of():
+    """With annealing="auto", attempts at repair that find nothing better are among them, but not in the history."""
+    bars = make_bars(120, size=3, noise="poisson", random_state=1)
+    monitor = BoundMonitor()
+    model = MaximalCauses(6, noise="poisson", max_iter=150, random_state=0).set_callbacks(monitor).fit(bars.data)
+    assert len(monitor.bounds) == model.n_iter_ <= 150
+    assert len(model.lower_bounds_) - 1 < model.n_iter_
+    # A stream goes on counting from there.
+    assert model.partial_fit(bars.data).n_iter_ == len(monitor.bounds) + 1

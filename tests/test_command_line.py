@@ -23,6 +23,7 @@ from multicause.datasets import make_bars
 from multicause.experiments import experiment
 from multicause.experiments.table import Line
 from multicause.experiments.timing import Timing, example_data
+from multicause.metrics import reconstruction_quality
 from multicause.plotting import draw_images
 from multicause.posteriors import Preselected
 
@@ -155,6 +156,20 @@ def test_several_images(folder, tmp_path):
     assert "are of different kinds" in run.stderr
 
 
+def test_the_end_of_a_fit_says_what_its_numbers_are(folder, tmp_path):
+    words = ["fit", folder / "rows.npy", "--components", 2, "--iterations", 2, "--no-report", "--out"]
+    said = " ".join(call(*words, tmp_path / "a", "--model", "kmeans").output.split())
+    assert "mean log probability together with the most probable cause" in said
+    assert "mean log evidence" not in said
+    found = result_of(*words, tmp_path / "b", "--model", "kmeans")
+    rows = np.load(folder / "rows.npy").reshape(60, 25)
+    quality = reconstruction_quality(multicause.load(tmp_path / "b" / "model.multicause"), rows)
+    assert (found["r2"], found["r2_without_row_means"]) == quality
+    assert f"variance explained, R² │ {found['r2']:.3f}" in said
+    assert f"R² without row means │ {found['r2_without_row_means']:.3f}" in said
+    assert result_of(*words, tmp_path / "c", "--model", "energy")["r2"] is None
+
+
 def test_sound_and_table_to_a_run(folder, tmp_path):
     options = ["--model", "kmeans", "--components", 2, "--iterations", 2, "--no-report"]
     found = result_of("fit", folder / "sound.wav", "--frames", 2, *options, "--out", tmp_path / "sound")
@@ -253,8 +268,8 @@ def bad_files(path):
     np.save(path / "pickle.npy", np.array([{}], dtype=object), allow_pickle=True)
     np.save(path / "flat.npy", np.arange(5.0))
     np.savez(path / "two.npz", a=np.ones(3), b=np.ones(3))
-    (path / "text.csv").write_text("a,name,colour\n1,x,red\n2,y,blue\n")
-    (path / "semicolons.csv").write_text("a;b\n1;2\n3;4\n")
+    (path / "text.csv").write_text("name,colour\nx,red\ny,blue\n")
+    (path / "counted.csv").write_text("0,1,2\n3,5,4\n5,6,7\n")
     (path / "flat.csv").write_text("a,b\n1,2\n")
     (path / "names.csv").write_text("a,b\n")
     (path / "gap.csv").write_text("a,b\n1,2\n3,\n")
@@ -281,15 +296,15 @@ def bad_files(path):
         ("pickle.npy", "'pickle.npy' cannot be read as an array of numbers"),
         ("broken.wav", "'broken.wav' cannot be read as a wav file"),
         ("broken.parquet", "'broken.parquet' cannot be read as a parquet file"),
-        ("blank.csv", "'blank.csv' cannot be read as a table: No columns to parse"),
+        ("blank.csv", "'blank.csv' is empty: it has no rows"),
         ("song.mp3", "has a format that is not known. Known endings: .npy"),
         ("flat.npy", "must have shape (rows, columns) or (rows, height, width); got (5,)"),
         ("two.npz", "holds 2 arrays (a, b); expected one. Choose one with --array NAME"),
         ("two.npz --array c", "there is no 'c'"),
-        ("text.csv", "columns that are not numbers: 'name', 'colour'. Leave them out with --drop 'name' --drop"),
-        ("gap.csv", "has 1 values that are NaN, empty or infinite, the first in row 1, column 'b'"),
+        ("text.csv", "has no column of numbers to learn from (texts: 'name', 'colour')"),
+        ("gap.csv", "values that are missing (empty or NaN): column 'b' in 1 of 2 rows (1) (rows are counted from 0)"),
         ("gap.csv --drop z", "has no column 'z' to drop; it has 'a', 'b'"),
-        ("headless.csv", "looks like data rather than names of columns. Use --no-header"),
+        ("counted.csv", "('0', '1', '2') may hold names of columns or data. Say which with --header or --no-header"),
         ("stereo.wav", "has 2 channels; expected one. Choose a channel"),
         ("stereo.wav --channel 2", "there is no channel 2"),
         ("short.wav", "has 50 samples, too few for one piece of 1000"),
@@ -298,12 +313,14 @@ def bad_files(path):
         ("headless.csv --no-header --model magic", "Unknown model 'magic'. Known: maximal, linear"),
         ("headless.csv --no-header --model kmeans --noise poisson", "The model 'kmeans' has no --noise; its settings"),
         ("headless.csv --no-header --set tol", "--set needs a name and a value"),
-        ("headless.csv --no-header --set posterior__depth=2", "Name the posterior to set something of it"),
+        (
+            "headless.csv --no-header --set posterior__depth=2",
+            "posterior=None stands for Preselected(keep=None) or Exa",
+        ),
         ("headless.csv --no-header --memory much", "A memory size must be a positive number"),
         ("headless.csv --no-header --device abacus", "Unknown device 'abacus'. Known: auto, cpu, gpu"),
         ("headless.csv --no-header --dtype int", "dtype must be float32 or float64; got 'int'"),
         ("headless.csv --no-header --image-shape 2x2", "Images of 2×2 have 4 pixels, but 'headless.csv' has 2 columns"),
-        ("semicolons.csv", "has one column, 'a;b', that is not numbers; its columns seem to be separated by something"),
         ("names.csv", "'names.csv' is empty: 0 rows, 2 columns."),
         ("headless.csv --no-header --components 0", "Invalid value for '--components'"),
         ("headless.csv --no-header --magic 3", "No such option: --magic"),
@@ -399,6 +416,8 @@ def test_parts_and_other_settings_can_be_set():
     assert isinstance(model.posterior, Preselected)
     assert model.posterior.max_active == 2
     assert (model.annealing, model.tol, model.learn, model.noise) == (None, 1e-3, ("components",), "gaussian")
+    assert make_model("linear", {"n_components": 12}, ["posterior__max_active=2"]).posterior.max_active == 2
+    assert make_model("sparse", {}, ["prior__scale=0.1", "engine__memory_budget=1MiB"]).prior.scale == 0.1
     for text, message in [
         ("posterior__depth=2", "'preselected' has no 'depth'; its settings are candidates"),
         (

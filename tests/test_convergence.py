@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import multicause
-from multicause import EnergyComponents, MaximalCauses, SoftmaxNetwork
+from multicause import EnergyComponents, HelmholtzMachine, MaximalCauses, SoftmaxNetwork
 from multicause.arrays import double_precision
 from multicause.learning.annealing import LinearCooling
 from multicause.learning.convergence import MAX_FALLS, Convergence, Outcome, judge
@@ -177,3 +177,25 @@ def test_infinite_parameters_are_an_outcome_not_a_result():
     assert not model.converged_
     assert np.isfinite(model.components_).all()
     assert np.isfinite(model.transform(X)).all()
+
+
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        MaximalCauses(2, random_state=0),
+        SoftmaxNetwork(2, temperature=2.0, random_state=0),
+        HelmholtzMachine(2, random_state=0),
+        EnergyComponents(2, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_batch_of_a_stream_was_not_stopped_and_is_no_reason_to_warn(model, compiled_quickly):
+    """The steps that it asks for are done."""
+    X = (np.random.RandomState(0).uniform(size=(40, 4)) < 0.5).astype(float)
+    for number in (1, 2):
+        model.partial_fit(X)
+        assert model.outcome_ == "max_iter"
+        assert not model.converged_
+        if not isinstance(model, EnergyComponents):  # which counts updates
+            assert model.n_iter_ == number

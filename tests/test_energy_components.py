@@ -323,7 +323,7 @@ def test_a_stream_is_learned(mixed):
     for start in range(150):
         model.partial_fit(X[(start % 4) * 1000 :][:1000])
     assert model.n_iter_ == 1500
-    assert model.outcome_ == "stopped"
+    assert model.outcome_ == "max_iter"
     assert amari_distance(model.components_, np.linalg.inv(A)) < 1.5
     assert len(model.lower_bounds_) == 150
     assert model.lower_bounds_[-10:].mean() > model.lower_bounds_[:10].mean()
@@ -570,7 +570,7 @@ def test_data_without_an_energy_are_no_success(mixed):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.partial_fit(X)
-    assert model.outcome_ == "stopped"
+    assert model.outcome_ == "max_iter"
 
 
 @pytest.mark.usefixtures("compiled_quickly")

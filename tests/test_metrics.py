@@ -1,11 +1,12 @@
-"""Recovery of causes and the Amari distance."""
+"""Recovery of causes, the Amari distance, and what reconstructions explain."""
 
 import numpy as np
 import pytest
+from sklearn.metrics import r2_score
 
-from multicause import MaximalCauses
+from multicause import EnergyComponents, MaximalCauses, PrincipalComponents
 from multicause.datasets import make_bars
-from multicause.metrics import amari_distance, recovered_causes
+from multicause.metrics import amari_distance, reconstruction_quality, recovered_causes
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BARS = make_bars(200, size=3, noise="poisson", random_state=0)
@@ -79,3 +80,35 @@ def test_amari_distance_by_hand():
 def test_amari_distance_errors(A, text):
     with pytest.raises(ValueError, match=text):
         amari_distance(A, A)
+
+
+@pytest.mark.parametrize("block_values", [10_000, 7 * 9])
+def test_quality_of_reconstructions_is_that_of_scikit_learn(block_values, monkeypatch):
+    """Weighted, with and without the mean of each row, in one block or in many of one size."""
+    monkeypatch.setattr("multicause.metrics.reconstruction.BLOCK_VALUES", block_values)
+    X, weights = BARS.data + 50, np.random.RandomState(0).uniform(size=200)
+    model = PrincipalComponents(2, random_state=0).fit(X)
+    again, sizes = model.reconstruct(X), []
+    reconstruct = model.reconstruct
+    monkeypatch.setattr(model, "reconstruct", lambda rows: (sizes.append(len(rows)), reconstruct(rows))[1])
+    for own in (None, weights):
+        found = reconstruction_quality(model, X, sample_weight=own)
+        settings = {"sample_weight": own, "multioutput": "variance_weighted"}
+        assert found.r2 == pytest.approx(r2_score(X, again, **settings), rel=1e-9)
+        forms = [rows - rows.mean(axis=1, keepdims=True) for rows in (X, again)]
+        assert found.r2_without_row_means == pytest.approx(r2_score(*forms, **settings), rel=1e-9)
+    assert set(sizes) == {min(200, block_values // 9)}
+
+
+def test_no_variance_and_no_reconstruction():
+    X = np.random.RandomState(0).normal(size=(50, 1))
+    found = reconstruction_quality(PrincipalComponents(1, random_state=0).fit(X), X)
+    assert found.r2 == pytest.approx(1)
+    assert np.isnan(found.r2_without_row_means)  # rows of one value have no form
+    flat = np.repeat(X, 3, axis=1)
+    assert np.isnan(reconstruction_quality(PrincipalComponents(1, random_state=0).fit(flat), flat)[1])
+    energy = EnergyComponents(max_iter=1, random_state=0).fit(X)
+    with pytest.raises(
+        TypeError, match="reconstruction_quality needs a model with reconstruct; EnergyComponents has none"
+    ):
+        reconstruction_quality(energy, X)

@@ -13,7 +13,7 @@ from multicause.learning.updates.wake_sleep import WakeSleep
 from multicause.learning.updates.weighted_mean import WeightedMean
 from multicause.model import Block
 from multicause.noises import ClusterGaussian, DiagonalGaussian, Noiseless, Poisson
-from multicause.priors import Gaussian, Laplace, Layered
+from multicause.priors import Laplace, Layered
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 MEAN, NOTHING = np.ones((2, 3)), {}

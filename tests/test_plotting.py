@@ -104,11 +104,27 @@ def test_each_field_can_fill_its_own_scale():
 def test_bound_and_temperature_are_drawn(model):
     display = ConvergenceDisplay.from_estimator(model, reference=-20.0)
     np.testing.assert_array_equal(display.bound_line_.get_ydata(), model.lower_bounds_)
-    np.testing.assert_array_equal(display.bound_line_.get_xdata(), np.arange(model.n_iter_ + 1))
+    np.testing.assert_array_equal(display.bound_line_.get_xdata(), np.arange(len(model.lower_bounds_)))
     np.testing.assert_array_equal(display.temperature_line_.get_ydata(), model.temperatures_)
     assert display.temperature_line_ in display.temperature_ax_.lines
     assert np.ptp(model.temperatures_) > 0  # the fit was annealed
     assert display.ax_.lines[1].get_ydata() == [-20.0, -20.0]
+
+
+def test_places_where_bounds_are_not_comparable_are_marked():
+    """Causes are found on 2000 rows; the bound of all rows, of which the others are empty, is another."""
+    rows = np.zeros((2300, 9))
+    rows[:2200] = make_bars(2200, size=3, noise="poisson", random_state=0).data
+    model = MaximalCauses(6, noise="poisson", max_iter=60, random_state=0).fit(rows)
+    starts, reasons = zip(*model.phases_, strict=True)
+    assert reasons[-1] == "all 2,300 rows instead of 2,000"
+    display = ConvergenceDisplay.from_estimator(model)
+    assert [line.get_xdata()[0] for line in display.phase_lines_] == [start - 0.5 for start in starts]
+    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert legend[-2:] == [*reasons[-1:], "temperature"]
+    assert display.ax_.get_ylabel() == "mean log evidence of a row"
+    # Within the last phase, EM raises the bound.
+    assert (np.diff(model.lower_bounds_[starts[-1] :]) >= -1e-12).all()
 
 
 def test_a_constant_temperature_is_not_drawn():
@@ -135,6 +151,15 @@ def test_the_posterior_of_a_row_is_drawn(model, bars):
     labels = [label.get_text() for label in display.axes_[2].get_yticklabels()]
     assert labels == ["+".join(str(h) for h in range(6) if state[h]) or "none" for state in found.states[0]]
     np.testing.assert_allclose([bar.get_height() for bar in display.cause_bars_], model.transform(bars.data[[row]])[0])
+
+
+def test_hardly_anything_is_not_stretched_to_full_contrast(model, bars):
+    rows = np.concatenate([bars.data, np.full((1, 9), 1e-12)])
+    display = PosteriorDisplay.from_estimator(model, rows, row=-1, image_shape=SHAPE)
+    for artist in display.artists_:
+        assert artist.get_clim()[1] >= 0.25 * bars.data.max()
+    alone = PosteriorDisplay([0.0, 0], [1e-12, 0], [[0]], [1.0], [0.0], image_shape=(1, 2), limits=(0, 8)).plot()
+    assert [artist.get_clim() for artist in alone.artists_] == [(0, 2), (0, 2)]
 
 
 def test_the_last_row_can_be_named_from_the_end_and_drawn_as_a_line(model, bars):

@@ -13,9 +13,28 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from multicause import LinearCauses, MaximalCauses, NonnegativeCauses, RestrictedMaximalCauses, SoftmaxNetwork
+from multicause import (
+    EnergyComponents,
+    HelmholtzMachine,
+    IndependentComponents,
+    KMeans,
+    LinearCauses,
+    MaximalCauses,
+    NonnegativeCauses,
+    RestrictedMaximalCauses,
+    SoftmaxNetwork,
+    SparseCoding,
+    samplers,
+)
+from multicause.combinations import Maximum
 from multicause.datasets import make_bars
-from multicause.posteriors import Exact
+from multicause.engines import Local
+from multicause.learning.updates import Coordinates, DeltaRule, Gradient, NaturalGradient
+from multicause.learning.updates.wake_sleep import WakeSleep
+from multicause.noises import Poisson
+from multicause.posteriors import Exact, MostProbable, Preselected, RecognitionNetwork, Truncated
+from multicause.priors import Bernoulli, Cauchy, Laplace
+from multicause.samplers import Hamiltonian
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SMALL = {"max_iter": 3, "annealing": None, "random_state": 0}
@@ -54,6 +73,108 @@ def test_grid_search_over_a_parts_parameter(X):
     ).fit(X)
     assert search.best_params_["n_components"] == 2
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("posterior", [None, "preselected", Preselected(keep=None)], ids=["None", "name", "object"])
+def test_grid_search_reaches_into_parts_however_they_are_given(posterior, X):
+    model = MaximalCauses(3, posterior=posterior, **SMALL)
+    search = GridSearchCV(model, {"posterior__max_active": [1, 2], "prior__shared": [True]}, cv=2).fit(X)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    best = search.best_estimator_
+    assert isinstance(best.posterior, Preselected)
+    assert best.posterior.max_active == search.best_params_["posterior__max_active"] == best.posterior_.max_active
+    assert best.prior == Bernoulli(shared=True)
+    assert (model.posterior, model.prior) == (posterior, None)  # the search has changed a clone
+
+
+NESTED = [
+    (MaximalCauses(3), "posterior__max_states", Exact()),
+    (MaximalCauses(12), "posterior__max_active", Preselected(keep=None)),
+    (MaximalCauses(12, posterior="truncated"), "posterior__max_active", Truncated()),
+    (MaximalCauses(3, noise="poisson"), "noise__floor", Poisson()),
+    (MaximalCauses(3), "combination__credit", Maximum()),
+    (NonnegativeCauses(3), "update__n_sweeps", Coordinates()),
+    (LinearCauses(3, update="gradient"), "update__rate", Gradient()),
+    (LinearCauses(3), "engine__memory_budget", Local()),
+    (SparseCoding(3), "prior__scale", Laplace(scale=0.5)),
+    (SparseCoding(3, prior="cauchy"), "prior__scale", Cauchy(scale=0.3)),
+    (SparseCoding(3), "posterior__tol", MostProbable()),
+    (SparseCoding(3), "update__rate", DeltaRule()),
+    (IndependentComponents(), "update__rate", NaturalGradient()),
+    (HelmholtzMachine(3), "posterior__n_samples", RecognitionNetwork()),
+    (HelmholtzMachine(3), "update__rate", WakeSleep()),
+    (EnergyComponents(3), "sampler__n_leapfrog", Hamiltonian()),
+    (KMeans(3), "engine__memory_budget", Local()),
+]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "part"), NESTED, ids=[f"{type(model).__name__}-{name}" for model, name, _ in NESTED]
+)
+def test_a_nested_parameter_of_a_name_or_none_is_one_of_the_part_that_would_be_used(estimator, name, part):
+    """Set to its default, it changes nothing about the model that is learned."""
+    role, _, own = name.partition("__")
+    model = clone(estimator).set_params(**{name: getattr(part, own)})
+    assert getattr(model, role) == part
+    assert model.get_params()[name] == getattr(part, own)
+    assert clone(model).get_params()[name] == getattr(part, own)
+    if isinstance(estimator, EnergyComponents):
+        assert samplers.NAMES[estimator.sampler]() == part
+    elif role != "engine":
+        rows = np.zeros((100, 10))
+        assert model._wire(rows) == estimator._wire(rows)
+
+
+def test_settings_of_the_same_call_decide_what_none_stands_for():
+    model = MaximalCauses(30).set_params(posterior__max_states=99, n_components=3)
+    assert model.posterior == Exact(max_states=99)
+    assert MaximalCauses(3).set_params(posterior__max_active=2).posterior == Preselected(None, 2, keep=None)
+    both = MaximalCauses(3).set_params(posterior__max_active=2, posterior="truncated")
+    assert both.posterior == Truncated(2)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "message"),
+    [
+        (
+            MaximalCauses(3),
+            "posterior__depth",
+            r"posterior=None stands for Exact\(\) or Preselected\(keep=None\), which has no",
+        ),
+        (
+            MaximalCauses(3),
+            "posterior__depth",
+            "its settings are max_states or candidates, keep, max_active, selection",
+        ),
+        (
+            MaximalCauses(3, posterior="exact"),
+            "posterior__max_active",
+            "posterior='exact' has no 'max_active'; its set",
+        ),
+        (
+            MaximalCauses(3, posterior="exakt"),
+            "posterior__max_active",
+            "Unknown posterior 'exakt'. Known: 'exact', 'trunc",
+        ),
+        (
+            MaximalCauses(3),
+            "annealing__start",
+            "annealing='auto' has no parameters, so that annealing__start cannot be",
+        ),
+        (MaximalCauses(3, posterior=Exact()), "posterior__depth", r"Invalid parameter 'depth' for estimator Exact\(\)"),
+        (KMeans(3), "posterior__hard", r"Invalid parameter 'posterior' for estimator KMeans\(n_components=3\)"),
+        (
+            EnergyComponents(3, expert=np.cosh),
+            "expert__scale",
+            "has no parameters, so that expert__scale cannot be set",
+        ),
+    ],
+)
+def test_unknown_nested_parameters_are_refused_and_change_nothing(estimator, name, message):
+    before = dict(estimator.get_params())
+    with pytest.raises(ValueError, match=message):
+        estimator.set_params(**{name: 2})
+    assert estimator.get_params() == before
 
 
 def test_fit_leaves_the_constructors_arguments_alone(X):

@@ -45,7 +45,7 @@ def test_a_stream_without_noise_is_the_delta_rule(seed):
     W = oracle.hebbian(Y, W, 0.3, 3.0, 0.5)
     np.testing.assert_allclose(network.components_, W, rtol=1e-7, atol=1e-10)
     assert network.n_presentations_ == 230
-    assert network.outcome_ == "stopped"
+    assert network.outcome_ == "max_iter"
     network.set_params(temperature=5.0, learning_rate=0.2).partial_fit(Y[120:])
     expected = oracle.hebbian(Y[120:], W, 0.3, 5.0, 0.2)
     np.testing.assert_allclose(network.components_, expected, rtol=1e-7, atol=1e-10)

@@ -23,7 +23,7 @@ from multicause.learning.whitening import WhiteningMap, whiten
 from multicause.model import Block
 from multicause.samplers import Sampler, annealed
 from multicause.samplers.annealed import ARRAYS, LogPartition
-from multicause.shell import Shell
+from multicause.shell import Shell, ValueLabels
 
 # Densities on the way to the model, and further steps, by which samples are drawn.
 SAMPLING_PATH, SAMPLING_STEPS = 200, 200
@@ -58,6 +58,11 @@ class EnergyDensity(Shell):
         energy = self.energy(X)
         log_partition = 0.0 if self.log_partition_ is None else self.log_partition_.value
         return (self._whitening.log_volume - log_partition - energy).astype(energy.dtype)
+
+    def _value_labels(self) -> ValueLabels:
+        """Densities, which may lack their normalisation."""
+        known = "log density" if self.log_partition_ is not None else "log density without normalisation"
+        return ValueLabels("log density", "log density", known)
 
     def score(self, X: ArrayLike, y: None = None) -> float:
         """Mean of :meth:`score_samples`. It warns where densities are not normalised, as in a grid search."""

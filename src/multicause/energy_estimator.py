@@ -26,11 +26,11 @@ from multicause.engines import Engine
 from multicause.learning import contrastive_divergence as cd
 from multicause.learning.convergence import Outcome
 from multicause.learning.whitening import KINDS, WhiteningMap, find_whitening
-from multicause.parts import resolve
+from multicause.parts import PartChoice, resolve
 from multicause.samplers import Equilibrium, Exact, MarkovChain, Sampler
 from multicause.samplers.annealed import ARRAYS
 from multicause.samplers.base import is_count
-from multicause.shell import validate_weights, warn, warn_of
+from multicause.shell import outcome_of_batch, validate_weights, warn, warn_of
 
 # Standard deviation of the first filters' entries (EBM01 §4).
 FIRST_FILTERS = 0.1
@@ -217,16 +217,24 @@ class EnergyEstimator(EnergyDensity):
                 watch=lambda progress: False,
             )
             self._keep(method, result.course, whitening)
-        outcome = Outcome.STOPPED if result.outcome is not Outcome.NON_FINITE else result.outcome
+        outcome = outcome_of_batch(result.outcome is not Outcome.NON_FINITE)
         self.lower_bounds_ = np.append(self.lower_bounds_, result.bounds.mean() + whitening.log_volume)
         self.contrasts_ = np.append(self.contrasts_, result.contrasts.mean())
         self.acceptance_rates_ = np.append(self.acceptance_rates_, result.acceptances.mean())
         self.lower_bound_, self.drift_ = float(self.lower_bounds_[-1]), result.drift
         self.converged_, self.outcome_ = False, outcome.value
-        self._warn(outcome, self.n_rejected_ - rejected_before)
+        self._warn(outcome if outcome is Outcome.NON_FINITE else None, self.n_rejected_ - rejected_before)
         return self
 
     # ------------------------------------------------------------------------------------------------- inside
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_begin` reads them."""
+        return {
+            **super()._part_choices(),
+            "expert": PartChoice(energies.NAMES),
+            "sampler": PartChoice(samplers.NAMES),
+        }
 
     def _begin(
         self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState
@@ -351,8 +359,11 @@ class EnergyEstimator(EnergyDensity):
             "outcome_": Outcome.STOPPED.value,
         }
 
-    def _warn(self, outcome: Outcome, n_rejected: int) -> None:
-        """Warn of proposals that were rejected for their energy, and of an end that a person can do something about."""
+    def _warn(self, outcome: Outcome | None, n_rejected: int) -> None:
+        """Warn of proposals that were rejected for their energy, and of an end that a person can do something about.
+
+        None stands for an end that is none, as after a batch.
+        """
         warn(
             f"{n_rejected} proposals of the sampler had an energy that is not finite and were rejected. (1) Check that "
             "the expert is finite everywhere; (2) lower the sampler's step_size"
@@ -361,7 +372,8 @@ class EnergyEstimator(EnergyDensity):
             else "",
             stacklevel=5,
         )
-        warn_of(outcome, self)
+        if outcome is not None:
+            warn_of(outcome, self)
 
     def _advice(self, outcome: Outcome) -> Advice | None:
         return energy_advice_on(outcome, self)

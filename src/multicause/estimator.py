@@ -27,18 +27,19 @@ from multicause.engines import Data, Engine
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
-from multicause.learning.em_loop import Fit, Progress, learn, start_of
+from multicause.learning.em_loop import Fit, Phase, Progress, learn, start_of
 from multicause.learning.expectation import evidence_threshold
 from multicause.learning.initialization import Outset, choose_annealing, first_moments, starting_parameters
 from multicause.learning.search import learn_and_repair, rows_to_search, search
+from multicause.learning.updates import NAMES as UPDATES
 from multicause.learning.updates.base import Update, choose_update
 from multicause.model import Model, Parameters, Statistics, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
-from multicause.parts import resolve
-from multicause.posteriors import Posterior, choose_posterior
+from multicause.parts import PartChoice, resolve
+from multicause.posteriors import Posterior, choose_posterior, default_posteriors
 from multicause.priors import Bernoulli, Prior
-from multicause.shell import Shell, validate_weights, warn, warn_of
+from multicause.shell import Shell, ValueLabels, outcome_of_batch, validate_weights, warn, warn_of
 
 PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
 LEARNABLE = ("components", "activity", "noise")
@@ -144,6 +145,7 @@ class CausalEstimator(Shell):
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
     rows_kept_: np.ndarray | None
+    phases_: tuple[Phase, ...]
     _model: Model
     _parameters: Parameters
     _preparation: dict[str, np.ndarray] = {}
@@ -202,6 +204,7 @@ class CausalEstimator(Shell):
             result, annealing = self._learn(problem)
             self._keep(model, self._finished(model, result.parameters, result.statistics))
             self._keep_history(result, annealing)
+            warn_of(result.outcome, self)
             self._keep_threshold(data)
             warn(model.posterior.remark(model, result.parameters))
         return self
@@ -227,7 +230,7 @@ class CausalEstimator(Shell):
             before = None if first or self._remembers_all else self._online
             after, new, bound = online.step(model, data, parameters, before)
             finite = np.isfinite(bound) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new))
-            outcome = Outcome.STOPPED if finite else Outcome.NON_FINITE
+            outcome = outcome_of_batch(finite)
             if finite:
                 n_batches = 1 if first or self._online is None else self._online.n_batches + 1
                 self._online, parameters = after._replace(n_batches=n_batches), self._finished(model, new)
@@ -237,12 +240,13 @@ class CausalEstimator(Shell):
             self._keep_threshold(data)
         if first:
             self.lower_bounds_ = self.temperatures_ = np.empty(0)
-            self.rows_kept_ = None
+            self.rows_kept_, self.phases_ = None, ()
         self.lower_bounds_ = np.array([*self.lower_bounds_, bound])
         self.temperatures_ = np.array([*self.temperatures_, 1.0])
         self.lower_bound_, self.n_iter_ = float(bound), self._online.n_batches
         self.converged_, self.outcome_, self.annealing_ = False, outcome.value, schedules.NoAnnealing()
-        warn_of(outcome, self)
+        if not finite:
+            warn_of(outcome, self)
         return self
 
     # ------------------------------------------------------------------------------------------- recognition
@@ -427,6 +431,27 @@ class CausalEstimator(Shell):
         """The model with which causes of rows are recognized: the one that was learned."""
         return self._model
 
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_wire` reads them."""
+
+        def rule() -> tuple[Combination, Noise]:
+            noise = resolve(self.noise, NOISES, "noise", Noise)
+            return self._combination(noise), noise
+
+        return {
+            **super()._part_choices(),
+            "noise": PartChoice(NOISES),
+            "combination": PartChoice(defaults=lambda: rule()[:1]),
+            "prior": PartChoice(priors.NAMES, lambda: (Bernoulli(),)),
+            "posterior": PartChoice(posteriors.NAMES, lambda: default_posteriors(self.n_components)),
+            "update": PartChoice(UPDATES, lambda: (choose_update(*rule()),)),
+        }
+
+    def _value_labels(self) -> ValueLabels:
+        """Those of the posteriors that have learned and that recognize."""
+        bound = self._model.posterior.bound_label
+        return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)
+
     def _wire(self, X: np.ndarray) -> Model:
         """Parts of this fit's own, made from the constructor's words and checked against each other."""
         noise = resolve(self.noise, NOISES, "noise", Noise)
@@ -543,12 +568,11 @@ class CausalEstimator(Shell):
         }
 
     def _keep_history(self, result: Fit, annealing: schedules.Annealing) -> None:
-        self._online = online.continued(result.statistics, result.n_iter)
+        self._online = online.continued(result.statistics, result.n_rounds)
         self.annealing_ = annealing
-        self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
+        self.lower_bound_, self.lower_bounds_, self.phases_ = result.bound, result.bounds, result.phases
         self.temperatures_, self.rows_kept_ = result.temperatures, result.kept
-        self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
-        warn_of(result.outcome, self)
+        self.n_iter_, self.converged_, self.outcome_ = result.n_rounds, result.converged, result.outcome.value
 
     def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""

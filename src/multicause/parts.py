@@ -1,6 +1,7 @@
 """What every part of a model is: a small object that holds hyper-parameters, and nothing else."""
 
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 from sklearn.base import BaseEstimator, clone
 
@@ -8,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 class Part(BaseEstimator):
     """A prior, combination, noise, posterior, update or schedule.
 
-    Being a scikit-learn object, a part can be cloned and searched (``posterior__max_states``). Two parts of one
+    Being a scikit-learn object, a part can be cloned and searched (``posterior__max_active``). Two parts of one
     class with the same hyper-parameters are equal: compiled programs are kept by that equality, so that a second
     fit with equal parts on the same shapes compiles nothing. Learned values never live here, but in
     :class:`multicause.model.Parameters`.
@@ -50,6 +51,71 @@ def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:
         raise TypeError(f"{type(own).__name__} must implement {', '.join(missing)}, as {base.__name__} asks.")
     own.validate()
     return own
+
+
+class PartChoice(NamedTuple):
+    """What the names of a part and None stand for in one setting of an estimator."""
+
+    names: Mapping[str, Callable[[], Any]] = {}
+    #: Parts that None may stand for, the one that would be used first.
+    defaults: Callable[[], Sequence[Any]] = tuple
+
+
+class NestedParts(BaseEstimator):
+    """An estimator whose ``set_params`` reaches into its parts, whether they are objects, names or None."""
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, by the settings that are parts."""
+        return {}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator and of its parts, such as ``posterior__max_active``.
+
+        A part that is given by name is replaced by an object of that name. One that is None is replaced by the part
+        that would be used with the settings of this estimator; where that depends on them, as on ``n_components``, and
+        it lacks the parameter, by another one that None may stand for.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by their names.
+
+        Returns
+        -------
+        self : estimator
+        """
+        super().set_params(**{name: value for name, value in params.items() if "__" not in name})
+        nested = {name: value for name, value in params.items() if "__" in name}
+        wanted: dict[str, list[str]] = {}
+        for name in nested:
+            role, _, rest = name.partition("__")
+            wanted.setdefault(role, []).append(rest.partition("__")[0])
+        own = self.get_params(deep=False)
+        for role, names in wanted.items():
+            if role in own and not hasattr(own[role], "get_params"):
+                setattr(self, role, self._part_with(role, own[role], names))
+        return super().set_params(**nested)
+
+    def _part_with(self, role: str, value: Any, wanted: Sequence[str]) -> Any:
+        """Return the part that a name or None stands for, which has all of the parameters that are wanted."""
+        choice = self._part_choices().get(role, PartChoice())
+        if isinstance(value, str) and choice.names and value not in choice.names:
+            raise ValueError(f"Unknown {role} {value!r}. Known: {', '.join(map(repr, choice.names))}, or an object.")
+        named = isinstance(value, str) and value in choice.names
+        candidates = [choice.names[value]()] if named else list(choice.defaults()) if value is None else []
+        if not candidates:
+            raise ValueError(
+                f"{role}={value!r} has no parameters, so that {role}__{wanted[0]} cannot be set. Set {role} to an "
+                "object that has it."
+            )
+        settings = [list(part.get_params(deep=False)) for part in candidates]
+        for part, known in zip(candidates, settings, strict=True):
+            if all(name in known for name in wanted):
+                return part
+        unknown = [name for name in wanted if name not in settings[0]]
+        meaning = "" if named else f" stands for {' or '.join(map(repr, candidates))}, which"
+        told = " or ".join(", ".join(known) or "none" for known in settings)
+        raise ValueError(f"{role}={value!r}{meaning} has no {unknown[0]!r}; its settings are {told}.")
 
 
 def lacks(part: Part, *methods: str) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -17,10 +17,19 @@ from multicause.advice import Advice, advice_on
 from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
 from multicause.engines import Engine, Local
 from multicause.learning.convergence import Outcome
+from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
 
 
-class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, BaseEstimator):
+class ValueLabels(NamedTuple):
+    """What numbers of a row are in words."""
+
+    bound: str  # the mean of which is ``lower_bound_``
+    history: str  # of ``lower_bounds_``
+    score: str  # of ``score_samples``
+
+
+class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, NestedParts):
     """A scikit-learn estimator of this library; it is fitted once it has ``components_``."""
 
     #: Attributes with a fit's results that only this model has; they are saved with it.
@@ -35,6 +44,14 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
     def score(self, X: ArrayLike, y: None = None) -> float:
         """Mean of :meth:`score_samples`."""
         return float(np.mean(self.score_samples(X), dtype=np.float64))
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for; a model adds its own parts."""
+        return {"engine": PartChoice(defaults=lambda: (Local(),))}
+
+    def _value_labels(self) -> ValueLabels:
+        """What the numbers of a fitted model are, for reports and plots."""
+        raise NotImplementedError
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model into one file, which :func:`multicause.load` reads."""
@@ -82,7 +99,15 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
 def warn_of(outcome: Outcome, estimator: Shell) -> None:
     """Warn of an end that a user of this fitted estimator can do something about."""
     advice = estimator._advice(outcome)
-    warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}", stacklevel=6)
+    warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}", stacklevel=5)
+
+
+def outcome_of_batch(finite: bool) -> Outcome:
+    """Return how one call of ``partial_fit`` ended.
+
+    Its steps are done ("max_iter", without a warning), or parameters became infinite and were not kept.
+    """
+    return Outcome.MAX_ITER if finite else Outcome.NON_FINITE
 
 
 def warn(message: str, stacklevel: int = 4) -> None:

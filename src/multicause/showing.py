@@ -11,6 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from multicause.priors.continuous import Continuous
 from multicause.shell import Shell
 
+# Part of the limits of all data that those of a single row have at least, so that a row of hardly anything does not
+# show its rounding.
+LEAST_SPAN = 0.25
+
 
 def check_model(model: Any) -> None:
     """Refuse what is no fitted model of this library."""

@@ -8,7 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from multicause.cli.options import Array, Channel, DataPaths, Device, Force, Json, RunFolder, Seed, Verbose
+from multicause.cli.options import (
+    Array,
+    Channel,
+    DataPaths,
+    Decimal,
+    Device,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    RunFolder,
+    Seed,
+    Separator,
+    Thousands,
+    Verbose,
+)
 from multicause.cli.output import Output, command
 from multicause.cli.words import errors_in_options
 
@@ -24,12 +39,19 @@ def transform(
     out: OutFile,
     array: Array = None,
     channel: Channel = None,
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
     """Say which causes explain each row of some data: probabilities, or values of the causes.
+
+    Columns of a table that the model does not use, such as identifiers, come first in a csv or parquet file.
 
     Examples:
       multicause transform run more.csv --out causes.csv
@@ -46,14 +68,25 @@ def transform(
 
         import numpy as np
 
+        from multicause.cli.fitting import tell_data
         from multicause.cli.results import component_names, write_table
         from multicause.cli.runs import open_run
 
         fitted = open_run(run, device)
-        rows = fitted.read(data, array=array, channel=channel).rows
+        found = fitted.read(
+            data,
+            array=array,
+            channel=channel,
+            separator=separator,
+            header=header,
+            decimal=decimal,
+            thousands=thousands,
+            encoding=encoding,
+        )
+        tell_data(output, data, found)
         with errors_in_options(fitted.model):
-            causes = np.asarray(fitted.model.transform(rows))
-        write_table(out, causes, component_names(fitted.model))
+            causes = np.asarray(fitted.model.transform(found.rows))
+        tell_lost(output, out, write_table(out, causes, component_names(fitted.model), found.others()))
         output.say(f"Causes of {causes.shape[0]} rows: {out}")
         output.result(out=str(out), shape=list(causes.shape))
 
@@ -110,6 +143,11 @@ def reconstruct(
     step: Annotated[int, typer.Option(help="Pixels from one patch of an image to the next.", min=1)] = 1,
     array: Array = None,
     channel: Channel = None,
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
@@ -133,6 +171,7 @@ def reconstruct(
             what = "There are several paths" if len(data) > 1 else f"{str(data[0])!r} is a folder"
             raise ValueError(f"{what}, so images go into a folder, too; got {str(out)!r}.")
 
+        from multicause.cli.fitting import tell_data
         from multicause.cli.runs import open_run
         from multicause.datasets import pictures
 
@@ -150,7 +189,24 @@ def reconstruct(
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:
-            _reconstruct_rows(output, fitted, fitted.read(data, array=array, channel=channel), out)
+            found = fitted.read(
+                data,
+                array=array,
+                channel=channel,
+                separator=separator,
+                header=header,
+                decimal=decimal,
+                thousands=thousands,
+                encoding=encoding,
+            )
+            tell_data(output, data, found)
+            _reconstruct_rows(output, fitted, found, out)
+
+
+def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
+    """Say which columns of the data a file of arrays cannot hold."""
+    if lost:
+        output.say(f"Not in {out}, which holds numbers only (csv and parquet hold all): {', '.join(lost)}.", "yellow")
 
 
 def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None:
@@ -162,7 +218,7 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None
     check_ending(out, TABLES)
     with errors_in_options(fitted.model):
         rows = np.asarray(fitted.model.reconstruct(data.rows))
-    write_table(out, rows, data.names)
+    tell_lost(output, out, write_table(out, rows, data.names, data.others()))
     error = float(np.sqrt(np.mean((rows - data.rows) ** 2, dtype=float)))
     output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")
     output.result(out=str(out), shape=list(rows.shape), root_mean_square=error)

@@ -9,7 +9,22 @@ from typing import Annotated
 import typer
 
 from multicause.cli.models import MODELS
-from multicause.cli.options import Array, Channel, Device, Force, Json, Memory, Seed, Verbose, shape_from
+from multicause.cli.options import (
+    Array,
+    Channel,
+    Decimal,
+    Device,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    Memory,
+    Seed,
+    Separator,
+    Thousands,
+    Verbose,
+    shape_from,
+)
 from multicause.cli.output import command
 
 LEARNING, READING, COMPUTING = "Learning", "Data", "Computing and output"
@@ -20,7 +35,7 @@ def fit(
     data: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="npy, npz, csv, tsv or parquet; images or a folder of them; wav files or a folder of them.",
+            help="npy, npz, csv, tsv (or .gz) or parquet; images or a folder of them; wav files or a folder of them.",
             show_default=False,
         ),
     ] = None,
@@ -75,14 +90,21 @@ def fit(
     ] = 8000,
     channel: Channel = None,
     array: Array = None,
-    separator: Annotated[
-        str | None, typer.Option(help="What separates columns of a csv file.", rich_help_panel=READING)
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="Name or number (from 0) of the column that identifies rows and is no feature, or 'none'.",
+            rich_help_panel=READING,
+        ),
     ] = None,
-    header: Annotated[
-        bool, typer.Option(help="Whether a csv file begins with names of columns.", rich_help_panel=READING)
-    ] = True,
     drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out; may be repeated.", rich_help_panel=READING)
+        list[str] | None,
+        typer.Option(help="Columns to leave out, such as a,b; may be repeated.", rich_help_panel=READING),
     ] = None,
     dtype: Annotated[str, typer.Option(help="float64 or float32.", rich_help_panel=COMPUTING)] = "float64",
     device: Device = "auto",
@@ -138,6 +160,10 @@ def fit(
             array=array,
             separator=separator,
             header=header,
+            decimal=decimal,
+            thousands=thousands,
+            encoding=encoding,
+            index=index,
             drop=tuple(drop or ()),
             image_shape=shape_from(image_shape, "--image-shape"),
             patches=shape_from(patches, "--patches"),

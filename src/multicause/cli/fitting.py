@@ -23,6 +23,9 @@ from multicause.learning.convergence import Outcome
 from multicause.persistence import newest_checkpoint
 from multicause.writing import new_folder
 
+# What the end of a fit says about reconstructions, and the names of these numbers in its settings.
+QUALITY = {"variance explained, R²": "r2", "R² without row means": "r2_without_row_means"}
+
 
 def fit_run(
     output: Output, request: Request, out: Path, *, device: str, every: float, resume: bool, force: bool
@@ -34,10 +37,8 @@ def fit_run(
     use_device(device)
     paths = [Path(path) for path in request.paths]
     data = read_data(paths, Reading.from_settings(request.reading))
-    output.say(f"{describe_paths(paths)}: {data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind}).")
     check_rows(data, paths)
-    for remark in data.remarks:
-        output.say(remark, style="yellow")
+    tell_data(output, paths, data)
     with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, data, checkpoints, every)
         settings = describe_run(paths, data, request.name, model, seconds, [*data.remarks, *notes])
@@ -63,6 +64,13 @@ def check_rows(data: UserData, paths: Sequence[Path]) -> None:
     }
     remedy = remedies.get(data.kind, "Name a table with more rows.")
     raise ValueError(f"{describe_paths(paths)} gives one row, and at least two are needed to learn from. {remedy}")
+
+
+def tell_data(output: Output, paths: Sequence[Path], data: UserData) -> None:
+    """Say how the data were understood."""
+    output.say(f"{describe_paths(paths)}: {data.summary}.")
+    for remark in data.remarks:
+        output.say(remark, style="yellow")
 
 
 def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: float) -> tuple[float, list[str]]:
@@ -107,7 +115,8 @@ def tell(
     lines = [
         ["outcome", settings["outcome"]],
         ["iterations", str(settings["n_iter"])],
-        ["mean log evidence", "not known" if bound is None else f"{bound:.4f}"],
+        [settings["lower_bound_is"], "not known" if bound is None else f"{bound:.4f}"],
+        *([name, f"{settings[key]:.3f}"] for name, key in QUALITY.items() if settings[key] is not None),
         ["seconds", f"{settings['seconds']:.1f}"],
     ]
     output.table(f"{settings['estimator']}, {len(model.components_)} components", ["", ""], lines)

@@ -21,6 +21,19 @@ DataPaths = Annotated[
 ]
 Array = Annotated[str | None, typer.Option(help="Which array of a npz file.")]
 Channel = Annotated[int | None, typer.Option(help="Which channel of a sound, counted from 0.", min=0)]
+# The format of a text file; what is not given is detected.
+TEXT = "Text files"
+Separator = Annotated[
+    str | None,
+    typer.Option("--sep", "--separator", help="What separates columns, or 'tab' or 'space'.", rich_help_panel=TEXT),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether the first line has names of columns.", rich_help_panel=TEXT),
+]
+Decimal = Annotated[str | None, typer.Option(help="Decimal mark: a point or a comma.", rich_help_panel=TEXT)]
+Thousands = Annotated[str | None, typer.Option(help="What separates thousands.", rich_help_panel=TEXT)]
+Encoding = Annotated[str | None, typer.Option(help="Encoding, such as utf-8 or latin-1.", rich_help_panel=TEXT)]
 
 
 def shape_from(text: str | None, name: str) -> tuple[int, int] | None:

@@ -9,13 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from multicause.datasets.tables import need
+from multicause.datasets.extras import need
 from multicause.persistence.container import write_whole
 
 
-def write_table(path: Path, rows: np.ndarray, names: Sequence[str] | None = None) -> None:
-    """Rows as npy, npz, csv or parquet; the latter two have names of columns."""
+def write_table(
+    path: Path,
+    rows: np.ndarray,
+    names: Sequence[str] | None = None,
+    others: dict[str, np.ndarray] | None = None,
+) -> list[str]:
+    """Write rows as npy, npz, csv or parquet; returns the names of other columns that could not be written.
+
+    csv and parquet have names of columns, and first of all the columns ``others``. One of them that is called like a
+    column of the rows becomes "NAME (data)".
+    """
     kind, buffer = path.suffix.lower(), io.BytesIO()
+    others = others or {}
     if kind == ".npy":
         np.save(buffer, rows, allow_pickle=False)
     elif kind == ".npz":
@@ -23,11 +33,15 @@ def write_table(path: Path, rows: np.ndarray, names: Sequence[str] | None = None
     else:
         pandas = need("pandas", f"writing {kind} files", "app")
         frame = pandas.DataFrame(rows, columns=list(names) if names is not None else _numbered(rows.shape[1]))
+        carried = {f"{name} (data)" if name in frame.columns else name: values for name, values in others.items()}
+        if carried:
+            frame = pandas.concat([pandas.DataFrame(carried), frame], axis=1)
         if kind == ".csv":
             buffer.write(frame.to_csv(index=False).encode("utf-8"))
         else:
             frame.to_parquet(buffer, engine="pyarrow")
     write_whole(path, buffer.getvalue())
+    return list(others) if kind in (".npy", ".npz") else []
 
 
 def write_image(path: Path, grey: np.ndarray) -> None:

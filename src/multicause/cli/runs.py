@@ -15,6 +15,7 @@ import numpy as np
 
 from multicause.cli.places import HISTORY, MODEL, SETTINGS, VERSIONS, describe_paths
 from multicause.datasets.reading import Reading, UserData, read_data
+from multicause.metrics.reconstruction import reconstruction_quality
 
 FORMAT = 2
 PACKAGES = ("multicause", "numpy", "scipy", "scikit-learn", "jax", "jaxlib")
@@ -60,7 +61,8 @@ class Run(NamedTuple):
         """Data that this model can be applied to, read as those of its fit."""
         names = self.data["names"]
         given = {key: value for key, value in changes.items() if value is not None}
-        own = replace(self.reading, drop=(), columns=None if names is None else tuple(names), **given)
+        columns = None if names is None else tuple(names)
+        own = replace(self.reading, drop=(), index="none", columns=columns, **given)
         data = read_data(paths, own)
         if data.rows.shape[1] != self.model.n_features_in_:
             raise ValueError(
@@ -109,6 +111,7 @@ def describe_run(
     paths: Sequence[Path], data: UserData, name: str, model: Any, seconds: float, notes: Sequence[str]
 ) -> dict[str, Any]:
     """Settings of a run, as plain values."""
+    quality = reconstruction_quality(model, data.rows) if hasattr(model, "reconstruct") else None
     return {
         "format": FORMAT,
         "model": name,
@@ -121,14 +124,22 @@ def describe_run(
             "n_features": int(data.rows.shape[1]),
             "image_shape": data.image_shape,
             "names": data.names,
+            "summary": data.summary,
         },
         "reading": data.reading.settings(),
         "outcome": model.outcome_,
         "n_iter": int(model.n_iter_),
         "lower_bound": float(model.lower_bound_) if np.isfinite(model.lower_bound_) else None,
+        "lower_bound_is": f"mean {model._value_labels().bound}",
+        "r2": None if quality is None else _finite(quality.r2),
+        "r2_without_row_means": None if quality is None else _finite(quality.r2_without_row_means),
         "seconds": seconds,
         "warnings": list(notes),
     }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
 
 
 def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:

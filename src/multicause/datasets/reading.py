@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,10 +27,14 @@ class Reading:
     """How files become rows. A model and its later data need the same, so a fitted run keeps it."""
 
     array: str | None = None  # of a npz file
-    separator: str | None = None  # of a csv file
-    header: bool = True
+    separator: str | None = None  # of a text file, as the next four; None: detected
+    header: bool | None = None
+    decimal: str | None = None
+    thousands: str | None = None  # "": none
+    encoding: str | None = None
+    index: str | None = None  # name or number of the column that identifies rows, or "none"; None: detected
     drop: tuple[str, ...] = ()
-    columns: tuple[str, ...] | None = None  # None: all
+    columns: tuple[str, ...] | None = None  # None: all that hold numbers
     image_shape: tuple[int, int] | None = None  # of the rows of a table
     patches: tuple[int, int] | None = None  # None: whole images
     count: int | None = None  # number of patches; most pieces of a recording
@@ -65,6 +70,8 @@ class UserData(NamedTuple):
     files: tuple[Path, ...]
     remarks: tuple[str, ...]
     reading: Reading  # with what was found on the way
+    summary: str = ""  # what was understood, in one line
+    others: Callable[[], dict[str, np.ndarray]] = dict  # columns of a table that were left out, by name
 
 
 def read_data(
@@ -72,6 +79,9 @@ def read_data(
     reading: Reading = Reading(),  # noqa: B008, it is frozen
 ) -> UserData:
     """Read a table (npy, npz, csv, tsv, parquet), an image or a folder of images, a wav file or a folder of them.
+
+    Text files may be compressed (``.csv.gz``). What is not said about their format is detected, and ``summary`` and
+    ``remarks`` of the result tell what was understood.
 
     Parameters
     ----------
@@ -92,12 +102,14 @@ def read_data(
         data = _tables(files, reading)
     place = paths[0] if len(paths) == 1 else Path(os.path.commonpath([file.absolute() for file in files]))
     tables.check_finite(data.rows, place, data.names)
-    return data._replace(rows=data.rows.astype(reading.dtype, order="C"), remarks=(*remarks, *data.remarks))
+    summary = data.summary or f"{data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind})"
+    rows = data.rows.astype(reading.dtype, order="C")
+    return data._replace(rows=rows, remarks=(*remarks, *data.remarks), summary=summary)
 
 
 def kind_of(file: Path) -> str:
     """Whether a file is a table, an image or a sound, by the ending of its name."""
-    suffix = file.suffix.lower()
+    suffix = tables.suffix_of(file)
     return "sound" if suffix == ".wav" else "image" if suffix in pictures.SUFFIXES else "table"
 
 
@@ -122,7 +134,7 @@ def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         raise FileNotFoundError(f"There is no {str(path)!r}.")
     known = (*tables.SUFFIXES, *pictures.SUFFIXES, ".wav")
     if path.is_file():
-        if path.suffix.lower() not in known:
+        if tables.suffix_of(path) not in known:
             raise ValueError(f"{str(path)!r} has a format that is not known. Known endings: {', '.join(known)}.")
         return (path,), ()
     inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
@@ -146,8 +158,9 @@ def _tables(files: Sequence[Path], reading: Reading) -> UserData:
     first = _table(files[0], reading)
     if len(files) == 1:
         return first
-    same = reading if first.names is None else replace(reading, drop=(), columns=tuple(first.names))
-    rows = [first.rows]
+    # Later tables have the format of the first one, and the same columns.
+    same = first.reading if first.names is None else replace(first.reading, drop=(), columns=tuple(first.names))
+    rows, others = [first.rows], [first.others]
     for file in files[1:]:
         more = _table(file, same)
         if more.rows.shape[1] != first.rows.shape[1]:
@@ -157,19 +170,23 @@ def _tables(files: Sequence[Path], reading: Reading) -> UserData:
             )
         tables.check_finite(more.rows, file, more.names)
         rows.append(more.rows)
+        others.append(more.others)
     tables.check_finite(first.rows, files[0], first.names)
-    return first._replace(rows=np.concatenate(rows), files=tuple(files))
+    whole = np.concatenate(rows)
+    summary = f"{len(whole)} rows of {len(files)} tables; the first: {first.summary}"
+    return first._replace(rows=whole, files=tuple(files), summary=summary, others=partial(_all_others, others))
+
+
+def _all_others(others: Sequence[Callable[[], dict[str, np.ndarray]]]) -> dict[str, np.ndarray]:
+    """Return the columns that were left out of several tables, as far as all of them have these columns."""
+    found = [each() for each in others]
+    common = [name for name in found[0] if all(name in each for each in found)]
+    return {name: np.concatenate([each[name] for each in found]) for name in common}
 
 
 def _table(path: Path, reading: Reading) -> UserData:
-    rows, names = tables.read_table(
-        path,
-        array=reading.array,
-        separator=reading.separator,
-        header=reading.header,
-        drop=reading.drop,
-        columns=reading.columns,
-    )
+    table = _read_table(path, reading)
+    rows, reading = table.rows, replace(reading, **table.understood)
     shape = reading.image_shape
     if rows.ndim == 3 and shape is None:
         shape = (int(rows.shape[1]), int(rows.shape[2]))
@@ -181,11 +198,18 @@ def _table(path: Path, reading: Reading) -> UserData:
             f"Images of {shape[0]}×{shape[1]} have {shape[0] * shape[1]} pixels, but {str(path)!r} has {rows.shape[1]} "
             "columns; change --image-shape."
         )
-    return UserData(rows, "table" if shape is None else "images", shape, names, (path,), (), reading)
+    kind, remarks = "table" if shape is None else "images", table.remarks
+    return UserData(rows, kind, shape, table.names, (path,), remarks, reading, table.summary, table.others)
+
+
+def _read_table(path: Path, reading: Reading) -> tables.Table:
+    names = ("array", "separator", "header", "decimal", "thousands", "encoding", "index", "drop", "columns")
+    settings: dict[str, Any] = {name: getattr(reading, name) for name in names}
+    return tables.read_table(path, **settings)
 
 
 def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
-    if files[0].suffix.lower() in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
+    if tables.suffix_of(files[0]) in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
         arrays = [_images_in(file, reading) for file in files]
         images = [image for some in arrays for image in some]
         files = tuple(file for file, some in zip(files, arrays, strict=True) for _ in some)
@@ -205,7 +229,8 @@ def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
 
 
 def _images_in(file: Path, reading: Reading) -> list[np.ndarray]:
-    found, _ = tables.read_table(file, array=reading.array, separator=reading.separator, header=reading.header)
+    # A column of pixels that happens to count rows is no index.
+    found = _read_table(file, replace(reading, index=reading.index or "none")).rows
     tables.check_finite(found, file)
     return [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
 

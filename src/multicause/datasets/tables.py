@@ -1,19 +1,39 @@
-"""Tables of numbers from files: npy, npz, csv, parquet."""
+"""Tables of numbers from files: npy, npz, csv, tsv, parquet."""
 
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".parquet")
-# Names that an error lists before it only counts.
-LISTED = 5
-# What files that are called csv have between columns, other than a comma.
-SEPARATORS = (";", "\t", "|")
+from multicause.datasets import text_tables
+from multicause.datasets.columns import LISTED, Columns, choose_columns, listed
+from multicause.datasets.extras import need
+from multicause.datasets.text_tables import TextTable
+
+ARRAYS = (".npy", ".npz")
+SUFFIXES = (*ARRAYS, *text_tables.SUFFIXES, ".parquet")
+SEPARATOR_NAMES = {"\t": "tab", " ": "white space"}
+
+
+class Table(NamedTuple):
+    """Rows of numbers, and what was understood of the file they come from."""
+
+    rows: np.ndarray
+    names: list[str] | None  # of the columns, if the file has any
+    summary: str
+    remarks: tuple[str, ...]
+    understood: dict[str, Any]  # settings that were detected, by their names in Reading
+    others: Callable[[], dict[str, np.ndarray]]  # columns that were left out, by name
+
+
+def suffix_of(path: Path) -> str:
+    """Return the ending of a file's name in lower case; ".csv.gz" is one ending."""
+    ending = "".join(path.suffixes[-2:]).lower()
+    return ending if ending in SUFFIXES else path.suffix.lower()
 
 
 def read_table(
@@ -21,11 +41,15 @@ def read_table(
     *,
     array: str | None = None,
     separator: str | None = None,
-    header: bool = True,
+    header: bool | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    encoding: str | None = None,
+    index: str | None = None,
     drop: Sequence[str] = (),
     columns: Sequence[str] | None = None,
-) -> tuple[np.ndarray, list[str] | None]:
-    """Numbers of a file and the names of its columns, if it has any.
+) -> Table:
+    """Read a table; what is not given is detected.
 
     Parameters
     ----------
@@ -33,45 +57,140 @@ def read_table(
         A file whose name ends in one of ``SUFFIXES``.
     array : str, optional
         Which array of a npz file to take; needed if it holds several.
-    separator : str, optional
-        What separates the columns of a csv file; by default a comma, and a tabulator in tsv files.
-    header : bool, default=True
-        Whether the first line of a csv file has the names of its columns.
+    separator, decimal, thousands, encoding : str, optional
+        What separates the columns, decimals and thousands of a text file, and how its characters are encoded.
+    header : bool, optional
+        Whether the first line of a text file has the names of its columns.
+    index : str, optional
+        Name or number of the column that identifies rows and is not a feature; "none" for none.
     drop : sequence of str
         Columns that are left out.
     columns : sequence of str, optional
-        Columns that are taken, in this order; by default all.
+        Columns that are taken, in this order; by default all that hold numbers.
     """
-    kind = path.suffix.lower()
-    if kind in (".npy", ".npz"):
-        return _numbers(_read_array(path, array), path), None
-    frame = _read_parquet(path) if kind == ".parquet" else _read_text(path, kind, separator, header)
-    return _from_frame(frame, path, drop, columns)
+    kind = suffix_of(path)
+    if kind in ARRAYS:
+        rows = _numbers(_read_array(path, array), path)
+        return Table(rows, None, "", (), {}, dict)
+    chosen: dict[str, Any] = {"index": index, "drop": drop, "columns": columns}
+    if kind == ".parquet":
+        return _from_parquet(path, chosen)
+    table = TextTable(
+        path,
+        separator=separator,
+        header=header,
+        decimal=decimal,
+        thousands=thousands,
+        encoding=encoding,
+        row_names=None if index is None else index in ("0", "Unnamed: 0"),
+    )
+    found = table.format
+    unnamed = found.header and not found.names[0] and any(found.names)
+    rows, columns_ = choose_columns(table.frame, path, **chosen, marks=found.marks, unnamed=unnamed)
+    facts = _facts_of_format(table)
+    understood = {
+        "separator": found.separator,
+        "header": found.header or found.names != [str(number) for number in range(len(found.names))],
+        "decimal": found.marks.decimal,
+        "thousands": found.marks.thousands or "",
+    }
+    remarks = [*found.remarks, *_remarks_of_text(table), *columns_.remarks]
+    summary = _summary(rows, columns_, facts)
+    return Table(rows, columns_.features, summary, tuple(remarks), understood, lambda: table.texts(columns_.left_out))
 
 
 def check_finite(rows: np.ndarray, path: Path, names: Sequence[str] | None = None) -> None:
-    """Refuse NaN and infinity, and say where the first is."""
+    """Refuse NaN and infinity, and say in which columns and rows they are."""
     bad = ~np.isfinite(rows)
-    if bad.any():
-        place = tuple(int(index) for index in np.argwhere(bad)[0])
-        column = f"column {names[place[1]]!r}" if names is not None else f"column {place[1]}" if len(place) > 1 else ""
-        raise ValueError(
-            f"{str(path)!r} has {int(bad.sum())} values that are NaN, empty or infinite, the first in row {place[0]}"
-            f"{', ' + column if column else ''} (counted from 0). Leave such rows out, or fill them in."
-        )
+    if not bad.any():
+        return
+    flat = bad.reshape(len(bad), -1)
+    columns = np.flatnonzero(flat.any(axis=0))
+    told = []
+    for column in columns[:LISTED]:
+        places = np.flatnonzero(flat[:, column])
+        some = ", ".join(map(str, places[:LISTED])) + (", …" if len(places) > LISTED else "")
+        name = repr(names[column]) if names is not None else str(column)
+        told.append(f"column {name} in {len(places)} of {len(rows)} rows ({some})")
+    if len(columns) > LISTED:
+        told.append(f"{len(columns) - LISTED} more columns")
+    what = "missing (empty or NaN)" if np.isnan(rows[bad]).all() else "missing or infinite"
+    drop = f" leave columns out with --drop {','.join(names[c] for c in columns[:LISTED])}," if names else ""
+    raise ValueError(
+        f"{str(path)!r} has values that are {what}: {'; '.join(told)} (rows are counted from 0). Models need complete "
+        f"rows:{drop} remove these rows, or fill the values in."
+    )
 
 
-def need(package: str, purpose: str, extra: str) -> Any:
-    """A package that is installed by an extra, or an error that says which."""
-    from importlib import import_module
+def _summary(rows: np.ndarray, columns: Columns, facts: Sequence[str] = ()) -> str:
+    """Return what was understood of a table, in one line."""
+    names = columns.features
+    shown = ", ".join(names) if len(names) <= LISTED else f"{names[0]}…{names[-1]}"
+    parts = [_counted(len(rows), "row"), f"{_counted(len(names), 'column')} {shown}"]
+    for what, group in (("index", columns.identifiers), ("text", columns.texts), ("empty", columns.empty)):
+        if group and what == "index":
+            parts.append(f"index: {', '.join(group)}")
+        elif group:
+            parts.append(f"{_counted(len(group), f'{what} column')} ignored: {_few(group)}")
+    if columns.dropped:
+        parts.append(f"{_counted(len(columns.dropped), 'column')} left out: {_few(columns.dropped)}")
+    return ", ".join(parts) + (f" ({', '.join(facts)})" if facts else "")
 
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
+
+
+def _facts_of_format(table: TextTable) -> list[str]:
+    """Return what is unusual about a text file."""
+    found = table.format
+    facts = []
+    if found.separator != ",":
+        facts.append(f"separated by {SEPARATOR_NAMES.get(found.separator, found.separator)}")
+    if found.marks.decimal == ",":
+        facts.append("decimal commas")
+    if found.marks.thousands is not None:
+        facts.append(f"thousands separated by {found.marks.thousands!r}")
+    if not found.header and found.names[0] == "0":
+        facts.append("no header")
+    return facts
+
+
+def _remarks_of_text(table: TextTable) -> list[str]:
+    remarks = []
+    if table.renamed:
+        remarks.append(f"Names that occur more than once are numbered ('a', 'a.1', …): {listed(table.renamed)}.")
+    if table.n_blank:
+        remarks.append(f"Rows without any value were left out: {table.n_blank}.")
+    return remarks
+
+
+def _from_parquet(path: Path, chosen: dict[str, Any]) -> Table:
+    pandas = need("pandas", "reading parquet files", "parquet")
+    need("pyarrow", "reading parquet files", "parquet")
     try:
-        return import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"{package} is needed for {purpose} and is not installed. Install it with pip install "
-            f"'multicause[{extra}]'."
-        ) from error
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read as a parquet file: {_first_line(error)}") from error
+    own_index = [str(name or "index") for name in frame.index.names]
+    with_index = not isinstance(frame.index, pandas.RangeIndex)
+    frame.columns = [str(name) for name in frame.columns]
+    if with_index:
+        frame = frame.reset_index(names=own_index)
+        if chosen["columns"] is None and chosen["index"] is None and len(own_index) == 1:
+            chosen = {**chosen, "index": own_index[0]}
+        elif chosen["columns"] is None and len(own_index) > 1:
+            chosen = {**chosen, "drop": (*chosen["drop"], *own_index)}
+    rows, columns = choose_columns(frame, path, **chosen)
+
+    def others() -> dict[str, np.ndarray]:
+        return {name: frame[name].to_numpy() for name in columns.left_out}
+
+    return Table(rows, columns.features, _summary(rows, columns), tuple(columns.remarks), {}, others)
 
 
 def _read_array(path: Path, array: str | None) -> np.ndarray:
@@ -114,76 +233,6 @@ def _numbers(array: np.ndarray, path: Path) -> np.ndarray:
     if array.size == 0:
         raise ValueError(f"{str(path)!r} is empty; its shape is {array.shape}.")
     return array
-
-
-def _read_text(path: Path, kind: str, separator: str | None, header: bool) -> Any:
-    pandas = need("pandas", f"reading {kind} files", "app")
-    if separator is None:
-        separator = "\t" if kind == ".tsv" else ","
-    try:
-        frame = pandas.read_csv(path, sep=separator, header=0 if header else None)
-    except (ValueError, UnicodeDecodeError) as error:  # pandas' own errors are ValueErrors
-        raise ValueError(f"{str(path)!r} cannot be read as a table: {_first_line(error)}") from error
-    if header and len(frame.columns) and all(_is_number(name) for name in frame.columns):
-        raise ValueError(
-            f"The first line of {str(path)!r} holds numbers only, so it looks like data rather than names of columns. "
-            "Use --no-header, or give the columns names."
-        )
-    frame.columns = [str(name) for name in frame.columns]
-    return frame
-
-
-def _read_parquet(path: Path) -> Any:
-    pandas = need("pandas", "reading parquet files", "parquet")
-    need("pyarrow", "reading parquet files", "parquet")
-    try:
-        frame = pandas.read_parquet(path, engine="pyarrow")
-    except (ValueError, OSError) as error:
-        raise ValueError(f"{str(path)!r} cannot be read as a parquet file: {_first_line(error)}") from error
-    frame.columns = [str(name) for name in frame.columns]
-    return frame
-
-
-def _from_frame(
-    frame: Any, path: Path, drop: Sequence[str], columns: Sequence[str] | None
-) -> tuple[np.ndarray, list[str]]:
-    missing = [name for name in columns or () if name not in frame.columns]
-    if missing:
-        raise ValueError(f"{str(path)!r} lacks columns: {_listed(missing)}; it has {_listed(frame.columns)}.")
-    if columns is not None:
-        frame = frame[list(columns)]
-    unknown = [name for name in drop if name not in frame.columns]
-    if unknown:
-        raise ValueError(f"{str(path)!r} has no column {unknown[0]!r} to drop; it has {_listed(frame.columns)}.")
-    frame = frame.drop(columns=list(drop))
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise ValueError(f"{str(path)!r} is empty: {frame.shape[0]} rows, {frame.shape[1]} columns.")
-    text = [name for name in frame.columns if frame[name].dtype.kind not in "buif"]
-    if text:
-        if len(frame.columns) == 1 and any(mark in text[0] for mark in SEPARATORS):
-            raise ValueError(
-                f"{str(path)!r} has one column, {text[0]!r}, that is not numbers; its columns seem to be separated by "
-                "something else. Say by what, for example with --separator ';'."
-            )
-        options = " ".join(f"--drop {name!r}" for name in text[:LISTED])
-        raise ValueError(
-            f"{str(path)!r} has columns that are not numbers: {_listed(text)}. Leave them out with {options}, or turn "
-            "them into numbers."
-        )
-    return frame.to_numpy(dtype=float), list(frame.columns)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in list(names)[:LISTED])
-    return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _first_line(error: BaseException) -> str:

@@ -54,6 +54,13 @@ class StartResults(NamedTuple):
     n_rounds: int
 
 
+class Phase(NamedTuple):
+    """A part of learning whose bounds are not comparable with those before: of other rows, or other states."""
+
+    start: int  # index of its first bound
+    reason: str
+
+
 class Fit(NamedTuple):
     """What learning found, for the best start; all arrays are on the host."""
 
@@ -67,6 +74,7 @@ class Fit(NamedTuple):
     outcome: Outcome
     statistics: Statistics  # at the end, at temperature one
     kept: np.ndarray | None = None  # (n_iter + 1,) share of all rows that are learned from, where some may be cut
+    phases: tuple[Phase, ...] = ()  # of the bounds
 
 
 class Progress(NamedTuple):
@@ -394,10 +402,17 @@ def best_of(results: StartResults, data: Data, merit: np.ndarray | None = None) 
     )
 
 
-def concatenate_history(first: Fit, then: Fit) -> Fit:
-    """Return the second fit, with the history of the first before its own."""
+def concatenate_history(first: Fit, then: Fit, reason: str = "") -> Fit:
+    """Return the second fit, with the history of the first before its own.
+
+    A ``reason`` says why the bounds of the second are not comparable with those of the first.
+    """
+    # Without any iteration, the second fit has only measured anew where the first one ended.
+    bounds = np.concatenate([first.bounds, then.bounds[1:]] if then.n_iter else [first.bounds[:-1], then.bounds])
+    new = (Phase(min(first.n_iter + 1, len(bounds) - 1), reason),) if reason else ()
     return then._replace(
-        bounds=np.concatenate([first.bounds, then.bounds[1:]]),
+        bounds=bounds,
+        phases=(*first.phases, *new, *(Phase(first.n_iter + start, why) for start, why in then.phases)),
         temperatures=np.concatenate([first.temperatures, then.temperatures[1:]]),
         kept=None if first.kept is None or then.kept is None else np.concatenate([first.kept, then.kept[1:]]),
         n_iter=first.n_iter + then.n_iter,

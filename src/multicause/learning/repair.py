@@ -135,7 +135,7 @@ def repair(
             elif state.fit.converged and state.spent < max_iter and not state.given_up:
                 loop.state = attempt(state)
             else:
-                return state.fit
+                return state.fit._replace(n_rounds=state.spent)
 
 
 def report_best(watch: Callable[[Progress], bool] | None, fit: Fit, offset: int) -> Callable[[Progress], bool] | None:

@@ -29,7 +29,7 @@ from multicause.learning.em_loop import (
     one_start,
 )
 from multicause.learning.journal import Journal
-from multicause.learning.search import PART, RESERVED, WARM, Search, measured, run_phases
+from multicause.learning.search import PART, RESERVED, WARM, Search, difference, measured, run_phases
 from multicause.model import Model, Parameters
 
 # Temperatures at which starts begin in turn, as parts of the critical one. Most data are best annealed from just below
@@ -108,11 +108,12 @@ def learn_restarts(
             watch=offset_iterations(watch, spent),
             **settings,
         )
-        return state._replace(fit=concatenate_history(state.fit, then))
+        reason = difference(model, model, search_data, data)
+        return state._replace(fit=concatenate_history(state.fit, then, reason))
 
     seeking = annealing is None and annealed and starts.components.shape[1] > 1
     phases = [*([find_temperature] if seeking else []), try_all, *([finish] if finishing else [])]
-    measure = partial(measured, model, data, tol, key)
+    measure = partial(measured, model, search_data, data, tol, key)
     state = run_phases(phases, journal, measure if finishing else None)
     assert state.fit is not None
     return state.fit, schedule(state)

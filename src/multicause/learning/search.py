@@ -26,6 +26,7 @@ from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import spread_at
 from multicause.learning.em_loop import (
     Fit,
+    Phase,
     Progress,
     Watcher,
     concatenate_history,
@@ -135,7 +136,7 @@ def search(
         )
         return state._replace(fit=cooled)
 
-    def go_on(using: Model, data: Data, until: int, places: int | None, state: Search) -> Search:
+    def go_on(before: Model, using: Model, data: Data, until: int, places: int | None, state: Search) -> Search:
         spent = 0 if state.fit is None else state.fit.n_rounds
         then = learn(
             using,
@@ -148,7 +149,8 @@ def search(
             places=places,
             **settings,
         )
-        return state._replace(fit=then if state.fit is None else concatenate_history(state.fit, then))
+        reason = difference(before, using, search_data, data)
+        return state._replace(fit=then if state.fit is None else concatenate_history(state.fit, then, reason))
 
     def mend(state: Search) -> Search:
         assert state.fit is not None
@@ -167,22 +169,37 @@ def search(
 
     phases: list[Callable[[Search], Search]] = [
         *([find_temperature, anneal] if annealed else []),
-        partial(go_on, search_model, search_data, to_find, places),
+        partial(go_on, annealing_model, search_model, search_data, to_find, places),
         *([mend] if repairing else []),
-        *([partial(go_on, model, data, max_iter, None)] if finishing else []),
+        *([partial(go_on, search_model, model, data, max_iter, None)] if finishing else []),
     ]
-    measure = partial(measured, model, data, tol, key)
+    measure = partial(measured, model, search_data, data, tol, key)
     state = run_phases(phases, journal, measure if finishing else None)
     assert state.fit is not None
     return state.fit, cooling(state)
 
 
-def measured(model: Model, data: Data, tol: float, key: Array, fit: Fit) -> Fit:
+def measured(model: Model, search_data: Data, data: Data, tol: float, key: Array, fit: Fit) -> Fit:
     """Return a fit that was stopped before its last phase with bound and statistics of the model on all data."""
     start = one_start(fit.parameters)
     end = learn(model, data, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
     bounds = np.array([*fit.bounds[:-1], end.bound])
-    return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics)
+    rows = _difference_of_rows(search_data, data)
+    phases = (*fit.phases, Phase(len(bounds) - 1, rows)) if rows else fit.phases
+    return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics, phases=phases)
+
+
+def difference(before: Model, after: Model, search_data: Data, data: Data) -> str:
+    """Return why the bounds of two phases are not comparable: their posteriors or their rows differ."""
+    reasons = [_difference_of_rows(search_data, data)]
+    if before.posterior != after.posterior:
+        names = [" ".join(repr(model.posterior).split()) for model in (before, after)]
+        reasons.append(f"states of {names[1]} instead of {names[0]}")
+    return ", ".join(filter(None, reasons))
+
+
+def _difference_of_rows(search_data: Data, data: Data) -> str:
+    return "" if search_data is data else f"all {data.n_rows:,} rows instead of {search_data.n_rows:,}"
 
 
 def learn_and_repair(

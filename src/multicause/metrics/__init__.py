@@ -5,12 +5,14 @@ from multicause.metrics.codes import Decomposition, coding_cost, conditional_his
 from multicause.metrics.fields import found_causes, receptive_fields_by_dots, receptive_fields_by_gratings
 from multicause.metrics.gabors import Gabors, fit_gabors
 from multicause.metrics.quality import approximation_quality
+from multicause.metrics.reconstruction import ReconstructionQuality, reconstruction_quality
 from multicause.metrics.recovery import Recovery, recovered_causes
 from multicause.metrics.time_frequency import TimeFrequencyPower, time_frequency_power
 
 __all__ = [
     "Decomposition",
     "Gabors",
+    "ReconstructionQuality",
     "Recovery",
     "TimeFrequencyPower",
     "amari_distance",
@@ -23,6 +25,7 @@ __all__ = [
     "kurtosis",
     "receptive_fields_by_dots",
     "receptive_fields_by_gratings",
+    "reconstruction_quality",
     "recovered_causes",
     "time_frequency_power",
 ]

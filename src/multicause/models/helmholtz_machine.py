@@ -36,11 +36,12 @@ from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Bernoulli, Noise
 from multicause.noises.bernoulli import MARGIN
-from multicause.parts import resolve
+from multicause.parts import PartChoice, resolve
 from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.posteriors.recognition_network import machine_of
 from multicause.priors import Layered
 from multicause.priors.layered import SMALL
+from multicause.shell import outcome_of_batch, warn_of
 
 
 class HelmholtzMachine(CausalEstimator):
@@ -189,11 +190,13 @@ class HelmholtzMachine(CausalEstimator):
             )
             history = np.empty(0) if first else self.lower_bounds_
             self._keep(model, result.parameters)
-            outcome = Outcome.STOPPED if np.isfinite(result.bound) else Outcome.NON_FINITE
+            outcome = outcome_of_batch(bool(np.isfinite(result.bound)))
             bounds = np.array([*history, result.bounds[0]])
             result = result._replace(bounds=bounds, temperatures=np.ones(len(bounds)), outcome=outcome)
-            self._keep_history(result._replace(n_iter=n_batches + 1, converged=False), schedules.NoAnnealing())
+            self._keep_history(result._replace(n_rounds=n_batches + 1, converged=False), schedules.NoAnnealing())
         self.evidence_threshold_ = -np.inf
+        if outcome is Outcome.NON_FINITE:
+            warn_of(outcome, self)
         return self
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
@@ -216,6 +219,14 @@ class HelmholtzMachine(CausalEstimator):
 
     def _accepts_negative(self) -> bool:
         return False
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        return {
+            **super()._part_choices(),
+            "posterior": PartChoice(defaults=lambda: (RecognitionNetwork(),)),
+            "update": PartChoice(defaults=lambda: (WakeSleep(),)),
+        }
 
     def _wire(self, X: np.ndarray) -> Model:
         prior = Layered(higher=tuple(int(size) for size in self.higher))

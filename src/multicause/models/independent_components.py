@@ -26,9 +26,10 @@ from multicause.learning.whitening import whitening_matrices
 from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Noise, Noiseless
-from multicause.parts import resolve
+from multicause.parts import PartChoice, resolve
 from multicause.posteriors import Inverse
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
+from multicause.shell import ValueLabels
 
 PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}
 SOLVERS = ("quasi_newton", "natural_gradient")
@@ -157,6 +158,20 @@ class IndependentComponents(CausalEstimator):
 
     def _accepts_negative(self) -> bool:
         return True
+
+    def _value_labels(self) -> ValueLabels:
+        """Densities are those of the projection on the principal axes that are kept, if not all are."""
+        n_kept, n_features = self.components_.shape
+        part = "" if n_kept == n_features else f" of the projection on {n_kept} principal axes"
+        return ValueLabels(*(label + part for label in super()._value_labels()))
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        return {
+            **super()._part_choices(),
+            "prior": PartChoice(PRIORS),
+            "update": PartChoice(defaults=lambda: (NaturalGradient(),)),
+        }
 
     def _wire(self, X: np.ndarray) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)

@@ -80,20 +80,26 @@ class MaximalCauses(CausalEstimator):
         σ² of Gaussian noise; None for noise without a scale.
     lower_bound_ : float
         Mean log evidence per row (its lower bound, if the posterior is not exact) at the end.
-    lower_bounds_ : ndarray of shape (n_iter_ + 1,)
-        The same before each iteration, at that iteration's temperature, and at the end. ``partial_fit`` appends the
-        bound of each batch before its step.
+    lower_bounds_ : ndarray of shape (n_kept + 1,)
+        The same before each of the ``n_kept`` iterations that led to the result, at that iteration's temperature, and
+        at the end. ``partial_fit`` appends the bound of each batch before its step.
     temperatures_ : ndarray of the same shape
         Temperature of each of these.
     rows_kept_ : ndarray of the same shape or None
         Share of all rows, by weight, that were learned from: one, unless ``Preselected(keep=...)`` leaves some out.
         None where learning has no such record.
+    phases_ : tuple of (int, str)
+        Index in ``lower_bounds_`` from which on bounds are not comparable with those before, and why, for each such
+        place. With ``annealing="auto"``, causes of many rows are found on some of them, and often with fewer states.
     n_iter_ : int
-        Number of iterations.
+        Number of iterations that were run, at most ``max_iter``; callbacks are told of all of them. Those of repair
+        that found nothing better, and of other starts that learned on after the best one had converged, are among them,
+        so that ``n_kept`` may be smaller.
     converged_ : bool
         Whether learning came to rest.
     outcome_ : str
-        How it ended: "converged", "max_iter", "bound_fell", "cause_died", "non_finite" or "stopped".
+        How it ended: "converged", "max_iter", "bound_fell", "cause_died", "non_finite" or "stopped" (by a callback or
+        Ctrl-C). After ``partial_fit`` it is "max_iter": the steps that one batch asks for are done.
     posterior_, update_, annealing_ : Part
         The parts that were used.
     evidence_threshold_ : float

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 from multicause.arrays import Array, matmul
 from multicause.learning import recognition
 from multicause.learning.annealing import Annealing
-from multicause.learning.em_loop import Fit
+from multicause.learning.em_loop import Fit, Phase
 from multicause.model import Model, Parameters, Statistics
 from multicause.models.factor_analysis import GaussianFactors
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
 from multicause.posteriors import LinearGaussian
+from multicause.shell import ValueLabels
 
 # Directions beyond the components that are followed too when EM is finished, so that a small gap between the last
 # component and the next direction does not slow it down; and most steps.
@@ -62,7 +63,7 @@ class PrincipalComponents(GaussianFactors):
         Standard deviation of each cause under the prior.
     mean_ : ndarray of shape (n_features,)
         Mean of the data.
-    lower_bounds_ : ndarray of shape (n_iter_ + 1,)
+    lower_bounds_ : ndarray of shape (n_kept + 1,), as for :class:`multicause.MaximalCauses`
         F of eq. 10.23 without the prior's part, which vanishes beside the others; the last is ``lower_bound_``.
     lower_bound_ : float
         Mean log-likelihood of the model that is kept.
@@ -96,6 +97,11 @@ class PrincipalComponents(GaussianFactors):
         constant = np.sum(np.log(self.activity_)) + 0.5 * len(self.activity_) * np.log(2 * np.pi)
         return (energy - 0.5 * squares - constant).astype(energy.dtype, copy=False)
 
+    def _value_labels(self) -> ValueLabels:
+        """Learning raises F; the model that is kept has a likelihood, by which it is scored."""
+        exact = LinearGaussian()
+        return ValueLabels(exact.bound_label, self._model.posterior.bound_label, exact.evidence_label)
+
     def _noise(self) -> Noise:
         return Gaussian()
 
@@ -125,7 +131,9 @@ class PrincipalComponents(GaussianFactors):
     def _keep_history(self, result: Fit, annealing: Annealing) -> None:
         bound = float(self._likelihood)
         del self._likelihood
-        super()._keep_history(result._replace(bound=bound, bounds=np.array([*result.bounds[:-1], bound])), annealing)
+        end = Phase(len(result.bounds) - 1, "the log evidence of the model that is kept")
+        bounds, phases = np.array([*result.bounds[:-1], bound]), (*result.phases, end)
+        super()._keep_history(result._replace(bound=bound, bounds=bounds, phases=phases), annealing)
 
 
 @jax.jit

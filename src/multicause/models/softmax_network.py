@@ -31,7 +31,7 @@ from multicause.learning.epochs import Course, Found, ending, learn_networks
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.model import Model, Parameters
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
-from multicause.shell import warn_of
+from multicause.shell import outcome_of_batch, warn_of
 
 # Part of the critical temperature at which the network learns by default.
 BELOW_CRITICAL = 0.4
@@ -107,7 +107,8 @@ class SoftmaxNetwork(RestrictedCauses):
     n_learned_ : int
         Presentation after which no cause changed its unit.
     total_, activity_, lower_bound_, lower_bounds_, n_iter_, converged_, outcome_, n_features_in_
-        As in :class:`RestrictedMaximalCauses`; an iteration is an epoch or a batch.
+        As in :class:`RestrictedMaximalCauses`; an iteration is an epoch or a batch. ``n_iter_`` counts epochs of the
+        network that is kept; callbacks are told of those of all networks, one network after the other.
 
     Examples
     --------
@@ -247,7 +248,10 @@ class SoftmaxNetwork(RestrictedCauses):
             self._keep_network(course, found, network)
             last = np.array([[self.lower_bound_], [course.temperature(n_iter + 1)]])
         self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
-        self.outcome_ = Outcome.STOPPED.value if found.finite else Outcome.NON_FINITE.value
+        outcome = outcome_of_batch(bool(found.finite))
+        self.outcome_ = outcome.value
+        if outcome is Outcome.NON_FINITE:
+            warn_of(outcome, self)
         return self
 
     def _begin(self, X: np.ndarray, random: Any, *, compared: bool) -> Course:

@@ -25,7 +25,7 @@ from multicause.learning.updates import DeltaRule, LeastSquares, Update
 from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
-from multicause.parts import resolve
+from multicause.parts import PartChoice, resolve
 from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
 
@@ -166,6 +166,15 @@ class SparseCoding(CausalEstimator):
 
     def _accepts_negative(self) -> bool:
         return True
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        return {
+            **super()._part_choices(),
+            "prior": PartChoice(PRIORS),
+            "posterior": PartChoice(defaults=lambda: (MostProbable(),)),
+            "update": PartChoice(defaults=lambda: (DeltaRule(),)),
+        }
 
     def _wire(self, X: np.ndarray) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)

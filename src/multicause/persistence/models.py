@@ -22,6 +22,7 @@ HISTORY = (
     "lower_bounds_",
     "temperatures_",
     "rows_kept_",
+    "phases_",
     "n_iter_",
     "converged_",
     "outcome_",

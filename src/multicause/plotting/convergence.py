@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +11,9 @@ from numpy.typing import ArrayLike
 
 from multicause.plotting.fields import one_axes
 from multicause.showing import check_model
+
+# Letters of a line of a label.
+WIDEST_LABEL = 40
 
 
 class ConvergenceDisplay:
@@ -22,6 +27,11 @@ class ConvergenceDisplay:
         Temperature of each iteration; a constant one is not drawn.
     reference : float, optional
         A level to compare the bound with, such as that of the generating parameters.
+    phases : sequence of (int, str)
+        Numbers of the iterations from which on bounds are not comparable with those before, and why: for example that
+        causes were found on some rows and are then learned from all. They are marked by dashed lines.
+    label : str, default="bound"
+        What the bound is, such as "log evidence".
 
     Attributes
     ----------
@@ -29,6 +39,8 @@ class ConvergenceDisplay:
         With the bound, ``bound_line_``.
     temperature_ax_ : matplotlib axes or None
         On top of it, with an axis of its own at the right, and ``temperature_line_``.
+    phase_lines_ : list
+        matplotlib's lines where phases begin.
     figure_ : matplotlib figure
 
     Examples
@@ -40,11 +52,19 @@ class ConvergenceDisplay:
     """
 
     def __init__(
-        self, bounds: ArrayLike, *, temperatures: ArrayLike | None = None, reference: float | None = None
+        self,
+        bounds: ArrayLike,
+        *,
+        temperatures: ArrayLike | None = None,
+        reference: float | None = None,
+        phases: Sequence[tuple[int, str]] = (),
+        label: str = "bound",
     ) -> None:
         self.bounds = np.asarray(bounds, dtype=float)
         self.temperatures = None if temperatures is None else np.asarray(temperatures, dtype=float)
         self.reference = reference
+        self.phases = tuple(phases)
+        self.label = label
         if self.bounds.ndim != 1 or not np.isfinite(self.bounds).any():
             raise ValueError(
                 f"bounds must be one finite number for each iteration; got shape {self.bounds.shape} with "
@@ -78,18 +98,31 @@ class ConvergenceDisplay:
         temperatures = getattr(model, "temperatures_", None)
         if temperatures is not None and len(temperatures) != len(bounds):
             temperatures = None
-        return cls(bounds, temperatures=temperatures, reference=reference).plot(ax)
+        return cls(
+            bounds,
+            temperatures=temperatures,
+            reference=reference,
+            phases=getattr(model, "phases_", ()),
+            label=model._value_labels().history,
+        ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw the curves on new axes or on ``ax``."""
         self.figure_, self.ax_ = one_axes(ax)
         iterations = np.arange(len(self.bounds))
         (self.bound_line_,) = self.ax_.plot(iterations, self.bounds, color="C0", label="bound")
-        self.ax_.set(xlabel="iteration", ylabel="mean bound of a row")
+        self.ax_.set(xlabel="iteration", ylabel=fill(f"mean {self.label} of a row", WIDEST_LABEL))
         self.ax_.spines["top"].set_visible(False)
         lines = [self.bound_line_]
         if self.reference is not None:
             lines.append(self.ax_.axhline(self.reference, color="C1", linestyle="--", label="reference"))
+        self.phase_lines_ = [
+            self.ax_.axvline(
+                start - 0.5, color="0.6", linewidth=1, linestyle=(0, (4, 3)), label=fill(reason, WIDEST_LABEL)
+            )
+            for start, reason in self.phases
+        ]
+        lines += self.phase_lines_
         self.temperature_ax_ = self.temperature_line_ = None
         if self.temperatures is not None and np.ptp(self.temperatures) > 0:
             self.temperature_ax_ = self.ax_.twinx()

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from multicause.plotting.fields import CHART, check_has_states, check_rows, draw_field, new_axes, shared_limits
-from multicause.showing import check_model
+from multicause.showing import LEAST_SPAN, check_model
 
 # Probabilities below it are not written out.
 SMALLEST = 0.001
@@ -32,6 +32,9 @@ class PosteriorDisplay:
         Posterior mean of each cause.
     image_shape : (int, int), optional
         Height and width of the row; without it, it is drawn as a line.
+    limits : (float, float), optional
+        Least and largest value of all data. Data and reconstruction are drawn on one scale, which spans at least a
+        quarter of that of all data, so that hardly anything is not stretched to full contrast.
 
     Attributes
     ----------
@@ -61,7 +64,9 @@ class PosteriorDisplay:
         causes: ArrayLike,
         *,
         image_shape: Sequence[int] | None = None,
+        limits: tuple[float, float] | None = None,
     ) -> None:
+        self.limits = limits
         rows = check_rows([np.asarray(data), np.asarray(reconstruction)], "data and reconstruction", image_shape)
         self.data, self.reconstruction = rows
         self.states, self.probabilities = np.asarray(states), np.asarray(probabilities, dtype=float)
@@ -115,6 +120,7 @@ class PosteriorDisplay:
             found.probabilities[0],
             model.transform(one)[0],
             image_shape=image_shape,
+            limits=(float(rows.min()), float(rows.max())),
         ).plot(ax, **settings)
 
     def plot(self, ax: Any = None, *, cmap: str | None = None, origin: str = "upper") -> Self:
@@ -131,7 +137,8 @@ class PosteriorDisplay:
         """
         self.figure_, axes = new_axes(ax, (1, 4), (CHART, CHART))
         self.axes_ = axes[0]
-        limits = shared_limits(self.data, self.reconstruction)
+        least = [] if self.limits is None else [LEAST_SPAN * np.asarray(self.limits, dtype=float)]
+        limits = shared_limits(self.data, self.reconstruction, *least)
         self.artists_ = [
             draw_field(one, values, self.image_shape, limits, cmap=cmap, origin=origin, title=title)
             for one, values, title in zip(

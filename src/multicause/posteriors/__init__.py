@@ -18,7 +18,13 @@ NAMES: dict[str, type] = {"exact": Exact, "truncated": Truncated, "preselected":
 
 def choose_posterior(n_components: int) -> Posterior:
     """All states of few causes, and Expectation Truncation for more."""
-    return Exact() if n_components <= SMALL else Preselected(keep=None)
+    return default_posteriors(n_components)[0]
+
+
+def default_posteriors(n_components: int) -> tuple[Posterior, Posterior]:
+    """Return the posteriors that ``posterior=None`` may stand for, the one that suits so many causes first."""
+    defaults = (Exact(), Preselected(keep=None))
+    return defaults if n_components <= SMALL else defaults[::-1]
 
 
 __all__ = [

@@ -73,6 +73,16 @@ class Posterior(Part):
     #: Most active causes of a state; None if there is no limit.
     max_active: int | None = None
 
+    @property
+    def bound_label(self) -> str:
+        """What the bound of a row is in words, for reports and plots."""
+        return "lower bound of the log evidence"
+
+    @property
+    def evidence_label(self) -> str:
+        """What ``log_evidence`` of a row is in words."""
+        return self.bound_label
+
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
         """The same with numbers for all that its user left open; ``model`` has it in its unresolved form."""
         return self

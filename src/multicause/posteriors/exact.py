@@ -35,6 +35,11 @@ class Exact(Posterior):
         if not isinstance(self.max_states, Integral) or self.max_states < 2:
             raise ValueError(f"max_states of Exact must be a whole number of at least 2; got {self.max_states!r}.")
 
+    @property
+    def bound_label(self) -> str:
+        """The log evidence itself."""
+        return "log evidence"
+
     def n_states(self, n_components: int) -> int:
         """2^H."""
         return 2 ** int(n_components)

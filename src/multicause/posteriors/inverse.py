@@ -21,6 +21,11 @@ class Inverse(Posterior):
 
     monotone = True
 
+    @property
+    def bound_label(self) -> str:
+        """The log evidence itself."""
+        return "log evidence"
+
     def n_states(self, n_components: int) -> int:
         """One."""
         return 1

@@ -35,6 +35,11 @@ class LinearGaussian(Posterior):
     def __init__(self, *, limit: bool = False) -> None:
         self.limit = limit
 
+    @property
+    def bound_label(self) -> str:
+        """The log evidence itself; in the limit, F without the part of the prior (TN10 eq. 10.23)."""
+        return "free energy without the prior" if self.limit else "log evidence"
+
     def n_states(self, n_components: int) -> int:
         """One: the mean stands for all."""
         return 1

@@ -32,6 +32,11 @@ class OneHot(Posterior):
     def __init__(self, *, hard: bool = False) -> None:
         self.hard = hard
 
+    @property
+    def bound_label(self) -> str:
+        """The log evidence itself, unless one cause is chosen."""
+        return "log probability together with the most probable cause" if self.hard else "log evidence"
+
     def n_states(self, n_components: int) -> int:
         """H."""
         return int(n_components)

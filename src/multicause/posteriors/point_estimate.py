@@ -51,6 +51,11 @@ class MostProbable(Posterior):
                 f"max_steps must be at least 1 and tol a positive number; got {self.max_steps!r} and {self.tol!r}."
             )
 
+    @property
+    def bound_label(self) -> str:
+        """Not a bound of the log evidence (TN10 eq. 10.30)."""
+        return "log joint density of the row and its most probable causes"
+
     def n_states(self, n_components: int) -> int:
         """One."""
         return 1

@@ -43,6 +43,16 @@ class RecognitionNetwork(Posterior):
         depth = len(parameters) // 2
         return tuple({"weights": parameters[f"weights_{k}"], "bias": parameters[f"bias_{k}"]} for k in range(depth))
 
+    @property
+    def bound_label(self) -> str:
+        """The free energy F (TN10 eq. 10.42)."""
+        return "lower bound of the log evidence, estimated from samples"
+
+    @property
+    def evidence_label(self) -> str:
+        """By importance sampling."""
+        return "log evidence, estimated from samples"
+
     def n_states(self, n_components: int) -> int:
         """As many as are drawn."""
         return int(self.n_samples)

@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from multicause.learning.convergence import Outcome
+from multicause.metrics.reconstruction import ReconstructionQuality, reconstruction_quality
 from multicause.report.encoding import encoded, short, shrink_factor, shrunk, thinned
-from multicause.showing import has_probabilities, is_signed
+from multicause.showing import LEAST_SPAN, has_probabilities, is_signed
 
 # Rows that are shown as examples, and for each component; so many values all pictures may have together.
 N_EXAMPLES = 24
@@ -20,12 +21,12 @@ COMPONENT_VALUES = 700_000
 ROW_VALUES = 1_400_000
 # Rows from which the energy that each component explains is estimated.
 ENERGY_ROWS = 400
+# Rows that are compared to find those that use a component most.
+USERS_COMPARED = 64
 # Causes and states that are listed for a row, features for a component, points of a curve.
 N_CAUSES, N_STATES, N_FEATURES, N_POINTS = 8, 4, 12, 600
-# Part of the largest limits that a row's own have at least.
-LEAST_SPAN = 0.25
 CURVES = {
-    "lower_bounds_": "mean log evidence of a row",
+    "lower_bounds_": "mean {history} of a row",
     "temperatures_": "temperature",
     "rows_kept_": "share of rows that are learned from",
     "contrasts_": "contrast: energy of samples less energy of data",
@@ -51,8 +52,9 @@ def collect(
         causes = np.asarray(model.transform(X))[:, :H]
         probabilities = has_probabilities(model)
         use = causes if probabilities else np.abs(causes)
-        chosen, examples, users = choose_rows(use, X.shape[1])
+        chosen, examples, users = choose_rows(model, X, causes, use)
         energy = energy_explained(model, X, causes)
+        quality = reconstruction_quality(model, X) if hasattr(model, "reconstruct") else None
         rows = describe_rows(model, X[chosen], causes[chosen], probabilities)
     place = {int(row): number for number, row in enumerate(chosen)}
     shape = (1, X.shape[1]) if image_shape is None else image_shape
@@ -67,6 +69,7 @@ def collect(
         "model": type(model).__name__,
         "kind": kind,
         "probabilities": probabilities,
+        "score": model._value_labels().score,
         "components": {
             **pictures(components, shape, factor),
             "signed": is_signed(components),
@@ -85,21 +88,50 @@ def collect(
             **rows,
         },
         "curves": curves(model),
-        "facts": facts(model, X, kind, image_shape, factor),
+        "facts": facts(model, X, kind, image_shape, factor, quality),
         "outcome": {"name": model.outcome_, "good": model.outcome_ == Outcome.CONVERGED.value},
         "warnings": all_warnings(model, warnings),
         "settings": [[name, repr(value)] for name, value in model.get_params(deep=False).items()],
     }
 
 
-def choose_rows(use: np.ndarray, n_features: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Rows that are shown, those among them that are examples, and those that use each component most, best first."""
+def choose_rows(
+    model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Return rows that are shown, those among them that are examples, and those that use each component most."""
     n, H = use.shape
     examples = np.sort(check_random_state(0).choice(n, min(N_EXAMPLES, n), replace=False))
-    affordable = (ROW_VALUES // (2 * n_features) - len(examples)) // H
+    affordable = (ROW_VALUES // (2 * X.shape[1]) - len(examples)) // H
     per_component = min(n, ROWS_PER_COMPONENT, max(ROWS_PER_COMPONENT // 2, affordable))
-    users = [np.argsort(-use[:, h], kind="stable")[:per_component] for h in range(H)]
+    empty = np.asarray(model.inverse_transform(np.zeros((1, H), dtype=causes.dtype)))
+    users = [rows_using(model, X, causes, use, h, empty)[:per_component] for h in range(H)]
     return np.unique(np.concatenate([examples, *users])), examples, users
+
+
+def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h: int, empty: np.ndarray) -> np.ndarray:
+    """Return the rows that use component h most, best first.
+
+    Many rows use a component with a probability that is practically one. Where uses are equal within a hundredth (of
+    the largest one), rows come first of which the component explains most: the share of ‖y − r(0)‖² by which the error
+    of the reconstruction r(s) of the posterior means s grows without the component. That is computed for some rows,
+    which are chosen by the angle between y − r(0), with r(0) = ``empty``, and the component.
+    """
+    level = np.rint(100 * use[:, h] / max(use[:, h].max(), np.finfo(float).tiny)).astype(int)
+    enough = np.sort(level)[-min(len(level), USERS_COMPARED)]
+    candidates = np.flatnonzero(level >= enough)
+    if len(candidates) > USERS_COMPARED:
+        shown = (X[candidates] - empty).astype(float)
+        lengths = np.maximum(np.linalg.norm(shown, axis=1), np.finfo(float).tiny)
+        near = np.abs(shown @ np.asarray(model.components_[h], dtype=float)) / lengths
+        order = np.lexsort((-near, -level[candidates]))
+        candidates = candidates[order[:USERS_COMPARED]]
+    without = causes[candidates].copy()
+    without[:, h] = 0
+    rows = X[candidates].astype(float)
+    errors = [((rows - model.inverse_transform(s)) ** 2).sum(axis=1) for s in (without, causes[candidates])]
+    total, missed = ((rows - empty) ** 2).sum(axis=1), errors[0] - errors[1]
+    share = np.divide(missed, total, out=np.zeros(len(total)), where=total > 0)
+    return candidates[np.lexsort((-share, -level[candidates]))]
 
 
 def energy_explained(model: Any, X: np.ndarray, causes: np.ndarray) -> np.ndarray:
@@ -175,7 +207,9 @@ def top_features(component: np.ndarray, names: Sequence[str] | None) -> list[lis
 def all_warnings(model: Any, warnings: Sequence[str]) -> list[str]:
     """The given ones, and what there is to say about the outcome if they do not say it already."""
     advice = model._advice(Outcome(model.outcome_))
-    said = advice is None or any(advice.meaning in text for text in warnings)
+    # The last batch of a stream ends with the same word, and nothing is amiss.
+    streamed = model.outcome_ == Outcome.MAX_ITER.value and model.n_iter_ < model.max_iter
+    said = advice is None or streamed or any(advice.meaning in text for text in warnings)
     return [*warnings] if said else [*warnings, str(advice)]
 
 
@@ -188,12 +222,21 @@ def curves(model: Any) -> list[dict[str, Any]]:
         still = attribute in ("temperatures_", "rows_kept_") and bool((values == 1).all())
         if len(values) > 1 and np.isfinite(values).any() and not still:
             places, shown = thinned(values, N_POINTS)
-            found.append({"label": label, "places": places, "values": shown})
+            phases = getattr(model, "phases_", ()) if attribute == "lower_bounds_" else ()
+            label = label.format(history=model._value_labels().history)
+            found.append(
+                {"label": label, "places": places, "values": shown, "phases": [list(phase) for phase in phases]}
+            )
     return found
 
 
 def facts(
-    model: Any, X: np.ndarray, kind: str, image_shape: tuple[int, int] | None, factor: int
+    model: Any,
+    X: np.ndarray,
+    kind: str,
+    image_shape: tuple[int, int] | None,
+    factor: int,
+    quality: ReconstructionQuality | None,
 ) -> list[tuple[str, str]]:
     """Numbers at a glance."""
     size = f"{X.shape[1]} features" if image_shape is None else f"{image_shape[0]}×{image_shape[1]} {kind}"
@@ -203,12 +246,23 @@ def facts(
         ("iterations", f"{int(model.n_iter_):,}"),
     ]
     if np.isfinite(model.lower_bound_):
-        found.append(("mean log evidence", f"{model.lower_bound_:.4g}".replace("-", "−")))
+        found.append((f"mean {model._value_labels().bound}", f"{model.lower_bound_:.4g}".replace("-", "−")))
+    if quality is not None:
+        found += [(name, value) for name, value in described_quality(quality) if value is not None]
     variance = getattr(model, "noise_variance_", None)
     if variance is not None and np.ndim(variance) == 0:
         found.append(("noise, standard deviation", f"{np.sqrt(variance):.4g}"))
     if np.isfinite(getattr(model, "evidence_threshold_", np.nan)):
-        found.append(("rows explained", f"{model.is_explained(X).mean():.1%}"))
+        found.append(("rows with typical evidence", f"{model.is_explained(X).mean():.1%}"))
     if factor > 1:
         found.append(("pictures", f"shown at 1/{factor} of their resolution"))
     return found
+
+
+def described_quality(quality: ReconstructionQuality) -> list[tuple[str, str | None]]:
+    """Return names and values of the variance that reconstructions explain; None where there is none to explain."""
+    names = ("variance explained, R²", "R² without row means")
+    return [
+        (name, f"{value:.3f}".replace("-", "−") if np.isfinite(value) else None)
+        for name, value in zip(names, quality, strict=True)
+    ]

@@ -280,7 +280,7 @@
     }
     body.append(
       make("div", {}, make("h3", {}, `Row ${rows.numbers[r]}`), views,
-        rows.scores[r] === null ? null : make("p", { className: "hint" }, `log evidence ${number(rows.scores[r])}`)),
+        rows.scores[r] === null ? null : make("p", { className: "hint" }, `${contents.score} ${number(rows.scores[r])}`)),
       make("div", {}, make("h3", {}, contents.probabilities ? "Probability of each cause" : "Strongest causes"), list),
     );
     if (rows.states !== null) {
@@ -326,6 +326,11 @@
       drawing.append(svg("line", { class: "axis", x1: left, x2: width - 14, y1: y(value), y2: y(value) }), svg("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, number(value)));
     }
     for (const place of ticks(0, last, Math.max(2, Math.floor(width / 110))).filter(Number.isInteger)) drawing.append(svg("text", { x: x(place), y: height - 14, "text-anchor": "middle" }, String(place)));
+    for (const [start, reason] of curve.phases) {
+      const mark = svg("line", { class: "phase", x1: x(start - 0.5), x2: x(start - 0.5), y1: top, y2: height - bottom });
+      mark.append(svg("title", {}, `From iteration ${start} on: ${reason}`));
+      drawing.append(mark);
+    }
     drawing.append(svg("path", { d: `M${points.map(([place, value]) => `${x(place).toFixed(1)},${y(value).toFixed(1)}`).join("L")}` }));
     const [rule, dot, said] = [svg("line", { class: "rule", y1: top, y2: height - bottom }), svg("circle", { class: "at", r: 4 }), svg("text", { y: top + 2 })];
     drawing.addEventListener("pointermove", (event) => {
@@ -346,7 +351,8 @@
 
   const holders = contents.curves.map((curve) => {
     const holder = make("div", {});
-    byId("curves").append(make("div", { className: "curve" }, make("h3", {}, curve.label), holder));
+    const notes = curve.phases.map(([start, reason]) => make("p", { className: "hint" }, `From iteration ${start} on (dashed line), values are not comparable with those before: ${reason}.`));
+    byId("curves").append(make("div", { className: "curve" }, make("h3", {}, curve.label), holder, ...notes));
     return [holder, curve];
   });
   const drawCurves = () => holders.forEach(([holder, curve]) => drawCurve(holder, curve));

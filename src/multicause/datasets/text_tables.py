@@ -1,0 +1,135 @@
+"""Tables from delimited text files (csv, tsv), by pandas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import warnings
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from multicause.datasets.extras import need
+from multicause.datasets.numerals import GROUPING, Marks, numbers_from
+from multicause.datasets.text_format import COMMENT, SEPARATOR_WORDS, TextFormat, find_format, open_text
+
+SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+
+
+class TextTable:
+    """A text file, the format that was found for it, and its columns as a data frame.
+
+    Columns of numbers have a numeric dtype; all others are texts. Columns without a name are called "Unnamed: 2" by
+    their place, as pandas does, and a name that occurs again becomes "a.1".
+    """
+
+    def __init__(self, path: Path, **settings: Any) -> None:
+        self.path = path
+        word = settings.get("separator")
+        settings["separator"] = SEPARATOR_WORDS.get(word, word) if word else None
+        _check_signs(settings)
+        self._pandas = need("pandas", f"reading {path.suffix} files", "app")
+        try:
+            self.format: TextFormat = find_format(path, **settings)
+            self.names, self.renamed = unique_names(self.format.names)
+            self.frame = self._read()
+        except (EOFError, zlib.error, csv.Error) as error:
+            raise ValueError(f"{str(path)!r} cannot be read as a table: {error}.") from error
+        blank = self.frame.isna().all(axis=1)
+        self.n_blank = int(blank.sum())
+        self._kept = ~blank.to_numpy()
+        self.frame = self.frame[self._kept].reset_index(drop=True)
+
+    def texts(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return columns as they are written in the file, so that no digit of an identifier is lost: name → (n,)."""
+        if not names:
+            return {}
+        frame = self._read(usecols=list(names), dtype=str, keep_default_na=False, na_values=[])
+        return {name: frame[name].to_numpy(dtype=object)[self._kept] for name in names}
+
+    def _read(self, **changes: Any) -> Any:
+        found = self.format
+        settings: dict[str, Any] = {
+            "sep": r"\s+" if found.separator == " " else found.separator,
+            "header": 0 if found.header else None,
+            "names": self.names,
+            "index_col": False,
+            "skiprows": found.skip,
+            "decimal": found.marks.decimal,
+            "skipinitialspace": True,
+            "low_memory": False,
+        }
+        grouped = found.marks.thousands is not None and not changes
+        if grouped:  # pandas would remove the mark wherever it is: 1.5 would become 15
+            settings |= {"dtype": str}
+        try:
+            with warnings.catch_warnings(), self._stream() as stream:
+                warnings.simplefilter("error", self._pandas.errors.ParserWarning)
+                frame = self._pandas.read_csv(stream, **settings, **changes)
+        except (ValueError, self._pandas.errors.ParserWarning) as error:  # errors of pandas are ValueErrors
+            raise ValueError(_explained(self.path, str(error), found)) from error
+        return frame.apply(_ungrouped, marks=found.marks) if grouped else frame
+
+    def _stream(self) -> Any:
+        """Return the file without comments that lie between its rows."""
+        file = open_text(self.path, self.format.encoding)
+        if not self.format.comments:
+            return file
+        with file:
+            lines = file.readlines()
+        skip = self.format.skip
+        return io.StringIO("".join([*lines[:skip], *(line for line in lines[skip:] if not line.startswith(COMMENT))]))
+
+
+def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return names that all differ, and those that occurred more than once."""
+    found: list[str] = []
+    repeated: list[str] = []
+    for place, name in enumerate(names):
+        given = name or f"Unnamed: {place}"
+        new, number = given, 0
+        while new in found or (new != given and new in names):
+            number += 1
+            new = f"{given}.{number}"
+        if number:
+            repeated.append(given)
+        found.append(new)
+    return found, list(dict.fromkeys(repeated))
+
+
+def _ungrouped(column: Any, marks: Marks) -> Any:
+    """Return a column of texts as numbers if all of them are numbers in groups of three digits."""
+    numbers = numbers_from(column, marks)
+    present = column.notna().to_numpy()
+    converted = (numbers == numbers)[present].all()  # NaN differs from itself
+    return type(column)(numbers, index=column.index) if converted else column
+
+
+def _check_signs(settings: dict[str, Any]) -> None:
+    separator, decimal, thousands = (settings.get(name) for name in ("separator", "decimal", "thousands"))
+    if separator is not None and len(separator) != 1:
+        raise ValueError(f"--sep must be one character, or a word such as 'tab' or 'space'; got {separator!r}.")
+    if thousands is not None and thousands != "" and thousands not in GROUPING:
+        raise ValueError(f"--thousands must be one of {' '.join(map(repr, GROUPING))}; got {thousands!r}.")
+    if decimal not in (None, ",", "."):
+        raise ValueError(f"--decimal must be a comma or a point; got {decimal!r}.")
+
+
+def _explained(path: Path, text: str, found: TextFormat) -> str:
+    """Return pandas' complaint in terms of the command's options."""
+    short = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text)
+    if short:
+        expected, line, saw = short.groups()
+        what = f"line {line} has {saw} values, but there are {expected} columns"
+    elif "does not match length of data" in text:
+        what = f"its first row has more values than there are columns ({len(found.names)})"
+    elif "EOF inside string" in text:
+        what = "a quotation mark is opened and never closed"
+    else:
+        what = (text.strip() or "unknown error").splitlines()[0].rstrip(".")
+    return (
+        f"{str(path)!r} cannot be read as a table: {what} (columns are separated by {found.separator!r}). Correct the "
+        "file, or name another separator with --sep."
+    )

@@ -1,0 +1,69 @@
+"""How much of the data reconstructions explain."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
+
+# Values that one block of rows has at most: reconstructions of all rows at once would double the memory of the data.
+BLOCK_VALUES = 4_000_000
+
+
+class ReconstructionQuality(NamedTuple):
+    """Coefficients of determination of a model's reconstructions; NaN where there is no variance to explain."""
+
+    r2: float
+    r2_without_row_means: float
+
+
+def reconstruction_quality(
+    model: Any, X: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> ReconstructionQuality:
+    """Compare reconstructions r_n = ``model.reconstruct(X)`` with the data y_n.
+
+    ``r2`` is 1 − Σ_n w_n ‖y_n − r_n‖² / Σ_n w_n ‖y_n − ȳ‖² with the weighted mean ȳ of all rows. It is high as soon as
+    the overall level of each row is right. ``r2_without_row_means`` is the same after the mean of its own values has
+    been subtracted from each row and from each reconstruction: it says how well the form of rows is explained.
+
+    Parameters
+    ----------
+    model : fitted estimator with ``reconstruct``
+        A model of this library.
+    X : array-like of shape (n_samples, n_features)
+        Data.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weight of each row.
+
+    Returns
+    -------
+    ReconstructionQuality
+        Both numbers; one is perfect, zero as good as the mean row, and less is worse than it.
+    """
+    check_is_fitted(model)
+    if not hasattr(model, "reconstruct"):
+        raise TypeError(f"reconstruction_quality needs a model with reconstruct; {type(model).__name__} has none.")
+    rows = check_array(X, dtype=[np.float64, np.float32])
+    weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    size = min(len(rows), max(1, BLOCK_VALUES // rows.shape[1]))
+    starts = range(0, len(rows), size)
+    mean = sum(weights[s : s + size] @ rows[s : s + size].astype(float) for s in starts) / weights.sum()
+    errors, totals = np.zeros(2), np.zeros(2)
+    for start in starts:
+        # All blocks have one size, for which one program is compiled.
+        places = np.arange(start, start + size) % len(rows)
+        n = min(size, len(rows) - start)
+        again = np.asarray(model.reconstruct(rows[places]), dtype=float)[:n]
+        block, own = rows[start : start + n].astype(float), weights[start : start + n, None]
+        for number, centred in enumerate((lambda values: values, _without_row_means)):
+            errors[number] += (own * (centred(block) - centred(again)) ** 2).sum()
+            totals[number] += (own * (centred(block) - centred(mean[None])) ** 2).sum()
+    least = (np.finfo(rows.dtype).eps * np.abs(rows).max()) ** 2 * rows.shape[1] * weights.sum()
+    found = np.where(totals > least, 1 - errors / np.where(totals > least, totals, 1), np.nan)
+    return ReconstructionQuality(*(float(value) for value in found))
+
+
+def _without_row_means(rows: np.ndarray) -> np.ndarray:
+    return rows - rows.mean(axis=1, keepdims=True)
