@@ -54,7 +54,7 @@ class Recognition(NamedTuple):
     """Which causes explain each row: the most probable states, best first.
 
     Probabilities are those among all states that the posterior considers; where not all of them are listed,
-    a row's probabilities sum to less than one.
+    a row's probabilities sum to less than one. Where a row has fewer states than others, its list ends with zeros.
     """
 
     states: np.ndarray  # (n, K, H) of zeros and ones

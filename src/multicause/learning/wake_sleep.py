@@ -96,6 +96,33 @@ def importance(machine: Machine, data: Array, uniforms: Array) -> tuple[tuple[Ar
     return states, log_joint(machine.generative, states) - log_recognition(machine.recognition, states)
 
 
+def log_joint_of_lowest(machine: Machine, data: Array, lowest: Array, uniforms: Array) -> Array:
+    """log p(v, u) of states v (..., n, H) of the causes next to the data (n, D): (..., n).
+
+    It is exact for one layer of causes. Under higher causes the sum over their states has no closed form, and p(v) is
+    estimated by importance sampling with uniform numbers (K, n, ΣH) for the higher causes. All states of a row share
+    these numbers, so that their estimates differ as little as possible by chance.
+    """
+    explained = log_bernoulli(data, predicted(machine.generative[0], lowest, data))
+    return explained + log_prior_of_lowest(machine, lowest, uniforms)
+
+
+def log_prior_of_lowest(machine: Machine, lowest: Array, uniforms: Array) -> Array:
+    """log p(v) of states v (..., n, H) of the causes next to the data: (..., n). See :func:`log_joint_of_lowest`."""
+    if len(machine.recognition) == 1:
+        return log_joint(machine.generative[1:], (lowest,))
+    higher = Machine(machine.generative[1:], machine.recognition[1:])
+
+    def add(total: Array, numbers: Array) -> tuple[Array, None]:
+        states = recognized(higher.recognition, lowest, numbers)
+        ratio = log_joint(higher.generative, states) - log_recognition(higher.recognition, states)
+        return jnp.logaddexp(total, ratio), None
+
+    start = jnp.full(lowest.shape[:-1], -jnp.inf, lowest.dtype)
+    # One sample after the other, so that memory does not grow with their number.
+    return jax.lax.scan(add, start, uniforms)[0] - jnp.log(len(uniforms)).astype(lowest.dtype)
+
+
 class Recipe(NamedTuple):
     """How a machine learns; hashable."""
 

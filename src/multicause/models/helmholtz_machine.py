@@ -54,7 +54,9 @@ class HelmholtzMachine(CausalEstimator):
 
     Awake, the generative weights learn from data and their recognised causes; asleep, the recognition weights learn
     from the model's own fantasies. :meth:`sample` draws fantasies, :meth:`transform` gives the recognition
-    probabilities, :meth:`free_energy` an estimate of F by sampled causes.
+    probabilities, :meth:`free_energy` an estimate of F by sampled causes. :meth:`recognize` lists the most probable
+    states among the sampled ones and those that a search finds from them; their probabilities are shares of Σ p(v, u)
+    over these states, which is exact for one layer of causes and estimated by samples of the higher causes otherwise.
 
     Parameters
     ----------
@@ -66,7 +68,7 @@ class HelmholtzMachine(CausalEstimator):
         Rate, particles and sign of the weights. ``WakeSleep(n_particles=1)`` is the plain rule of the chapter; by
         default 10 weighted particles (reweighted wake–sleep).
     posterior : RecognitionNetwork, optional
-        How many states are drawn to estimate F.
+        How many states are drawn to estimate F, and to begin the search for the most probable ones.
     activity : float or array-like of shape (n_components,), optional
         Starting probability of each cause; by default two active causes.
     batch_size : int, default=20
