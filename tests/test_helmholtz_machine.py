@@ -98,7 +98,7 @@ def test_recognized_states_are_the_most_probable_of_all(seed):
 
 
 def test_states_under_higher_causes_are_recognized(seed):
-    """Their sum is estimated by 100 samples: probabilities within 0.02, five times the largest error of eight seeds."""
+    """Their sum is estimated by 100 samples: probabilities within 0.02, four times the largest error of 16 fits."""
     X = make_bars(60, size=3, value=1.0, noise=None, random_state=seed).data
     settings = {"max_iter": 60, "tol": 0, "random_state": seed, "posterior": RecognitionNetwork(n_samples=100)}
     model = HelmholtzMachine(3, higher=(2,), update=WakeSleep(rate=0.5), **settings).fit(X)
@@ -110,7 +110,8 @@ def test_states_under_higher_causes_are_recognized(seed):
     joint = X @ logits.T - np.logaddexp(0, logits).sum(axis=1) + logsumexp(given + of_higher, axis=1)
     found = model.recognize(X, top=None)
     codes = (found.states @ [4, 2, 1]).astype(int)
-    assert (codes[:, 0] == joint.argmax(axis=1)).all()
+    exact = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    assert (exact[np.arange(len(X)), codes[:, 0]] > exact.max(axis=1) - 0.02).all()
     listed = np.where(found.probabilities > 0, np.take_along_axis(joint, codes, axis=1), -np.inf)
     expected = np.exp(listed - logsumexp(listed, axis=1, keepdims=True))
     np.testing.assert_allclose(found.probabilities, expected, atol=0.02)
@@ -176,12 +177,42 @@ def test_importance_of_layers_by_hand():
 
 
 def test_small_bars_are_found_with_particles(seed):
+    """The best of four starts has found all bars in three of four fits, the best of 16 in 40 of 40."""
     bars = make_bars(500, size=4, value=1.0, noise=None, activity=0.2, random_state=seed)
     model = HelmholtzMachine(
-        12, update=WakeSleep(nonnegative=True), n_init=4, max_iter=60, tol=0, random_state=seed
+        12, update=WakeSleep(nonnegative=True), n_init=16, max_iter=100, tol=0, random_state=seed
     ).fit(bars.data.astype(np.float32))
     assert found_causes(model.inverse_transform(np.eye(12)), bars.causes).all()
     assert model.components_.min() >= 0
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 20, 100])
+def test_weights_count_in_batches_of_any_size(batch_size, seed):
+    """Two kinds of rows with 90 and 10 % of all weight, and shares of rows as weights: samples have these frequencies.
+
+    Learning by chance left them within 0.018 in 40 fits. Weights that are normalised in each batch give 0.52 for
+    batches of one row, and 0.85 for five.
+    """
+    X = np.repeat([[1.0, 1, 0, 0], [0, 0, 1, 1]], 30, axis=0)
+    weights = np.repeat([0.9 / 30, 0.1 / 30], 30)
+    rate = {1: 0.02, 5: 0.05}.get(batch_size, 0.2)
+    settings = {"update": WakeSleep(rate=rate), "max_iter": 60 if batch_size < 100 else 300, "random_state": seed}
+    model = HelmholtzMachine(2, batch_size=batch_size, tol=0, **settings).fit(X, sample_weight=weights)
+    frequencies = model.sample(20_000, random_state=seed)[0].mean(axis=0)
+    np.testing.assert_allclose(frequencies, [0.9, 0.9, 0.1, 0.1], atol=0.04)
+
+
+@pytest.mark.parametrize("batch_size", [20, 50])
+def test_bounds_of_passes_are_means_over_the_rows_shown(batch_size):
+    """A machine that hardly moves has the same F in every pass and at the end, also where batches leave a remainder.
+
+    F of 419 rows is estimated anew in each pass: 0.06 is three times the largest difference of ten fits. A sum over
+    whole batches, divided by the number of all rows, differs by 0.14 and more.
+    """
+    X = make_bars(419, value=1.0, noise=None, random_state=0).data
+    still = {"update": WakeSleep(rate=1e-12), "max_iter": 4, "tol": 0, "random_state": 0}
+    bounds = HelmholtzMachine(5, batch_size=batch_size, **still).fit(X).lower_bounds_
+    np.testing.assert_allclose(bounds, bounds[-1], atol=0.06)
 
 
 def test_deeper_machines_learn_stream_and_sample(tmp_path):

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, over_starts
+from multicause.learning.presentation import Batches
 
 Layers = tuple[dict[str, Array], ...]
 
@@ -162,20 +163,21 @@ def step(
 
 @partial(jax.jit, static_argnums=0)
 def one_pass(
-    recipe: Recipe, machines: Machine, rows: Array, weights: Array, batches: Array, keys: Array, rate: Array
+    recipe: Recipe, machines: Machine, rows: Array, batches: Batches, keys: Array, rate: Array
 ) -> tuple[Machine, Array]:
-    """Learn from batches (n_batches, size) of rows, for each of some machines with its key.
+    """Learn from batches of the rows of a block (n, D), for each of some machines with its key.
 
     Returns the machines and Σ_n w_n F_n before each step, summed: (starts,).
     """
 
     def one(machine: Machine, key: Array) -> tuple[Machine, Array]:
-        def learn(machine: Machine, batch: tuple[Array, Array]) -> tuple[Machine, Array]:
-            number, chosen = batch
-            own = jax.random.fold_in(key, number)
-            return step(recipe, machine, rows[chosen], weights[chosen], own, rate)
+        def learn(number: Array, state: tuple[Machine, Array]) -> tuple[Machine, Array]:
+            machine, total = state
+            own, length = jax.random.fold_in(key, number), rate * batches.lengths[number]
+            data, weights = rows[batches.rows[number]], batches.weights[number]
+            machine, bound = step(recipe, machine, data, weights, own, length)
+            return machine, total + bound.astype(jnp.float64)
 
-        machine, bounds = jax.lax.scan(learn, machine, (jnp.arange(len(batches)), batches))
-        return machine, jnp.sum(bounds, dtype=jnp.float64)
+        return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, jnp.zeros((), jnp.float64)))
 
     return over_starts(one)(machines, keys)

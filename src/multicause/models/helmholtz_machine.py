@@ -19,7 +19,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from multicause.arrays import double_precision, key_from
+from multicause.arrays import double_precision, generator, key_from
 from multicause.combinations import Combination, Sum
 from multicause.engines import Blocks, Engine
 from multicause.estimator import CausalEstimator, Task
@@ -28,6 +28,7 @@ from multicause.learning.convergence import Outcome
 from multicause.learning.expectation_maximization import Fit, Progress, final_outcome, one_start, start_of
 from multicause.learning.initialization import Outset, first_moments
 from multicause.learning.journal import Journal
+from multicause.learning.presentation import Presentation
 from multicause.learning.stochastic import WINDOW, evaluate
 from multicause.learning.updates.base import Update
 from multicause.learning.updates.wake_sleep import WakeSleep
@@ -72,7 +73,8 @@ class HelmholtzMachine(CausalEstimator):
     activity : float or array-like of shape (n_components,), optional
         Starting probability of each cause; by default two active causes.
     batch_size : int, default=20
-        Rows for each step.
+        Rows for each step. Rows with weights are shown in proportion to them, as many in a pass as the weights add up
+        to, but at least as many as have a weight, and at most 16 times as many.
     max_iter : int, default=100
         Most passes over the data.
     tol : float, default=1e-3
@@ -187,7 +189,7 @@ class HelmholtzMachine(CausalEstimator):
             # The same seed must not draw the same samples for every batch.
             key = jax.random.fold_in(key_from(random), n_batches)
             result = learn_by_wake_and_sleep(
-                model, engine, blocks, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key, random=random
+                model, engine, blocks, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key
             )
             history = np.empty(0) if first else self.lower_bounds_
             self._keep(model, result.parameters)
@@ -254,7 +256,7 @@ class HelmholtzMachine(CausalEstimator):
         return Parameters(components, prior, noise, recognition)
 
     def _learn(self, task: Task) -> tuple[Fit, schedules.Annealing]:
-        how: dict[str, Any] = {"batch_size": self.batch_size, "random": task.random, **task.settings}
+        how: dict[str, Any] = {"batch_size": self.batch_size, **task.settings}
         result = learn_by_wake_and_sleep(task.model, task.engine, task.blocks, task.starts, **how)
         return result, schedules.NoAnnealing()
 
@@ -281,26 +283,22 @@ def learn_by_wake_and_sleep(
     max_iter: int,
     tol: float,
     key: jax.Array,
-    random: np.random.RandomState,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> Fit:
     """Passes over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
     n_starts = len(starts.components)
     recipe, rate = model.update.recipe, jnp.asarray(model.update.rate)
-    seen = sum(float(jnp.sum(block.weights, dtype=jnp.float64)) for block in blocks)
+    presentation = Presentation(blocks, batch_size)
 
     def step(state: Nights) -> Nights:
-        machines, total, iteration = state.machines, np.zeros(n_starts), len(state.bounds)
-        for number, block in enumerate(blocks):
-            n_rows = len(block.rows)
-            n_batches = max(1, n_rows // batch_size)
-            order = random.permutation(n_rows) if n_batches > 1 else np.arange(n_rows)
-            batches = order[: n_batches * (n_rows // n_batches)].reshape(n_batches, -1)
+        machines, total, shown, iteration = state.machines, np.zeros(n_starts), 0.0, len(state.bounds)
+        every = presentation.batches(generator(key, iteration))
+        for number, (block, batches) in enumerate(zip(blocks, every, strict=True)):
             own = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, iteration), number), n_starts)
-            machines, bounds = one_pass(recipe, machines, block.rows, block.weights, jnp.asarray(batches), own, rate)
-            total = total + np.asarray(bounds)
-        history = np.vstack([state.bounds, total / seen])
+            machines, bounds = one_pass(recipe, machines, block.rows, batches, own, rate)
+            total, shown = total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
+        history = np.vstack([state.bounds, total / shown])
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
             return Nights(state.machines, history, Outcome.NON_FINITE)
         recent = np.mean(history[-WINDOW:], axis=0).max()

@@ -30,7 +30,8 @@ class NetworkTrial(BulkTrial):
         probes = estimator._validate_causes(causes, X)
         random = check_random_state(estimator.random_state)
         self.estimator, self.n_rows, self.known = estimator, len(X), probes is not None
-        self.course = estimator._begin(X, random, compared=not self.known and estimator.n_init > 1)
+        weights = np.ones(len(X), X.dtype)
+        self.course = estimator._begin(X, weights, random, compared=not self.known and estimator.n_init > 1)
         networks = [
             (hebbian.begin(weights, probes), X, jax.random.key_data(key_from(random)), self.course.rule)
             for weights in self.course.starts.components[: 1 if self.known else None]
