@@ -163,7 +163,7 @@ class EnergyEstimator(EnergyDensity):
             fitting.watch(
                 X,
                 y,
-                weights,
+                None if sample_weight is None else weights,
                 partial(self._so_far, method, whitening),
                 bound=lambda progress: float(progress.report.bound) + whitening.log_volume,
                 summarize=partial(_summary, whitening),

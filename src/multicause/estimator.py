@@ -187,7 +187,8 @@ class CausalEstimator(Shell):
         with double_precision(), self._watched(resume, X, weights) as fitting:
             random = fitting.random
             self._preparation = self._prepare(X, weights)
-            watched, X, weights = X, *self._condensed(self._prepared(X), weights)
+            watched, given = X, None if sample_weight is None else weights
+            X, weights = self._condensed(self._prepared(X), weights)
             model = self._wire(X)
             model.noise.check_data(X)
             engine = self._engine()
@@ -196,7 +197,7 @@ class CausalEstimator(Shell):
             blocks = self._load(engine, model, X, weights, n_starts)
             starts = self._starts(Outset(model, first_moments(engine, blocks), X, weights, random, self._n_starts))
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
-            fitting.watch(watched, y, weights, partial(self._so_far, model))
+            fitting.watch(watched, y, given, partial(self._so_far, model))
             settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random)}
             settings |= {"watch": fitting, "journal": fitting.journal}
             few = self._some_rows(engine, model, X, weights, blocks, random) if self.annealing == "auto" else blocks

@@ -93,6 +93,9 @@ def test_a_weight_is_a_number_of_repetitions(case, method, seed):
     np.testing.assert_allclose(weighted.components_, repeated.components_, rtol=1e-7, atol=1e-8 * scale)
     np.testing.assert_allclose(weighted.lower_bounds_, repeated.lower_bounds_, rtol=1e-7)
     np.testing.assert_allclose(weighted.transform(X), repeated.transform(X), rtol=1e-6, atol=1e-7)
+    expected = np.average(weighted.score_samples(X), weights=counts)
+    assert weighted.score(X, sample_weight=counts) == pytest.approx(expected, rel=1e-12)
+    assert weighted.score(np.repeat(X, counts, axis=0)) == pytest.approx(expected, rel=1e-9)
     unweighted = case.fit(method, seed, X)
     assert not np.allclose(unweighted.components_, weighted.components_, rtol=1e-3, atol=1e-3 * scale)
 

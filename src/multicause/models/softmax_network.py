@@ -204,7 +204,8 @@ class SoftmaxNetwork(RestrictedCauses):
             course = self._begin(X, weights, fitting.random, compared=n_starts > 1)
             keys = [key_from(fitting.random) for _ in range(n_starts)]
             describe = partial(self._network_so_far, course, fitting)
-            fitting.watch(X, y, weights, describe, n_tasks=n_starts * self.max_iter)
+            given = None if sample_weight is None else weights
+            fitting.watch(X, y, given, describe, n_tasks=n_starts * self.max_iter)
             settings: dict[str, Any] = {"max_iter": self.max_iter, "watch": fitting, "journal": fitting.journal}
             best = learn_networks(course, jnp.asarray(X), weights, keys, probes, **settings)
             self._keep_network(course, best.found, best.network)
