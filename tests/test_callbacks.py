@@ -10,12 +10,29 @@ import signal
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.callback import ScoringMonitor
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from multicause import EnergyComponents, LinearCauses, MaximalCauses, MixtureOfGaussians
-from multicause.callbacks import BoundMonitor, Checkpoint, EarlyStopping, FieldRecorder, IterationCallback, ProgressBar
+from multicause import (
+    EnergyComponents,
+    FactorAnalysis,
+    LinearCauses,
+    MaximalCauses,
+    MixtureOfGaussians,
+    PrincipalComponents,
+    SoftmaxNetwork,
+)
+from multicause.callbacks import (
+    BoundMonitor,
+    Checkpoint,
+    EarlyStopping,
+    FieldRecorder,
+    IterationCallback,
+    ProgressBar,
+)
 from multicause.datasets import make_bars
 from multicause.learning.annealing import LinearCooling
 
@@ -140,6 +157,52 @@ def test_a_callback_on_the_wrong_estimator_says_where_it_belongs(tmp_path):
     for callback in (BoundMonitor(), FieldRecorder(), EarlyStopping(), Checkpoint(tmp_path, every=1)):
         with pytest.raises(TypeError, match=r"Set it on the model inside: Pipeline\(model.set_callbacks\("):
             make_pipeline(StandardScaler(), clone(MODEL)).set_callbacks(callback).fit(X)
+
+
+def scores_of(monitor):
+    return [entry.get("score") for entry in monitor.get_logs().data if entry["task_name"] == "iteration"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MODEL,
+        FactorAnalysis(2, max_iter=4, tol=0, random_state=0),
+        PrincipalComponents(2, max_iter=4, tol=0, random_state=0),
+        EnergyComponents(max_iter=4, random_state=0),
+        SoftmaxNetwork(2, temperature=2.0, max_iter=3, n_init=1, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_scikit_learns_monitor_logs_scores(model):
+    """With and without weights; where there is no y, it scores nothing, for any estimator."""
+    rows, y = np.abs(X), np.zeros(len(X))
+    weights = np.random.RandomState(0).uniform(0.1, 2, len(X))
+    for given in ({}, {"sample_weight": weights}):
+        monitor = ScoringMonitor(scoring={"score": check_scoring(model)})
+        fitted = clone(model).set_callbacks(monitor).fit(rows, y, **given)
+        assert len(scores_of(monitor)) >= 3
+        assert scores_of(monitor)[-1] == pytest.approx(fitted.score(rows, **given), rel=1e-12)
+    own = ScoringMonitor(scoring={"score": lambda model, X, y: len(X)})  # takes no weights, and there are none
+    clone(model).set_callbacks(own).fit(rows, y)
+    assert set(scores_of(own)) == {len(rows)}
+    silent = ScoringMonitor(scoring={"score": check_scoring(model)})
+    clone(model).set_callbacks(silent).fit(rows)
+    assert set(scores_of(silent)) == {None}
+
+
+def test_callbacks_see_the_rows_and_weights_that_fit_was_given():
+    class Watcher(IterationCallback):
+        def on_fit_task_end(self, estimator, context, *, X=None, metadata=None):
+            self.seen = X, metadata
+
+    for model in (FactorAnalysis(2, max_iter=2), MODEL, SoftmaxNetwork(2, temperature=2.0, max_iter=2)):
+        rows, watcher = np.abs(X), Watcher()
+        clone(model).set_callbacks(watcher).fit(rows)
+        assert watcher.seen[1] is None
+        clone(model).set_callbacks(watcher).fit(rows, sample_weight=np.arange(len(X)))
+        np.testing.assert_array_equal(watcher.seen[0], rows)
+        np.testing.assert_array_equal(watcher.seen[1]["sample_weight"], np.arange(len(X)))
 
 
 def test_no_bound_to_judge_by():

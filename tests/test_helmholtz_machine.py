@@ -14,6 +14,7 @@ from multicause.datasets import make_bars
 from multicause.learning.updates.wake_sleep import WakeSleep
 from multicause.learning.wake_sleep import Machine, Recipe, fantasies, importance, recognized, step
 from multicause.metrics import found_causes
+from multicause.model import Block
 from multicause.posteriors import RecognitionNetwork
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -60,10 +61,61 @@ def recognition_bias(model):
 def test_samples_of_recognition_have_its_probabilities(model):
     """400 samples for each of 60 rows: within 6 standard errors in 180 comparisons."""
     model, X = model
-    found = model.recognize(X, top=None)
+    with double_precision():
+        block = Block(jnp.asarray(X), jnp.ones(len(X)), jnp.zeros(len(X)), jnp.arange(len(X)))
+        inference = model._model.posterior.infer(model._model, model._parameters, block, jnp.ones(()))
+        sampled = np.asarray(inference._samples[0])
     chances = model.transform(X)
-    assert (np.abs(found.states.mean(axis=1) - chances) < 6 * np.sqrt(chances * (1 - chances) / 400) + 1e-9).all()
-    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1, rtol=1e-6)
+    assert (np.abs(sampled.mean(axis=0) - chances) < 6 * np.sqrt(chances * (1 - chances) / 400) + 1e-9).all()
+
+
+def test_recognized_states_are_the_most_probable_of_all(seed):
+    """Ten causes, all of whose 1024 states are enumerated. In 24 fits, 99.3 to 100 % of all first states were right.
+
+    Samples that are ranked by p/q, each by itself, have the right one first in 32 % of these rows.
+    """
+    X = make_bars(300, value=1.0, noise=None, random_state=seed).data
+    model = HelmholtzMachine(10, max_iter=30, tol=0, random_state=seed).fit(X)
+    states = np.array(list(product((0, 1), repeat=10)))
+    logits = states @ model.components_ + model.bias_
+    joint = X @ logits.T - np.logaddexp(0, logits).sum(axis=1) + bernoulli(states, model.activity_)
+    found = model.recognize(X, top=None)
+    listed = found.probabilities > 0
+    codes = (found.states @ 2 ** np.arange(9, -1, -1)).astype(int)
+    assert (codes[:, 0] == joint.argmax(axis=1)).mean() >= 0.99
+    for row in range(len(X)):
+        own = codes[row, listed[row]]
+        assert len(own) == len(set(own)) >= 11  # the best one, and all that differ from it in one cause
+        expected = np.exp(joint[row, own] - logsumexp(joint[row, own]))
+        np.testing.assert_allclose(found.probabilities[row, listed[row]], expected, rtol=1e-9)
+        assert not found.states[row, ~listed[row]].any()
+    assert (np.diff(found.probabilities, axis=1) <= 0).all()
+    assert (found.probabilities.sum(axis=1) < 1 + 1e-12).all()
+    np.testing.assert_array_equal(found.log_evidence, model.score_samples(X))
+    few = model.recognize(X, top=5)
+    np.testing.assert_array_equal(few.states, found.states[:, :5])
+    np.testing.assert_allclose(few.probabilities, found.probabilities[:, :5])
+
+
+def test_states_under_higher_causes_are_recognized(seed):
+    """Their sum is estimated by 100 samples: probabilities within 0.02, four times the largest error of 16 fits."""
+    X = make_bars(60, size=3, value=1.0, noise=None, random_state=seed).data
+    settings = {"max_iter": 60, "tol": 0, "random_state": seed, "posterior": RecognitionNetwork(n_samples=100)}
+    model = HelmholtzMachine(3, higher=(2,), update=WakeSleep(rate=0.5), **settings).fit(X)
+    prior, states = model._parameters.prior, np.array(list(product((0, 1), repeat=3)))
+    higher = np.array(list(product((0, 1), repeat=2)))
+    of_higher = bernoulli(higher, expit(prior["bias_2"]))
+    given = np.stack([bernoulli(s, expit(higher @ prior["weights_1"] + prior["bias_1"])) for s in states])
+    logits = states @ model.components_ + model.bias_
+    joint = X @ logits.T - np.logaddexp(0, logits).sum(axis=1) + logsumexp(given + of_higher, axis=1)
+    found = model.recognize(X, top=None)
+    codes = (found.states @ [4, 2, 1]).astype(int)
+    exact = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+    assert (exact[np.arange(len(X)), codes[:, 0]] > exact.max(axis=1) - 0.02).all()
+    listed = np.where(found.probabilities > 0, np.take_along_axis(joint, codes, axis=1), -np.inf)
+    expected = np.exp(listed - logsumexp(listed, axis=1, keepdims=True))
+    np.testing.assert_allclose(found.probabilities, expected, atol=0.02)
+    assert (np.exp(logsumexp(listed, axis=1) - logsumexp(joint, axis=1)) > 0.9).all()
 
 
 def test_fantasies_have_the_models_means(model):
@@ -125,12 +177,42 @@ def test_importance_of_layers_by_hand():
 
 
 def test_small_bars_are_found_with_particles(seed):
+    """The best of four starts has found all bars in three of four fits, the best of 16 in 40 of 40."""
     bars = make_bars(500, size=4, value=1.0, noise=None, activity=0.2, random_state=seed)
     model = HelmholtzMachine(
-        12, update=WakeSleep(nonnegative=True), n_init=4, max_iter=60, tol=0, random_state=seed
+        12, update=WakeSleep(nonnegative=True), n_init=16, max_iter=100, tol=0, random_state=seed
     ).fit(bars.data.astype(np.float32))
     assert found_causes(model.inverse_transform(np.eye(12)), bars.causes).all()
     assert model.components_.min() >= 0
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 20, 100])
+def test_weights_count_in_batches_of_any_size(batch_size, seed):
+    """Two kinds of rows with 90 and 10 % of all weight, and shares of rows as weights: samples have these frequencies.
+
+    Learning by chance left them within 0.018 in 40 fits. Weights that are normalised in each batch give 0.52 for
+    batches of one row, and 0.85 for five.
+    """
+    X = np.repeat([[1.0, 1, 0, 0], [0, 0, 1, 1]], 30, axis=0)
+    weights = np.repeat([0.9 / 30, 0.1 / 30], 30)
+    rate = {1: 0.02, 5: 0.05}.get(batch_size, 0.2)
+    settings = {"update": WakeSleep(rate=rate), "max_iter": 60 if batch_size < 100 else 300, "random_state": seed}
+    model = HelmholtzMachine(2, batch_size=batch_size, tol=0, **settings).fit(X, sample_weight=weights)
+    frequencies = model.sample(20_000, random_state=seed)[0].mean(axis=0)
+    np.testing.assert_allclose(frequencies, [0.9, 0.9, 0.1, 0.1], atol=0.04)
+
+
+@pytest.mark.parametrize("batch_size", [20, 50])
+def test_bounds_of_passes_are_means_over_the_rows_shown(batch_size):
+    """A machine that hardly moves has the same F in every pass and at the end, also where batches leave a remainder.
+
+    F of 419 rows is estimated anew in each pass: 0.06 is three times the largest difference of ten fits. A sum over
+    whole batches, divided by the number of all rows, differs by 0.14 and more.
+    """
+    X = make_bars(419, value=1.0, noise=None, random_state=0).data
+    still = {"update": WakeSleep(rate=1e-12), "max_iter": 4, "tol": 0, "random_state": 0}
+    bounds = HelmholtzMachine(5, batch_size=batch_size, **still).fit(X).lower_bounds_
+    np.testing.assert_allclose(bounds, bounds[-1], atol=0.06)
 
 
 def test_deeper_machines_learn_stream_and_sample(tmp_path):

@@ -225,6 +225,11 @@ def key_from(random_state: np.random.RandomState) -> Array:
     return jax.random.key(int(random_state.randint(np.iinfo(np.int32).max)))
 
 
+def generator(key: Array, number: int) -> np.random.Generator:
+    """Random numbers on the host that belong to a key and a number, such as that of an iteration."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(jax.random.fold_in(key, number))))
+
+
 DEVICES = {"auto": None, "cpu": "cpu", "gpu": "cuda"}
 
 

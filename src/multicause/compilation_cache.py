@@ -37,7 +37,7 @@ def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path 
     """
     import jax
 
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR") or jax.config.jax_compilation_cache_dir:
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR") or jax.config.values["jax_compilation_cache_dir"]:
         return None
     path = default_folder() if folder is None else Path(folder)
     try:

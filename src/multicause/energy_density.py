@@ -64,9 +64,12 @@ class EnergyDensity(Shell):
         known = "log density" if self.log_partition_ is not None else "log density without normalisation"
         return ValueLabels("log density", "log density", known)
 
-    def score(self, X: ArrayLike, y: None = None) -> float:
-        """Mean of :meth:`score_samples`. It warns where densities are not normalised, as in a grid search."""
-        scores = self.score_samples(X)
+    def score(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean of :meth:`score_samples`, weighted by ``sample_weight`` if it is given.
+
+        It warns where densities are not normalised, as in a grid search.
+        """
+        score = super().score(X, y, sample_weight)
         if self.log_partition_ is None:
             warnings.warn(
                 "The density of this model is not normalised, so its score must not be compared with that of another "
@@ -74,7 +77,7 @@ class EnergyDensity(Shell):
                 UserWarning,
                 stacklevel=2,
             )
-        return float(np.mean(scores, dtype=np.float64))
+        return score
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
         """Rows (n_samples, n_features) whose first layer has these activities, by the pseudo-inverse of the filters.

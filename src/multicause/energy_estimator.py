@@ -25,6 +25,7 @@ from multicause.energy_density import EnergyDensity
 from multicause.engines import Engine
 from multicause.learning import contrastive_divergence as cd
 from multicause.learning.convergence import Outcome
+from multicause.learning.presentation import repetitions
 from multicause.learning.whitening import KINDS, WhiteningMap, find_whitening
 from multicause.parts import PartChoice, resolve
 from multicause.samplers import Equilibrium, Exact, MarkovChain, Sampler
@@ -150,7 +151,7 @@ class EnergyEstimator(EnergyDensity):
             fitting.watch(
                 X,
                 y,
-                weights,
+                None if sample_weight is None else weights,
                 partial(self._so_far, method, whitening),
                 bound=lambda progress: float(progress.report.bound) + whitening.log_volume,
                 summarize=partial(_summary, whitening),
@@ -185,6 +186,9 @@ class EnergyEstimator(EnergyDensity):
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from more rows of a stream: one update for each ``batch_size`` rows of X, drawn as in a fit.
 
+        Rows with weights count as in a pass of other models: as many as the weights add up to, but at least as many as
+        have a weight, and at most 16 times as many.
+
         The first call sets mean and whitening, so it should have enough typical rows; number of components, expert,
         layers and sampler are also those of the first call. Learning rates fall over the first ``max_iter`` updates and
         stay as they are from then on. The partition function is not estimated.
@@ -202,7 +206,8 @@ class EnergyEstimator(EnergyDensity):
                 weights = validate_weights(sample_weight, X)
                 method, whitening = self._method, self._whitening
                 course = cd.with_chains(self._course, self._rows_at_once(X))
-            n = 1 if self.batch_size is None else -(-len(X) // self.batch_size)
+            n_shown = int(np.rint(repetitions(weights).sum()))
+            n = 1 if self.batch_size is None else -(-n_shown // self.batch_size)
             before, rejected_before = int(course.n_updates), int(course.n_rejected)
             result = cd.learn(
                 method,

@@ -53,7 +53,7 @@ class Recognition(NamedTuple):
     """Which causes explain each row: the most probable states, best first.
 
     Probabilities are those among all states that the posterior considers; where not all of them are listed,
-    a row's probabilities sum to less than one.
+    a row's probabilities sum to less than one. Where a row has fewer states than others, its list ends with zeros.
     """
 
     states: np.ndarray  # (n, K, H) of zeros and ones
@@ -188,7 +188,8 @@ class CausalEstimator(Shell):
         with double_precision(), self._watched(resume, X, weights) as fitting:
             random = fitting.random
             self._preparation = self._prepare(X, weights)
-            watched, X, weights = X, *self._condensed(self._prepared(X), weights)
+            watched, given = X, None if sample_weight is None else weights
+            X, weights = self._condensed(self._prepared(X), weights)
             model = self._wire(X)
             model.noise.check_data(X)
             repairing = self.annealing == "auto" if self.repair is None else self.repair
@@ -196,7 +197,7 @@ class CausalEstimator(Shell):
             data = self._load(model, X, weights, n_starts)
             starts = self._starts(Outset(model, first_moments(data), X, weights, random, self._n_starts))
             model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
-            fitting.watch(watched, y, weights, partial(self._so_far, model))
+            fitting.watch(watched, y, given, partial(self._so_far, model))
             settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random)}
             settings |= {"watch": fitting, "journal": fitting.journal}
             search_data = self._search_data(model, data, random) if self.annealing == "auto" else data

@@ -41,9 +41,11 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """A number for each row that says how well the model explains it: (n_samples,)."""
         raise NotImplementedError
 
-    def score(self, X: ArrayLike, y: None = None) -> float:
-        """Mean of :meth:`score_samples`."""
-        return float(np.mean(self.score_samples(X), dtype=np.float64))
+    def score(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Mean of :meth:`score_samples`, weighted by ``sample_weight`` (n_samples,) if it is given."""
+        scores = np.asarray(self.score_samples(X), dtype=np.float64)
+        weights = None if sample_weight is None else validate_weights(sample_weight, scores[:, None])
+        return float(np.average(scores, weights=weights))
 
     def _part_choices(self) -> dict[str, PartChoice]:
         """Return what names and None stand for; a model adds its own parts."""

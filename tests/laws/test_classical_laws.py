@@ -46,7 +46,6 @@ EXCEPTIONS = {
     ("independent-components", WEIGHTS): "init has the size of whitened data",
     ("independent-components", STARTS): "init has the size of whitened data",
     ("helmholtz-machine", NOT_FALLING): "learns by chance",
-    ("helmholtz-machine", WEIGHTS): "learns by chance",
     ("helmholtz-machine", PRECISION): "random numbers of both precisions differ",
     ("helmholtz-machine", BLOCKS): "random numbers belong to blocks while learning",
     ("helmholtz-machine", STARTS): "starts differ in their recognition weights and random numbers",

@@ -88,6 +88,7 @@ class Fitting:
     ) -> None:
         """Begin to tell scikit-learn's callbacks and, if asked, the terminal about every iteration.
 
+        ``X``, ``y`` and ``weights`` are what the user has given to ``fit``; weights are None where there were none.
         ``describe(progress, seen)`` gives the attributes that turn a copy of the estimator into one fitted so far; it
         is only called for callbacks that want such a copy. ``bound(progress)`` is the bound, ``summarize(progress)``
         the text for the terminal. There are ``n_tasks`` iterations at most.
@@ -95,7 +96,7 @@ class Fitting:
         self._describe = describe
         self._bound = _best_bound if bound is None else bound
         self._summarize = _summary if summarize is None else summarize
-        self._rows = {"X": X, "y": y, "metadata": {"sample_weight": weights}}
+        self._rows = {"X": X, "y": y, "metadata": None if weights is None else {"sample_weight": weights}}
         n_tasks = self._estimator.max_iter if n_tasks is None else n_tasks
         self._tasks_left = max(0, n_tasks - self.seen.n_iterations)
         self._context = self._estimator._init_callback_context(max_subtasks=self._tasks_left)

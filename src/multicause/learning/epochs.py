@@ -14,13 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
+from multicause.arrays import Array, generator
 from multicause.engines.base import Data
 from multicause.learning import hebbian
 from multicause.learning.annealing import LinearCooling
 from multicause.learning.em_loop import Progress, one_start, per_row, start_of
 from multicause.learning.expectation import expect
 from multicause.learning.journal import Journal
+from multicause.learning.presentation import repetitions, rows_to_show
 from multicause.model import Model, Parameters, Statistics
 
 
@@ -47,9 +48,9 @@ class Course(NamedTuple):
         evidence = bound_of(data.sum(partial(expect, model), one_start(parameters), jnp.ones(1)))
         return -np.inf if np.isnan(evidence) else evidence
 
-    def has_learned(self, network: hebbian.Network, n_rows: int) -> bool:
-        """Whether what the network has found stays where it is."""
-        return bool(hebbian.has_learned(network, n_rows, self.hold, self.schedule))
+    def has_learned(self, network: hebbian.Network, n_shown: int) -> bool:
+        """Whether what the network has found stays where it is; an epoch has ``n_shown`` presentations."""
+        return bool(hebbian.has_learned(network, n_shown, self.hold, self.schedule))
 
     def temperature(self, n_epochs: int) -> float:
         """Temperature after some epochs."""
@@ -99,6 +100,7 @@ class Networks(NamedTuple):
 def learn_networks(
     course: Course,
     rows: Array,
+    weights: np.ndarray,
     keys: Sequence[Array],
     probes: np.ndarray | None,
     *,
@@ -108,13 +110,15 @@ def learn_networks(
 ) -> Run:
     """One network after the other, each from a start and with a key of its own; the best is kept.
 
-    Where one was stopped, no other begins, and the best counts as stopped.
+    An epoch shows rows as often as their weights say. Where one network was stopped, no other begins, and the best
+    counts as stopped.
     """
+    expected = repetitions(weights)
     with journal.loop(Networks, Networks) as loop:
         while loop.state.number < len(keys):
             best, number = loop.state.best, loop.state.number
             start = start_of(course.starts, number)
-            run = _learn_network(course, start, rows, keys[number], probes, max_iter, watch, journal)
+            run = _learn_network(course, start, rows, expected, keys[number], probes, max_iter, watch, journal)
             if best is None or run.evidence > best.evidence:
                 best = run
             loop.state = Networks(len(keys) if run.stopped else number + 1, best, run.stopped)
@@ -127,6 +131,7 @@ def _learn_network(
     course: Course,
     start: Parameters,
     rows: Array,
+    expected: np.ndarray,
     key: Array,
     probes: np.ndarray | None,
     max_iter: int,
@@ -137,11 +142,12 @@ def _learn_network(
 
     def step(state: Epochs) -> Epochs:
         own = jax.random.fold_in(key, state.network.presented)
-        network = hebbian.epoch(state.network, rows, own, course.rule, course.schedule, probes is not None)
+        repeated = rows_to_show(expected, generator(own, 0))
+        network = hebbian.epoch(state.network, rows, repeated, own, course.rule, course.schedule, probes is not None)
         statistics = course.expect(start._replace(components=network.average))
         bounds = (*state.bounds, bound_of(statistics))
         temperatures = (*state.temperatures, course.temperature(len(bounds)))
-        return Epochs(network, statistics, bounds, temperatures, course.has_learned(network, len(rows)))
+        return Epochs(network, statistics, bounds, temperatures, course.has_learned(network, len(repeated)))
 
     with journal.loop(Epochs, lambda: Epochs(hebbian.begin(start.components, probes))) as loop:
         while len(loop.state.bounds) < max_iter and not (loop.state.learned or loop.state.stopped):

@@ -1,7 +1,8 @@
 """The softmax network: Hebbian learning, one row at a time (MCA08 eq. 23–25, GSN07 eq. 22).
 
 All presentations of an epoch run inside one compiled loop. Rows are drawn at random from the data, N of them in an
-epoch.
+epoch; where rows have weights, from the data in which each is repeated as its weight says
+(:mod:`multicause.learning.presentation`).
 """
 
 from __future__ import annotations
@@ -159,26 +160,35 @@ def temperature_of(rule: Rule, schedule: LinearCooling | None, epochs: Array | n
     return schedule.temperature(jnp.asarray(epochs, dtype=float))
 
 
-@partial(jax.jit, static_argnums=(4, 5))
+@partial(jax.jit, static_argnums=(5, 6))
 def epoch(
-    network: Network, rows: Array, key: Array, rule: Rule, schedule: LinearCooling | None, known: bool
+    network: Network,
+    rows: Array,
+    repeated: Array,
+    key: Array,
+    rule: Rule,
+    schedule: LinearCooling | None,
+    known: bool,
 ) -> Network:
     """Show N rows, drawn at random; ``average`` and ``response`` are then means over the epoch.
+
+    ``repeated`` (N,) has the number of each row as often as it is repeated in the data.
 
     Where the causes are not known, the network's own mean weights take their place as probes, and stay as long as no
     unit changes that responds often.
     """
     order_key, noise_key = jax.random.split(key)
+    n = len(repeated)
     after = stream(
         network._replace(average=jnp.zeros_like(network.average), response=jnp.zeros_like(network.response)),
-        rows[jax.random.randint(order_key, (len(rows),), 0, len(rows))],
+        rows[repeated[jax.random.randint(order_key, (n,), 0, n)]],
         noise_key,
         rule,
         schedule,
-        network.presented / len(rows),
+        network.presented / n,
         known=known,
     )
-    after = after._replace(average=after.average / len(rows), response=after.response / len(rows))
+    after = after._replace(average=after.average / n, response=after.response / n)
     if known:
         return after
     moved = after.since > network.presented
@@ -220,7 +230,10 @@ def stream(
     return show(network, rows[n_chunks * CHUNK :], keys[-1], rule, temperature_at, **kind) if rest else network
 
 
-def has_learned(network: Network, n_rows: int, hold: int | Array, schedule: LinearCooling | None) -> Array:
-    """Whether every probe has kept its unit for ``hold`` presentations, after the schedule if there is one."""
+def has_learned(network: Network, n_shown: int, hold: int | Array, schedule: LinearCooling | None) -> Array:
+    """Whether every probe has kept its unit for ``hold`` presentations, after the schedule if there is one.
+
+    An epoch has ``n_shown`` presentations.
+    """
     kept = network.presented - network.since >= hold
-    return kept if schedule is None else kept & (network.presented >= schedule.n_iter * n_rows)
+    return kept if schedule is None else kept & (network.presented >= schedule.n_iter * n_shown)

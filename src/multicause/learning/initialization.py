@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
 
 from multicause.arrays import Array
 from multicause.engines.base import Data
@@ -109,7 +110,7 @@ def _starting_components(outset: Outset, n_components: int, init: str | ArrayLik
             return np.abs(chosen) if model.combination.nonnegative else chosen
         raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or a model.")
     components = np.asarray(
-        _components_of(init, n_components, X, random) if hasattr(init, "fit") else init, dtype=float
+        _components_of(init, n_components, X, weights, random) if hasattr(init, "fit") else init, dtype=float
     )
     if components.shape != (n_components, n_features):
         raise ValueError(
@@ -138,8 +139,10 @@ def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarra
     return draws * (1 + positive / positive.mean()) / 2 if positive.any() else draws
 
 
-def _components_of(estimator: Any, n_components: int, X: np.ndarray, random: np.random.RandomState) -> np.ndarray:
-    """What another model finds in the data."""
+def _components_of(
+    estimator: Any, n_components: int, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState
+) -> np.ndarray:
+    """What another model finds in the data, by the weights of their rows if it takes any."""
     model = clone(estimator)
     settings = model.get_params(deep=False)
     if settings.get("n_components", n_components) != n_components:
@@ -149,7 +152,8 @@ def _components_of(estimator: Any, n_components: int, X: np.ndarray, random: np.
         )
     if "random_state" in settings and settings["random_state"] is None:
         model.set_params(random_state=random.randint(np.iinfo(np.int32).max))
-    model.fit(X)
+    weighted = weights.min() < weights.max() and has_fit_parameter(model, "sample_weight")
+    model.fit(X, **({"sample_weight": weights} if weighted else {}))
     if not hasattr(model, "components_"):
         raise ValueError(f"init must have components_ after fit; {type(estimator).__name__} has none.")
     return model.components_

@@ -1,7 +1,8 @@
 """Learning from small batches: an E-step and a short M-step for each, over and over the data.
 
-One iteration is one pass over all rows, in random order within the engine's blocks. It serves updates that take short
-steps (delta rules), whose statistics need no whole data.
+One iteration is one pass over all rows, in random order within the engine's blocks, each as often as its weight says
+(:mod:`multicause.learning.presentation`). It serves updates that take short steps (delta rules), whose statistics need
+no whole data.
 """
 
 from __future__ import annotations
@@ -14,39 +15,35 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, compiled
+from multicause.arrays import Array, compiled, generator
 from multicause.engines.base import Data
 from multicause.learning.convergence import Outcome
 from multicause.learning.em_loop import Fit, Progress, final_outcome
 from multicause.learning.em_step import maximize_one
 from multicause.learning.expectation import expect_one
 from multicause.learning.journal import Journal
+from multicause.learning.presentation import Batches, Presentation
 from multicause.model import Block, Model, Parameters, Statistics
 
 # Passes over the data whose mean bounds are compared: one pass alone is too noisy to judge by.
 WINDOW = 5
 
 
-@partial(compiled, static=(0, 4))
-def one_pass(
-    model: Model, block: Block, parameters: Parameters, key: Array, n_batches: int
-) -> tuple[Parameters, Array, Array]:
-    """Learn from all batches of one block; returns the parameters, Σ w F before each step, and Σ w."""
-    n_rows = len(block.rows)
-    size = n_rows // n_batches
-    order = jax.random.permutation(key, n_rows) if n_batches > 1 else jnp.arange(n_rows)
-    batches = order[: n_batches * size].reshape(n_batches, size)
+@compiled
+def one_pass(model: Model, block: Block, parameters: Parameters, batches: Batches) -> tuple[Parameters, Array, Array]:
+    """Learn from batches of one block; returns the parameters, Σ w F before each step, and Σ w."""
 
-    def step(parameters: Parameters, chosen: Array) -> tuple[Parameters, tuple[Array, Array]]:
-        batch = jax.tree.map(lambda leaf: leaf[chosen], block)
+    def step(number: Array, state: tuple[Parameters, Array, Array]) -> tuple[Parameters, Array, Array]:
+        parameters, bound, weight = state
+        chosen, length = batches.rows[number], batches.lengths[number]
+        batch = jax.tree.map(lambda leaf: leaf[chosen], block)._replace(weights=batches.weights[number])
         sums = expect_one(model, batch, parameters, jnp.ones(()))
-        # A batch may hold nothing but rows that fill up the block.
         new = maximize_one(model, sums, parameters)
-        kept = jax.tree.map(lambda a, b: jnp.where(sums.weight > 0, a, b), new, parameters)
-        return kept, (sums.bound, sums.weight)
+        parameters = jax.tree.map(lambda a, b: jnp.where(length < 1, b + length * (a - b), a), new, parameters)
+        return parameters, bound + sums.bound, weight + sums.weight
 
-    parameters, (bounds, weights) = jax.lax.scan(step, parameters, batches)
-    return parameters, jnp.sum(bounds), jnp.sum(weights)
+    nothing = jnp.zeros((), jnp.float64)
+    return jax.lax.fori_loop(0, batches.n_batches, step, (parameters, nothing, nothing))
 
 
 @compiled
@@ -76,14 +73,13 @@ def learn_in_batches(
     journal: Journal | None = None,
 ) -> Fit:
     """Passes over the data until the mean bound has stopped rising, or ``max_iter``."""
-    n_batches = max(1, -(-len(data.blocks[0].rows) // batch_size))
+    presentation = Presentation(data.blocks, batch_size)
 
     def step(state: Passes) -> Passes:
         total = seen = 0.0
         parameters, iteration = state.parameters, len(state.bounds)
-        for number, block in enumerate(data.blocks):
-            own = jax.random.fold_in(jax.random.fold_in(key, iteration), number)
-            parameters, bound, weight = one_pass(model, block, parameters, own, n_batches)
+        for block, batches in zip(data.blocks, presentation.batches(generator(key, iteration)), strict=True):
+            parameters, bound, weight = one_pass(model, block, parameters, batches)
             total, seen = total + float(bound), seen + float(weight)
         bounds = (*state.bounds, total / seen)
         if not _finite(parameters) or not np.isfinite(bounds[-1]):

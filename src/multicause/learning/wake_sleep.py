@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, over_starts
+from multicause.learning.presentation import Batches
 
 Layers = tuple[dict[str, Array], ...]
 
@@ -96,6 +97,33 @@ def importance(machine: Machine, data: Array, uniforms: Array) -> tuple[tuple[Ar
     return states, log_joint(machine.generative, states) - log_recognition(machine.recognition, states)
 
 
+def log_joint_of_lowest(machine: Machine, data: Array, lowest: Array, uniforms: Array) -> Array:
+    """log p(v, u) of states v (..., n, H) of the causes next to the data (n, D): (..., n).
+
+    It is exact for one layer of causes. Under higher causes the sum over their states has no closed form, and p(v) is
+    estimated by importance sampling with uniform numbers (K, n, ΣH) for the higher causes. All states of a row share
+    these numbers, so that their estimates differ as little as possible by chance.
+    """
+    explained = log_bernoulli(data, predicted(machine.generative[0], lowest, data))
+    return explained + log_prior_of_lowest(machine, lowest, uniforms)
+
+
+def log_prior_of_lowest(machine: Machine, lowest: Array, uniforms: Array) -> Array:
+    """log p(v) of states v (..., n, H) of the causes next to the data: (..., n). See :func:`log_joint_of_lowest`."""
+    if len(machine.recognition) == 1:
+        return log_joint(machine.generative[1:], (lowest,))
+    higher = Machine(machine.generative[1:], machine.recognition[1:])
+
+    def add(total: Array, numbers: Array) -> tuple[Array, None]:
+        states = recognized(higher.recognition, lowest, numbers)
+        ratio = log_joint(higher.generative, states) - log_recognition(higher.recognition, states)
+        return jnp.logaddexp(total, ratio), None
+
+    start = jnp.full(lowest.shape[:-1], -jnp.inf, lowest.dtype)
+    # One sample after the other, so that memory does not grow with their number.
+    return jax.lax.scan(add, start, uniforms)[0] - jnp.log(len(uniforms)).astype(lowest.dtype)
+
+
 class Recipe(NamedTuple):
     """How a machine learns; hashable."""
 
@@ -135,20 +163,21 @@ def step(
 
 @partial(jax.jit, static_argnums=0)
 def one_pass(
-    recipe: Recipe, machines: Machine, rows: Array, weights: Array, batches: Array, keys: Array, rate: Array
+    recipe: Recipe, machines: Machine, rows: Array, batches: Batches, keys: Array, rate: Array
 ) -> tuple[Machine, Array]:
-    """Learn from batches (n_batches, size) of rows, for each of some machines with its key.
+    """Learn from batches of the rows of a block (n, D), for each of some machines with its key.
 
     Returns the machines and Σ_n w_n F_n before each step, summed: (starts,).
     """
 
     def one(machine: Machine, key: Array) -> tuple[Machine, Array]:
-        def learn(machine: Machine, batch: tuple[Array, Array]) -> tuple[Machine, Array]:
-            number, chosen = batch
-            own = jax.random.fold_in(key, number)
-            return step(recipe, machine, rows[chosen], weights[chosen], own, rate)
+        def learn(number: Array, state: tuple[Machine, Array]) -> tuple[Machine, Array]:
+            machine, total = state
+            own, length = jax.random.fold_in(key, number), rate * batches.lengths[number]
+            data, weights = rows[batches.rows[number]], batches.weights[number]
+            machine, bound = step(recipe, machine, data, weights, own, length)
+            return machine, total + bound.astype(jnp.float64)
 
-        machine, bounds = jax.lax.scan(learn, machine, (jnp.arange(len(batches)), batches))
-        return machine, jnp.sum(bounds, dtype=jnp.float64)
+        return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, jnp.zeros((), jnp.float64)))
 
     return over_starts(one)(machines, keys)

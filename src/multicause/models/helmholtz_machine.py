@@ -19,7 +19,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from multicause.arrays import double_precision, key_from
+from multicause.arrays import double_precision, generator, key_from
 from multicause.combinations import Combination, Sum
 from multicause.engines import Data, Engine
 from multicause.estimator import CausalEstimator, FitProblem
@@ -28,6 +28,7 @@ from multicause.learning.convergence import Outcome
 from multicause.learning.em_loop import Fit, Progress, final_outcome, one_start, start_of
 from multicause.learning.initialization import Outset, first_moments
 from multicause.learning.journal import Journal
+from multicause.learning.presentation import Presentation
 from multicause.learning.stochastic import WINDOW, evaluate
 from multicause.learning.updates.base import Update
 from multicause.learning.updates.wake_sleep import WakeSleep
@@ -55,7 +56,9 @@ class HelmholtzMachine(CausalEstimator):
 
     Awake, the generative weights learn from data and their recognised causes; asleep, the recognition weights learn
     from the model's own fantasies. :meth:`sample` draws fantasies, :meth:`transform` gives the recognition
-    probabilities, :meth:`free_energy` an estimate of F by sampled causes.
+    probabilities, :meth:`free_energy` an estimate of F by sampled causes. :meth:`recognize` lists the most probable
+    states among the sampled ones and those that a search finds from them; their probabilities are shares of Σ p(v, u)
+    over these states, which is exact for one layer of causes and estimated by samples of the higher causes otherwise.
 
     Parameters
     ----------
@@ -67,11 +70,12 @@ class HelmholtzMachine(CausalEstimator):
         Rate, particles and sign of the weights. ``WakeSleep(n_particles=1)`` is the plain rule of the chapter; by
         default 10 weighted particles (reweighted wake–sleep).
     posterior : RecognitionNetwork, optional
-        How many states are drawn to estimate F.
+        How many states are drawn to estimate F, and to begin the search for the most probable ones.
     activity : float or array-like of shape (n_components,), optional
         Starting probability of each cause; by default two active causes.
     batch_size : int, default=20
-        Rows for each step.
+        Rows for each step. Rows with weights are shown in proportion to them, as many in a pass as the weights add up
+        to, but at least as many as have a weight, and at most 16 times as many.
     max_iter : int, default=100
         Most passes over the data.
     tol : float, default=1e-3
@@ -186,7 +190,7 @@ class HelmholtzMachine(CausalEstimator):
             # The same seed must not draw the same samples for every batch.
             key = jax.random.fold_in(key_from(random), n_batches)
             result = learn_by_wake_and_sleep(
-                model, data, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key, random=random
+                model, data, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key
             )
             history = np.empty(0) if first else self.lower_bounds_
             self._keep(model, result.parameters)
@@ -263,7 +267,7 @@ class HelmholtzMachine(CausalEstimator):
         return Parameters(components, prior, noise, recognition)
 
     def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
-        how: dict[str, Any] = {"batch_size": self.batch_size, "random": problem.random, **problem.settings}
+        how: dict[str, Any] = {"batch_size": self.batch_size, **problem.settings}
         result = learn_by_wake_and_sleep(problem.model, problem.data, problem.starts, **how)
         return result, schedules.NoAnnealing()
 
@@ -289,26 +293,22 @@ def learn_by_wake_and_sleep(
     max_iter: int,
     tol: float,
     key: jax.Array,
-    random: np.random.RandomState,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> Fit:
     """Passes over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
     n_starts = len(starts.components)
     recipe, rate = model.update.recipe, jnp.asarray(model.update.rate)
-    seen = sum(float(jnp.sum(block.weights, dtype=jnp.float64)) for block in data.blocks)
+    presentation = Presentation(data.blocks, batch_size)
 
     def step(state: Nights) -> Nights:
-        machines, total, iteration = state.machines, np.zeros(n_starts), len(state.bounds)
-        for number, block in enumerate(data.blocks):
-            n_rows = len(block.rows)
-            n_batches = max(1, n_rows // batch_size)
-            order = random.permutation(n_rows) if n_batches > 1 else np.arange(n_rows)
-            batches = order[: n_batches * (n_rows // n_batches)].reshape(n_batches, -1)
+        machines, total, shown, iteration = state.machines, np.zeros(n_starts), 0.0, len(state.bounds)
+        every = presentation.batches(generator(key, iteration))
+        for number, (block, batches) in enumerate(zip(data.blocks, every, strict=True)):
             own = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, iteration), number), n_starts)
-            machines, bounds = one_pass(recipe, machines, block.rows, block.weights, jnp.asarray(batches), own, rate)
-            total = total + np.asarray(bounds)
-        history = np.vstack([state.bounds, total / seen])
+            machines, bounds = one_pass(recipe, machines, block.rows, batches, own, rate)
+            total, shown = total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
+        history = np.vstack([state.bounds, total / shown])
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
             return Nights(state.machines, history, Outcome.NON_FINITE)
         recent = np.mean(history[-WINDOW:], axis=0).max()

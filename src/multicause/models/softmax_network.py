@@ -19,7 +19,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
-from multicause.arrays import double_precision, key_from
+from multicause.arrays import double_precision, generator, key_from
 from multicause.callbacks.adapter import Fitting, Seen
 from multicause.engines import Data, Engine
 from multicause.learning import hebbian, online
@@ -29,9 +29,10 @@ from multicause.learning.critical_temperature import critical_temperature
 from multicause.learning.em_loop import Progress, one_start, start_of
 from multicause.learning.epochs import Course, Found, ending, learn_networks
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
+from multicause.learning.presentation import rows_to_show
 from multicause.model import Model, Parameters
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
-from multicause.shell import outcome_of_batch, warn_of
+from multicause.shell import outcome_of_batch, validate_weights, warn_of
 
 # Part of the critical temperature at which the network learns by default.
 BELOW_CRITICAL = 0.4
@@ -81,7 +82,9 @@ class SoftmaxNetwork(RestrictedCauses):
         to ``fit``, the mean weights of all units that respond often stand for them: whatever the network has found must
         stay with the unit that found it.
     max_iter : int, default=100
-        Most epochs; in an epoch as many rows are shown as there are, drawn at random.
+        Most epochs; in an epoch as many rows are shown as there are, drawn at random. Rows with weights are drawn in
+        proportion to them, as many as the weights add up to, but at least as many as have a weight, and at most 16
+        times as many.
     n_init : int, default=3
         Number of networks that learn, each from a start of its own; the one with the highest likelihood is kept. Where
         the causes are given to ``fit`` there is only one, which learns until it has found them.
@@ -170,8 +173,9 @@ class SoftmaxNetwork(RestrictedCauses):
         self,
         X: ArrayLike,
         y: None = None,
-        causes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
+        causes: ArrayLike | None = None,
         resume: str | PathLike[str] | None = None,
     ) -> Self:
         """Show the rows of X, epoch after epoch, until what was found stays where it is.
@@ -182,6 +186,8 @@ class SoftmaxNetwork(RestrictedCauses):
             Data, not negative.
         y : None
             Ignored, for compatibility with pipelines.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of k counts like k repetitions of the row: rows are shown in proportion to their weights.
         causes : array-like of shape (n_causes, n_features), optional
             True causes, where they are known, as in a benchmark: learning then ends when each of them, shown alone, has
             kept a unit of its own for ``hold`` presentations (MCA08 appendix E.2).
@@ -189,15 +195,16 @@ class SoftmaxNetwork(RestrictedCauses):
             A checkpoint of this very fit, or the folder with its checkpoints, to go on from.
         """
         X = self._validate_rows(X, reset=True)
-        probes = self._validate_causes(causes, X)
+        weights, probes = validate_weights(sample_weight, X), self._validate_causes(causes, X)
         n_starts = self.n_init if probes is None else 1
-        with double_precision(), self._watched(resume, X, None, probes) as fitting:
-            course = self._begin(X, fitting.random, compared=n_starts > 1)
+        with double_precision(), self._watched(resume, X, weights, probes) as fitting:
+            course = self._begin(X, weights, fitting.random, compared=n_starts > 1)
             keys = [key_from(fitting.random) for _ in range(n_starts)]
             describe = partial(self._network_so_far, course, fitting)
-            fitting.watch(X, y, None, describe, n_tasks=n_starts * self.max_iter)
+            given = None if sample_weight is None else weights
+            fitting.watch(X, y, given, describe, n_tasks=n_starts * self.max_iter)
             settings: dict[str, Any] = {"max_iter": self.max_iter, "watch": fitting, "journal": fitting.journal}
-            best = learn_networks(course, jnp.asarray(X), keys, probes, **settings)
+            best = learn_networks(course, jnp.asarray(X), weights, keys, probes, **settings)
             self._keep_network(course, best.found, best.network)
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
         if best.stopped:
@@ -210,18 +217,19 @@ class SoftmaxNetwork(RestrictedCauses):
         return {**self._so_far(course.model, progress, seen), **_results_of(course, network)}
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: ArrayLike, y: None = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from a stream: show each row of one batch once, in the order given.
 
-        The first batch sets start, and C and the temperature if they are not given, so it should be typical. Settings
-        may change from batch to batch, but for the number of units.
+        A weight is the number of times that a row is shown; one that is not whole is rounded up or down by chance such
+        that the mean is right. The first batch sets start, and C and the temperature if they are not given, so it
+        should be typical. Settings may change from batch to batch, but for the number of units.
         """
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
-        random = check_random_state(self.random_state)
+        weights, random = validate_weights(sample_weight, X), check_random_state(self.random_state)
         with double_precision():
             if first:
-                course = self._begin(X, random, compared=False)
+                course = self._begin(X, weights, random, compared=False)
                 parameters = start_of(course.starts)
                 presented, n_iter, history = 0, 0, np.empty((2, 0))
             else:
@@ -231,9 +239,10 @@ class SoftmaxNetwork(RestrictedCauses):
                         "it back, or begin another network with clone(network)."
                     )
                 model, X = self._model, X.astype(self.components_.dtype)
+                weights = weights.astype(X.dtype)
                 model.noise.check_data(X)
                 parameters = jax.tree.map(jnp.asarray, self._parameters)
-                data = self._load(model, X, np.ones(len(X), X.dtype), 1, fitted=True)
+                data = self._load(model, X, weights, 1, fitted=True)
                 temperature = self._checked_temperature()
                 temperature = self.temperature_ if temperature == "auto" else float(temperature)
                 course = self._course(model, data, one_start(parameters), temperature)
@@ -242,7 +251,10 @@ class SoftmaxNetwork(RestrictedCauses):
             # A seed that is repeated for every batch must not repeat its noise.
             key = jax.random.fold_in(key_from(random), presented)
             network = hebbian.begin(parameters.components, None)._replace(presented=jnp.asarray(presented))
-            network = hebbian.stream(network, jnp.asarray(X), key, course.rule, self.annealing, jnp.asarray(n_iter))
+            shown = rows_to_show(weights, generator(key, n_iter))
+            network = hebbian.stream(
+                network, jnp.asarray(X[shown]), key, course.rule, self.annealing, jnp.asarray(n_iter)
+            )
             parameters = parameters._replace(components=network.weights)
             found = ending(parameters, course.expect(parameters), n_iter + 1, learned=False)
             self._keep_network(course, found, network)
@@ -254,11 +266,10 @@ class SoftmaxNetwork(RestrictedCauses):
             warn_of(outcome, self)
         return self
 
-    def _begin(self, X: np.ndarray, random: Any, *, compared: bool) -> Course:
+    def _begin(self, X: np.ndarray, weights: np.ndarray, random: Any, *, compared: bool) -> Course:
         """Everything before the first presentation; with a judge where several networks are to be ``compared``."""
         model = self._wire(X)
         model.noise.check_data(X)
-        weights = np.ones(len(X), X.dtype)
         data = self._load(model, X, weights, 1)
         starts = self._starts(Outset(model, first_moments(data), X, weights, random, self.n_init))
         temperature = self._checked_temperature()

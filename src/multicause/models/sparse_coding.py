@@ -63,7 +63,9 @@ class SparseCoding(CausalEstimator):
     update : DeltaRule or LeastSquares, optional
         How components move, and which variance causes should have. Least squares have no control of lengths.
     batch_size : int, default=200
-        Rows for each step of the delta rule.
+        Rows for each step of the delta rule. Where one batch does not hold all, rows with weights are shown in
+        proportion to them, as many in a pass as the weights add up to, but at least as many as have a weight, and at
+        most 16 times as many.
     max_iter : int, default=50
         Most passes over the data.
     tol : float, default=1e-3

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.learning.wake_sleep import Layers, Machine, importance, n_causes
 from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+from multicause.posteriors.state_search import best_distinct, n_found, search
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -27,7 +28,8 @@ class RecognitionNetwork(Posterior):
     Parameters
     ----------
     n_samples : int, default=20
-        States drawn from Q for each row, by which F and the log evidence are estimated and which are recognised.
+        States drawn from Q for each row, by which F and the log evidence are estimated. The best of them is also where
+        the search for the most probable states begins.
     """
 
     def __init__(self, *, n_samples: int = 20) -> None:
@@ -54,16 +56,17 @@ class RecognitionNetwork(Posterior):
         return "log evidence, estimated from samples"
 
     def n_states(self, n_components: int) -> int:
-        """As many as are drawn."""
-        return int(self.n_samples)
+        """Those that are drawn and those that are found from them, but no more than there are."""
+        return int(min(n_found(self.n_samples, n_components), 2**n_components))
 
     def check(self, n_components: int) -> None:
         """Any number of causes will do."""
         return
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """Some numbers for each sampled state."""
-        return itemsize * ARRAYS * self.n_samples * (n_components + n_features)
+        """Some numbers for each sampled state, and the states that are listed, with a few numbers each."""
+        n_listed = n_found(self.n_samples, n_components)
+        return itemsize * ARRAYS * (self.n_samples * (n_components + n_features) + n_listed) + n_listed * n_components
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """The weights."""
@@ -93,8 +96,8 @@ class Sampled(Inference):
         self.mean_causes = jax.nn.sigmoid(matmul(block.rows, first["weights"]) + first["bias"])
 
     @cached_property
-    def _samples(self) -> tuple[Array, Array]:
-        """States of the lowest causes (n, K, H), and log p(v, u) − log q(v | u) of each sample (n, K)."""
+    def _uniforms(self) -> Array:
+        """The random numbers of each row for the causes of all layers: (K, n, ΣH)."""
         # Numbers belong to what a row says: it has the same ones wherever it lies, and in whatever company. Turned by
         # random angles, far enough to go round many times, those of two different rows are independent, and no
         # generator runs for each row.
@@ -103,9 +106,13 @@ class Sampled(Inference):
         first, angle = jax.random.uniform(of_causes, shape, jnp.float64)
         turns = TURNS * jax.random.uniform(of_data, (self.rows.shape[1],), jnp.float64)
         turned = first + jnp.sum(self.rows * turns, axis=1)[:, None] * angle
-        uniforms = (turned - jnp.floor(turned)).astype(self.rows.dtype)
-        states, log_ratio = importance(self._machine, self.rows, uniforms)
-        return jnp.swapaxes(states[1], 0, 1), log_ratio.T
+        return (turned - jnp.floor(turned)).astype(self.rows.dtype)
+
+    @cached_property
+    def _samples(self) -> tuple[Array, Array]:
+        """States of the lowest causes (K, n, H), and log p(v, u) − log q(v | u) of each sample (n, K)."""
+        states, log_ratio = importance(self._machine, self.rows, self._uniforms)
+        return states[1], log_ratio.T
 
     @property
     def free_energy(self) -> Array:  # type: ignore[override]
@@ -163,7 +170,12 @@ class Sampled(Inference):
         return jax.nn.sigmoid(logits)
 
     def recognize(self, top: int) -> Recognized:
-        """Sampled states, those that explain the row best first, with their shares of Σ p/q."""
-        states, log_ratio = self._samples
-        probabilities, best = jax.lax.top_k(jax.nn.softmax(log_ratio, axis=1), top)
-        return Recognized(jnp.take_along_axis(states, best[..., None], axis=1), probabilities, self.log_evidence)
+        """The most probable of some states, each listed once, with their shares of Σ p(v, u) over these states.
+
+        They are the sampled ones and those that :func:`multicause.posteriors.state_search.search` finds from them. They
+        are ranked by p(v, u) itself, not by the importance weights p/q: the weights of equal samples would have to be
+        added up, and their sum is uncertain by how often a state happened to be drawn.
+        """
+        higher = self._uniforms[..., self.mean_causes.shape[1] :]
+        states, log_joint = search(self._machine, self.rows, self._samples[0], higher)
+        return Recognized(*best_distinct(states, log_joint, top), self.log_evidence)
