@@ -62,7 +62,7 @@ def test_samples_of_recognition_have_its_probabilities(model):
     """400 samples for each of 60 rows: within 6 standard errors in 180 comparisons."""
     model, X = model
     with double_precision():
-        block = Block(jnp.asarray(X), jnp.ones(len(X)), jnp.zeros(len(X)), jnp.arange(len(X)))
+        block = Block(jnp.asarray(X), jnp.ones(len(X)), jnp.zeros(len(X)))
         inference = model._model.posterior.infer(model._model, model._parameters, block, jnp.ones(()))
         sampled = np.asarray(inference._samples[0])
     chances = model.transform(X)

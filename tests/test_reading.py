@@ -109,7 +109,7 @@ def test_several_paths_that_do_not_fit_together(tmp_path):
             r"a.png' \(image\) and .*wide.npy' \(table\) are of different kinds; give paths of one",
         ),
         (["wide.npy", "narrow.npy"], r"must have the same columns, but .*wide.npy' has 3 and .*narrow.npy' has 2"),
-        (["wide.npy", "gap.npy"], r"gap.npy' has 6 values that are NaN"),
+        (["wide.npy", "gap.npy"], r"gap.npy' has values that are missing"),
         (["a.png", "none.png"], r"There is no .*none.png'"),
         ([], "Name at least one file or folder"),
     ]:
