@@ -36,6 +36,9 @@ def test_tables_have_the_same_rows_in_every_format(tmp_path):
         data = read_data(tmp_path / name, Reading(**setting))
         np.testing.assert_allclose(data.rows, numbers, rtol=1e-14)
         assert data.kind == "table"
+    assert read_data(tmp_path / "t.npy", Reading(count=4)).remarks == (
+        "The count is only for patches of images and pieces of sound; all rows are used.",
+    )
     swapped = read_data(tmp_path / "t.csv", Reading(columns=("c", "a"), dtype="float32"))
     np.testing.assert_array_equal(swapped.rows, numbers[:, [2, 0]].astype(np.float32))
     assert swapped.names == ["c", "a"]

@@ -100,6 +100,9 @@ def read_data(
         data = _pictures(files, reading)
     else:
         data = _tables(files, reading)
+    if reading.count is not None and data.kind in ("table", "images"):
+        unused = "The count is only for patches of images and pieces of sound; all rows are used."
+        data = data._replace(remarks=(*data.remarks, unused))
     place = paths[0] if len(paths) == 1 else Path(os.path.commonpath([file.absolute() for file in files]))
     tables.check_finite(data.rows, place, data.names)
     summary = data.summary or f"{data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind})"
