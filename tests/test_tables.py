@@ -35,7 +35,7 @@ COUNTED = "t,c\n" + "".join(f"{n},{n * n % 7}\n" for n in range(1, 8))
         ("user_id,c\n10,2\n33,2.5\n", {}, [[2], [2.5]], "2 rows, 1 column c, index: user_id"),
         ("user_id,c\n10,2\n33,2.5\n", {"index": "none"}, [[10, 2], [33, 2.5]], "2 rows, 2 columns user_id, c"),
         ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": "u"}, [[2, 3], [2.5, 4]], "2 rows, 2 columns c, d, index: u"),
-        ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": "-1"}, [[10, 2], [33, 2.5]], "2 rows, 2 columns u, c, index: d"),
+        ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": -1}, [[10, 2], [33, 2.5]], "2 rows, 2 columns u, c, index: d"),
         (COUNTED, {}, [[n * n % 7] for n in range(1, 8)], "7 rows, 1 column c, index: t"),
         ("id,a\n12345678901234567890,1\n12345678901234567891,2\n", {}, [[1], [2]], "2 rows, 1 column a, index: id"),
         # Without a header no row is lost.

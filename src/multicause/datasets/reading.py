@@ -30,7 +30,7 @@ class Reading:
     decimal: str | None = None
     thousands: str | None = None  # "": none
     encoding: str | None = None
-    index: str | None = None  # name or number of the column that identifies rows, or "none"; None: detected
+    index: str | int | None = None  # name or number of the column that identifies rows, or "none"; None: detected
     drop: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None  # None: all that hold numbers
     image_shape: tuple[int, int] | None = None  # of the rows of a table
@@ -152,13 +152,14 @@ def _table(path: Path, reading: Reading) -> UserData:
 def _read_table(path: Path, reading: Reading) -> tables.Table:
     names = ("array", "separator", "header", "decimal", "thousands", "encoding", "index", "drop", "columns")
     settings: dict[str, Any] = {name: getattr(reading, name) for name in names}
+    settings["index"] = None if reading.index is None else str(reading.index)
     return tables.read_table(path, **settings)
 
 
 def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
     if tables.suffix_of(files[0]) in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
         # A column of pixels that happens to count rows is no index.
-        found = _read_table(files[0], replace(reading, index=reading.index or "none")).rows
+        found = _read_table(files[0], replace(reading, index="none" if reading.index is None else reading.index)).rows
         tables.check_finite(found, files[0])
         images = [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
         files, coloured = files * len(images), 0
