@@ -117,7 +117,7 @@ def test_places_where_bounds_are_not_comparable_are_marked():
     rows[:2200] = make_bars(2200, size=3, noise="poisson", random_state=0).data
     model = MaximalCauses(6, noise="poisson", max_iter=60, random_state=0).fit(rows)
     starts, reasons = zip(*model.phases_, strict=True)
-    assert reasons[-1] == "all 2,300 rows instead of 2,000"
+    assert reasons == ("posterior Exact instead of Preselected", "all 2,300 rows instead of 2,000")
     display = ConvergenceDisplay.from_estimator(model)
     assert [line.get_xdata()[0] for line in display.phase_lines_] == [start - 0.5 for start in starts]
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]

@@ -35,7 +35,7 @@ COUNTED = "t,c\n" + "".join(f"{n},{n * n % 7}\n" for n in range(1, 8))
         ("user_id,c\n10,2\n33,2.5\n", {}, [[2], [2.5]], "2 rows, 1 column c, index: user_id"),
         ("user_id,c\n10,2\n33,2.5\n", {"index": "none"}, [[10, 2], [33, 2.5]], "2 rows, 2 columns user_id, c"),
         ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": "u"}, [[2, 3], [2.5, 4]], "2 rows, 2 columns c, d, index: u"),
-        ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": "-1"}, [[10, 2], [33, 2.5]], "2 rows, 2 columns u, c, index: d"),
+        ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": -1}, [[10, 2], [33, 2.5]], "2 rows, 2 columns u, c, index: d"),
         (COUNTED, {}, [[n * n % 7] for n in range(1, 8)], "7 rows, 1 column c, index: t"),
         ("id,a\n12345678901234567890,1\n12345678901234567891,2\n", {}, [[1], [2]], "2 rows, 1 column a, index: id"),
         # Without a header no row is lost.
@@ -69,6 +69,7 @@ COUNTED = "t,c\n" + "".join(f"{n},{n * n % 7}\n" for n in range(1, 8))
         ("\n\na,b\n\n1,2\n\n3,4\n\n", {}, [[1, 2], [3, 4]], "2 rows, 2 columns a, b"),
         ("# made today\na,b\n1,2\n# in between\n3,4\n", {}, [[1, 2], [3, 4]], "2 rows, 2 columns a, b"),
         ("# a b\n1 2\n3 4\n", {}, [[1, 2], [3, 4]], "2 rows, 2 columns a, b (separated by white space)"),
+        ("n,b\nx,2\n#y,4\nz,5\n", {}, [[2], [4], [5]], "3 rows, 1 column b, 1 text column ignored: n"),
         ("n,b\n#1,2\n#2,4\n#3,5\n", {}, [[2], [4], [5]], "3 rows, 1 column b, 1 text column ignored: n"),
         ("a,b\n1,2,\n3,4,\n", {}, [[1, 2], [3, 4]], "2 rows, 2 columns a, b"),
         ("a,b,\n1,2\n3,4\n", {}, [[1, 2], [3, 4]], "2 rows, 2 columns a, b"),
@@ -133,6 +134,10 @@ def test_encodings_and_compressed_files(name, encoding, separator, tmp_path):
         ("zip,b\n01234,2\n12345,4\n", "Numbers that begin with zeros may be codes"),
         ("a,p\n1,5 %\n2,7 %\n", "Numbers with signs or units are ignored as texts; write them without: 'p'."),
         ("a,b\n1,2\n,\n3,4\n", "Rows without any value were left out: 1."),
+        (
+            "a,b\n" + "1,2\n3,4\n" * 1500 + "# the end\n",
+            "Lines between rows that begin with # were left out as comments: 1.",
+        ),
         (COUNTED, "Column 't' counts the rows and is taken as index, not as feature; --index none keeps it."),
         (",a\n1,2\n5,3\n", "Column 'Unnamed: 0' has no name and is taken as index"),
     ],

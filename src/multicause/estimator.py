@@ -278,7 +278,10 @@ class CausalEstimator(Shell):
         return Recognition(*self._by_rows(recognition.best_states, X, top))
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,)."""
+        """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,).
+
+        Where a posterior is a single choice of causes v, as in sparse codes and K-means, it is log p(v, y).
+        """
         return self._by_rows(recognition.log_evidence, X)
 
     def free_energy(self, X: ArrayLike) -> np.ndarray:

@@ -32,7 +32,7 @@ class Reading:
     decimal: str | None = None
     thousands: str | None = None  # "": none
     encoding: str | None = None
-    index: str | None = None  # name or number of the column that identifies rows, or "none"; None: detected
+    index: str | int | None = None  # name or number of the column that identifies rows, or "none"; None: detected
     drop: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = None  # None: all that hold numbers
     image_shape: tuple[int, int] | None = None  # of the rows of a table
@@ -208,6 +208,7 @@ def _table(path: Path, reading: Reading) -> UserData:
 def _read_table(path: Path, reading: Reading) -> tables.Table:
     names = ("array", "separator", "header", "decimal", "thousands", "encoding", "index", "drop", "columns")
     settings: dict[str, Any] = {name: getattr(reading, name) for name in names}
+    settings["index"] = None if reading.index is None else str(reading.index)
     return tables.read_table(path, **settings)
 
 
@@ -233,7 +234,7 @@ def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
 
 def _images_in(file: Path, reading: Reading) -> list[np.ndarray]:
     # A column of pixels that happens to count rows is no index.
-    found = _read_table(file, replace(reading, index=reading.index or "none")).rows
+    found = _read_table(file, replace(reading, index="none" if reading.index is None else reading.index)).rows
     tables.check_finite(found, file)
     return [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
 

@@ -164,6 +164,8 @@ def _remarks_of_text(table: TextTable) -> list[str]:
     remarks = []
     if table.renamed:
         remarks.append(f"Names that occur more than once are numbered ('a', 'a.1', …): {listed(table.renamed)}.")
+    if table.n_comments:
+        remarks.append(f"Lines between rows that begin with # were left out as comments: {table.n_comments}.")
     if table.n_blank:
         remarks.append(f"Rows without any value were left out: {table.n_blank}.")
     return remarks

@@ -72,7 +72,7 @@ def find_format(
         whole = not file.read(1)
     lines = text.splitlines(keepends=True)
     lines = (lines if whole or len(lines) == 1 else lines[:-1])[:SAMPLE_LINES]
-    commented = commented and _has_comments(lines)
+    commented = commented and not _is_sign_of_column(lines)
     skip, commented_header, declared = _beginning(lines)
     body = "".join(lines[skip:])
     if not body.strip():
@@ -148,7 +148,7 @@ def _beginning(lines: Sequence[str]) -> tuple[int, str | None, str | None]:
     Spreadsheets write the line "sep=;" for each other.
     """
     declared = comment = None
-    comments = _has_comments(lines)
+    comments = not _is_sign_of_column(lines)
     for number, line in enumerate(lines):
         match = re.fullmatch(r"sep=(.)\s*", line)
         if number == 0 and match:
@@ -160,10 +160,15 @@ def _beginning(lines: Sequence[str]) -> tuple[int, str | None, str | None]:
     return len(lines), comment or None, declared
 
 
-def _has_comments(lines: Sequence[str]) -> bool:
-    """Return whether lines that begin with # are comments; if most do, it is the sign of a column."""
+def _is_sign_of_column(lines: Sequence[str]) -> bool:
+    """Return whether most lines begin with #, which then belongs to the values of a column."""
     marked = [line.startswith(COMMENT) for line in lines if line.strip()]
-    return 0 < 2 * sum(marked) <= len(marked)
+    return 2 * sum(marked) > len(marked)
+
+
+def is_comment(line: str, separator: str, width: int) -> bool:
+    """Return whether a line between rows is a comment: it begins with # and has not as many values as rows have."""
+    return line.startswith(COMMENT) and (width == 1 or len(split_rows(line, separator)[0]) != width)
 
 
 def _commented_names(comment: str | None, separator: str, rows: Sequence[Sequence[str]]) -> list[str] | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from multicause.datasets.extras import need
 from multicause.datasets.numerals import GROUPING, Marks, numbers_from
-from multicause.datasets.text_format import COMMENT, SEPARATOR_WORDS, TextFormat, find_format, open_text
+from multicause.datasets.text_format import SEPARATOR_WORDS, TextFormat, find_format, is_comment, open_text
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
@@ -26,7 +26,7 @@ class TextTable:
     """
 
     def __init__(self, path: Path, **settings: Any) -> None:
-        self.path = path
+        self.path, self.n_comments = path, 0
         word = settings.get("separator")
         settings["separator"] = SEPARATOR_WORDS.get(word, word) if word else None
         _check_signs(settings)
@@ -79,8 +79,12 @@ class TextTable:
             return file
         with file:
             lines = file.readlines()
-        skip = self.format.skip
-        return io.StringIO("".join([*lines[:skip], *(line for line in lines[skip:] if not line.startswith(COMMENT))]))
+        found = self.format
+        comments = {
+            n for n, line in enumerate(lines) if n >= found.skip and is_comment(line, found.separator, len(found.names))
+        }
+        self.n_comments = len(comments)
+        return io.StringIO("".join(line for n, line in enumerate(lines) if n not in comments))
 
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:

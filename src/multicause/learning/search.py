@@ -193,9 +193,17 @@ def difference(before: Model, after: Model, search_data: Data, data: Data) -> st
     """Return why the bounds of two phases are not comparable: their posteriors or their rows differ."""
     reasons = [_difference_of_rows(search_data, data)]
     if before.posterior != after.posterior:
-        names = [" ".join(repr(model.posterior).split()) for model in (before, after)]
-        reasons.append(f"states of {names[1]} instead of {names[0]}")
+        reasons.append(f"posterior {_differing(after, before)} instead of {_differing(before, after)}")
     return ", ".join(filter(None, reasons))
+
+
+def _differing(model: Model, other: Model) -> str:
+    """Return the name of a model's posterior, with the settings in which it differs from another of its kind."""
+    own, name = model.posterior.get_params(deep=False), type(model.posterior).__name__
+    if type(other.posterior) is not type(model.posterior):
+        return name
+    settings = other.posterior.get_params(deep=False)
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in own.items() if value != settings[key])})"
 
 
 def _difference_of_rows(search_data: Data, data: Data) -> str:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from multicause.plotting.fields import one_axes
 from multicause.showing import check_model
 
-# Letters of a line of a label.
-WIDEST_LABEL = 40
+# Letters of a line in the legend, and of the name of the vertical axis.
+LEGEND_WIDTH, AXIS_WIDTH = 40, 26
 
 
 class ConvergenceDisplay:
@@ -111,14 +111,14 @@ class ConvergenceDisplay:
         self.figure_, self.ax_ = one_axes(ax)
         iterations = np.arange(len(self.bounds))
         (self.bound_line_,) = self.ax_.plot(iterations, self.bounds, color="C0", label="bound")
-        self.ax_.set(xlabel="iteration", ylabel=fill(f"mean {self.label} of a row", WIDEST_LABEL))
+        self.ax_.set(xlabel="iteration", ylabel=fill(f"mean {self.label} of a row", AXIS_WIDTH))
         self.ax_.spines["top"].set_visible(False)
         lines = [self.bound_line_]
         if self.reference is not None:
             lines.append(self.ax_.axhline(self.reference, color="C1", linestyle="--", label="reference"))
         self.phase_lines_ = [
             self.ax_.axvline(
-                start - 0.5, color="0.6", linewidth=1, linestyle=(0, (4, 3)), label=fill(reason, WIDEST_LABEL)
+                start - 0.5, color="0.6", linewidth=1, linestyle=(0, (4, 3)), label=fill(reason, LEGEND_WIDTH)
             )
             for start, reason in self.phases
         ]
