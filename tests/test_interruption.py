@@ -145,3 +145,12 @@ def test_a_process_that_quits_while_it_replaces_a_folder_leaves_the_old_or_the_n
             (folder / "x").write_text("new")
     assert (tmp_path / "run" / "x").read_text() == ("old", "new")[renamed - 1]
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_second_interruption_that_is_lost_on_its_way_takes_effect_at_the_end_of_the_fit():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt), interruptible():  # noqa: PT012
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):  # as somebody who catches everything
+            signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)

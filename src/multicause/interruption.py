@@ -25,6 +25,7 @@ class Interruption:
     def __init__(self, before: Any = signal.default_int_handler) -> None:
         self.requested = False
         self._before = before
+        self.quits = False  # whether the second Ctrl-C has raised its exception
         self._waits = False  # whether the second Ctrl-C has to wait for a compilation
         self._ended = threading.Event()
 
@@ -43,6 +44,7 @@ class Interruption:
                 threading.Thread(target=self._retry, daemon=True).start()
         else:
             self._ended.set()
+            self.quits = True
             self._before(number, frame)
 
     def end(self) -> None:
@@ -79,6 +81,9 @@ def interruptible() -> Iterator[Interruption]:
             yield interruption
         finally:
             interruption.end()
+        if interruption.quits:
+            # The exception was lost on its way, as in a destructor, which cannot pass it on.
+            raise KeyboardInterrupt
 
 
 def say(text: str, stream: Any = None) -> None:
