@@ -10,6 +10,8 @@ from pathlib import Path
 
 # Programs that take less than this many seconds to compile are not worth a file.
 LEAST_SECONDS = 0.2
+# JAX's own setting, which goes before ours.
+VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 
 
 def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path | None:
@@ -37,25 +39,43 @@ def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path 
     """
     import jax
 
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR") or jax.config.values["jax_compilation_cache_dir"]:
+    if os.environ.get(VARIABLE) or jax.config.values["jax_compilation_cache_dir"]:
         return None
     path = default_folder() if folder is None else Path(folder)
+    problem = make_writable(path)
+    if problem:
+        warnings.warn(problem, UserWarning, stacklevel=2)
+        return None
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
+    return path
+
+
+def enable_in_environment() -> str:
+    """Enable the cache by environment variables, before JAX is imported; returns why it cannot be used, or nothing."""
+    if os.environ.get(VARIABLE):
+        return ""
+    path = default_folder()
+    problem = make_writable(path)
+    if not problem:
+        os.environ[VARIABLE] = str(path)
+        os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", str(LEAST_SECONDS))
+    return problem
+
+
+def make_writable(path: Path) -> str:
+    """Make a folder if there is none, and return why nothing can be written there, or nothing."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".probe-{os.getpid()}"
         probe.touch()
         probe.unlink()
     except OSError as error:
-        warnings.warn(
+        return (
             f"Compiled programs cannot be kept in {path} ({error.strerror or error}), so the next process will compile "
-            "them again. Give another folder: enable_compilation_cache(folder).",
-            UserWarning,
-            stacklevel=2,
+            f"them again. Make the folder writable, or set {VARIABLE} to another one."
         )
-        return None
-    jax.config.update("jax_compilation_cache_dir", str(path))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)
-    return path
+    return ""
 
 
 def default_folder() -> Path:

@@ -6,8 +6,12 @@ import sys
 def main() -> None:
     """Run the command line, or say what is missing for it."""
     from multicause.cli.quitting import INTERRUPTED, install, leave
+    from multicause.compilation_cache import enable_in_environment
 
     install(as_json="--json" in sys.argv)
+    problem = enable_in_environment()
+    if problem:
+        sys.stderr.write(f"{problem}\n")
     try:
         from multicause.cli.commands import app
     except ModuleNotFoundError as error:
