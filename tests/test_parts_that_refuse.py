@@ -29,7 +29,6 @@ MEAN, NOTHING = np.ones((2, 3)), {}
         (lambda: ClusterGaussian().initialize(None, None), "initialize_for"),
         (lambda: Noiseless().natural(MEAN, NOTHING), "use the posterior Inverse"),
         (lambda: Noiseless().log_normalizer(MEAN, NOTHING), "use the posterior Inverse"),
-        (lambda: DiagonalGaussian().log_base(MEAN, 3, NOTHING), "use log_base_of"),
         (lambda: Gaussian().without({}, 0), "cannot be switched off"),
         (lambda: Laplace().copied({}, 0, 1), "cannot be switched off"),
         (lambda: Layered().without({}, 0), "not repaired"),
