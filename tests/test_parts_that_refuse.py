@@ -29,7 +29,6 @@ MEAN, NOTHING = np.ones((2, 3)), {}
         (lambda: ClusterGaussian().initialize(None, None), "initialize_for"),
         (lambda: Noiseless().natural(MEAN, NOTHING), "use the posterior Inverse"),
         (lambda: Noiseless().log_normalizer(MEAN, NOTHING), "use the posterior Inverse"),
-        (lambda: DiagonalGaussian().log_base(MEAN, 3, NOTHING), "use log_base_of"),
         (lambda: Laplace().copied({}, 0, 1), "cannot be switched off"),
         (lambda: Layered().copied({}, 0, 1), "not repaired"),
         (lambda: Layered(higher=(2,)).log_probability(MEAN, NOTHING), "no closed form"),

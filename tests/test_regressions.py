@@ -189,7 +189,7 @@ class Halfway(Noise):
         (
             {"noise": Halfway()},
             TypeError,
-            "Halfway must implement log_base, log_normalizer, sample, summarize, variance",
+            "Halfway must implement log_base, log_normalizer, sample, variance",
         ),
         ({"noise": Poisson(floor=0.0)}, ValueError, "floor of Poisson must be a positive number; got 0.0"),
         ({"combination": Maximum(credit="soft")}, ValueError, "Unknown credit 'soft' of Maximum. Known: 'power', 'sig"),

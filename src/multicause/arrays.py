@@ -169,10 +169,13 @@ def sum_over_features(function: Callable[..., Array], zero: Array, *arrays: Arra
 def indices_of_largest(scores: Array, k: int) -> Array:
     """The k largest of each column of (H, n), best first, as indices (k, n); the lower index wins a tie.
 
-    Ranks need no double precision. On an accelerator, each pass finds the largest key below the last one, where a key
+    Ranks need no double precision once the largest score of a column, which may be far from zero, is subtracted from
+    all others. On an accelerator, each pass finds the largest key below the last one, where a key
     is a score and, in its lower half, an index; that is faster than the sorting behind ``top_k``.
     """
-    scores = scores.astype(jnp.float32)
+    if scores.dtype != jnp.float32:
+        largest = jnp.max(scores, axis=0)
+        scores = (scores - jnp.where(jnp.isfinite(largest), largest, 0)).astype(jnp.float32)
     if one_by_one():
         return jax.lax.top_k(scores.T, k)[1].T
     n = len(scores)

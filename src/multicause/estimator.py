@@ -29,7 +29,13 @@ from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
 from multicause.learning.em_loop import Fit, Phase, Progress, learn, start_of
 from multicause.learning.expectation import evidence_threshold
-from multicause.learning.initialization import Outset, choose_annealing, first_moments, starting_parameters
+from multicause.learning.initialization import (
+    Outset,
+    choose_annealing,
+    first_moments,
+    lost_digits,
+    starting_parameters,
+)
 from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates import NAMES as UPDATES
 from multicause.learning.updates.base import Update, choose_update
@@ -185,6 +191,7 @@ class CausalEstimator(Shell):
         X = self._validate_rows(X, reset=True)
         weights = validate_weights(sample_weight, X)
         self._threshold = None
+        warn(lost_digits(X))
         with double_precision(), self._watched(resume, X, weights) as fitting:
             random = fitting.random
             self._preparation = self._prepare(X, weights)
@@ -476,6 +483,7 @@ class CausalEstimator(Shell):
         """The model, and rows and weights that it learns from, when one more batch of a stream comes."""
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
+        warn(lost_digits(X) if first else "", stacklevel=5)
         X, weights = self._next_batch(X, validate_weights(sample_weight, X), first)
         model = self._wire(X) if first else self._model
         if not first:

@@ -83,6 +83,7 @@ class Moments(NamedTuple):
 
     mean: np.ndarray  # (D,)
     variance: float  # over rows and dimensions together
+    spread: float  # mean over dimensions of the variance over rows, which an offset of a dimension does not change
     epsilon: float  # relative rounding of the data's dtype
 
 

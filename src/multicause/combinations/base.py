@@ -19,8 +19,21 @@ class Combination(Part):
     nonnegative = False
 
     @abstractmethod
-    def combine(self, components: Array, tree: StateTree) -> Array:
-        """w̄(s) of all states of a tree: (S, D)."""
+    def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
+        """w̄(s) of all states of a tree: (S, D). The state without causes has the mean ``empty`` (D,), by default zero.
+
+        With ``shift(components, o)`` and an empty state of −o, these are all means relative to o.
+        """
+
+    @abstractmethod
+    def shift(self, components: Array, origin: Array) -> Array:
+        """Components that make means relative to an origin (D,), if the state without causes has its negative."""
+
+    def relative_means(self, components: Array, tree: StateTree, origin: Array | None) -> Array:
+        """w̄(s) of all states of a tree relative to an origin, if there is one: (S, D)."""
+        if origin is None:
+            return self.combine(components, tree)
+        return self.combine(self.shift(components, origin), tree, -origin)
 
     @abstractmethod
     def mean(self, components: Array, causes: Array) -> Array:

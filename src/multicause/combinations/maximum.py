@@ -50,12 +50,15 @@ class Maximum(Combination):
         if not self.least_temperature >= 1:
             raise ValueError(f"least_temperature of Maximum must be at least 1; got {self.least_temperature!r}.")
 
-    def combine(self, components: Array, tree: StateTree) -> Array:
+    def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
         """The maximum of the parent's means and the newest cause's."""
-        return tree.grow(
-            jnp.zeros_like(components[..., :1, :]),
-            lambda parents, step: jnp.maximum(parents, _of_cause(components, step)),
-        )
+        root = jnp.zeros_like(components[..., :1, :])
+        root = root if empty is None else root + empty
+        return tree.grow(root, lambda parents, step: jnp.maximum(parents, _of_cause(components, step)))
+
+    def shift(self, components: Array, origin: Array) -> Array:
+        """W − o."""
+        return components - origin
 
     def mean(self, components: Array, causes: Array) -> Array:
         """max_h s_h W_hd, one cause at a time so that no (n, H, D) array arises."""

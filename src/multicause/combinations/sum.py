@@ -23,9 +23,16 @@ class Sum(Combination):
     def __init__(self, *, nonnegative: bool = False) -> None:
         self.nonnegative = nonnegative
 
-    def combine(self, components: Array, tree: StateTree) -> Array:
-        """S·W."""
-        return matmul(jnp.asarray(tree.states(), dtype=components.dtype), components)
+    def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
+        """S·W plus the empty state's mean, in double precision: it may leave far less than both are."""
+        if empty is None:
+            return matmul(jnp.asarray(tree.states(), dtype=components.dtype), components)
+        sums = matmul(jnp.asarray(tree.states(), dtype=jnp.float64), components.astype(jnp.float64))
+        return (sums + empty).astype(components.dtype)
+
+    def shift(self, components: Array, origin: Array) -> Array:
+        """The same: what the empty state's mean loses, all others lose too."""
+        return components
 
     def mean(self, components: Array, causes: Array) -> Array:
         """s·W."""

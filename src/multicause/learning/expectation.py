@@ -32,7 +32,7 @@ def statistics_of(model: Model, parameters: Parameters, block: Block, inference:
         magnitude=inference.magnitude,
         components=model.update.statistics(model, parameters, inference),
         prior=model.prior.statistics(inference),
-        noise=model.noise.statistics(block.summary, inference, parameters.noise),
+        noise=model.noise.statistics(inference, parameters.noise),
         posterior=model.posterior.statistics(inference),
     )
 

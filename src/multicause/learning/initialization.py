@@ -18,6 +18,12 @@ from multicause.model import Block, Model, Moments, Parameters
 from multicause.parts import resolve
 
 INITS = ("random", "mean", "data")
+# Rows by which the distance of the data from zero is measured.
+ROWS_TO_MEASURE = 10_000
+# Steps between numbers of a dtype that are too coarse for the data, as part of their standard deviation, and the
+# distance of data from zero, in standard deviations, up to which likelihoods are right in double precision.
+COARSEST = 0.01
+FARTHEST = 1e9
 
 
 class Outset(NamedTuple):
@@ -35,17 +41,35 @@ class Outset(NamedTuple):
 def _sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
     """Σw, Σw(y − origin) and Σw(y − origin)²: without the origin, an offset would cancel all digits."""
     centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)
-    return weights.sum(), weights @ centred, (weights @ centred**2).sum()
+    return weights.sum(), weights @ centred, weights @ centred**2
 
 
 def first_moments(data: Data) -> Moments:
-    """Weighted mean of each dimension, and the variance of all values together."""
-    origin = np.float64(data.rows(np.array([0])).astype(np.float64).mean())
-    weight, total, square = (np.asarray(part) for part in data.sum(_sums, origin))
-    mean = total / weight
+    """Weighted mean of each dimension, the variance of all values together, and that within dimensions."""
+    origin = data.rows(np.array([0]))[0].astype(np.float64)
+    weight, total, squares = (np.asarray(part) for part in data.sum(_sums, origin))
     with np.errstate(over="ignore", invalid="ignore"):
-        variance = float(square / (weight * len(mean)) - mean.mean() ** 2)
-    return Moments(origin + mean, variance, float(np.finfo(data.dtype).eps))
+        spread = float(np.mean(np.maximum(squares / weight - (total / weight) ** 2, 0)))
+        mean = origin + total / weight
+        variance = spread + float(np.var(mean))
+    return Moments(mean, variance, spread, float(np.finfo(data.dtype).eps))
+
+
+def lost_digits(X: np.ndarray) -> str:
+    """Say that X is so far from zero that its dtype cannot tell rows apart; empty if it is not."""
+    rows = X[:: -(-len(X) // ROWS_TO_MEASURE)].astype(float)
+    mean = rows.mean(axis=0)
+    with np.errstate(over="ignore"):  # values that are too large have an error of their own
+        spread, farthest = float(np.sqrt(np.mean((rows - mean) ** 2))), float(np.abs(mean).max())
+    step = float(np.spacing(X.dtype.type(farthest)))
+    if spread == 0 or not np.isfinite(spread) or (step < COARSEST * spread and farthest < FARTHEST * spread):
+        return ""
+    other = ", or use float64 data" if X.dtype == np.float32 else ""
+    return (
+        f"The values of X lie {farthest / spread:.1e} standard deviations from zero, where {X.dtype} has steps of "
+        f"{step / spread:.1e} standard deviations: too few digits are left for what varies, and likelihoods are not "
+        f"reliable. Subtract the mean of the data{other}."
+    )
 
 
 def check_values(X: np.ndarray) -> None:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
-from multicause.model import Block, Moments
+from multicause.model import Moments
 from multicause.parts import Part
 from multicause.posteriors.base import Inference
 
@@ -47,21 +47,43 @@ class Noise(Part):
         normalizers = jnp.sum(self.log_normalizer(components, parameters), axis=-1)
         return matmul(self.natural(components, parameters), rows.T) - normalizers[:, None]
 
-    @abstractmethod
+    def origin(self, parameters: dict[str, Array]) -> Array | None:
+        """A point (D,) amid the data that may be subtracted from data and means alike; None if that is not allowed.
+
+        Where only the difference y − w matters, squares are expanded around this point: an offset of the data would
+        otherwise cancel their digits.
+        """
+        return None
+
+    def standardize(self, values: Array, parameters: dict[str, Array]) -> Array:
+        """Data or means (..., D) divided by the standard deviation of noise that does not depend on the mean.
+
+        With such noise (``linear``), η(w)·y is the scalar product of the standardized w and y.
+        """
+        return values / jnp.sqrt(self.variance(values, parameters))
+
     def summarize(self, rows: Array) -> Array:
-        """The one number that :meth:`log_base` needs of each row (n, D), computed once for all iterations: (n,)."""
+        """A number for each row (n, D) that :meth:`log_base` needs and that is computed once, by default zero: (n,)."""
+        return jnp.zeros(rows.shape[0], rows.dtype)
 
     @abstractmethod
-    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
-        """Σ_d b(y_d) from the summary: (n,)."""
+    def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
+        """Σ_d b(y_d) of rows (n, D) with these summaries: (n,)."""
 
-    def log_base_of(self, block: Block, parameters: dict[str, Array]) -> Array:
-        """The same of a block; noise that differs between dimensions looks at the rows themselves: (n,)."""
-        return self.log_base(block.summary, block.rows.shape[1], parameters)
+    def magnitude(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
+        """Size of the terms that cancel in the log-likelihood of each row, by which its rounding is judged: (n,).
 
-    def magnitude(self, block: Block, parameters: dict[str, Array]) -> Array:
-        """Size of the terms that cancel in the log-likelihood of each row, by which its rounding is judged: (n,)."""
-        return jnp.abs(self.log_base_of(block, parameters))
+        ``rows`` are relative to the point around which squares are expanded. How far that is from zero counts twice:
+        components are rounded to their dtype, which costs the square of that rounding, and their differences are taken
+        in double precision.
+        """
+        size, origin = jnp.abs(self.log_base(rows, summary, parameters)), self.origin(parameters)
+        if origin is None:
+            return size
+        epsilon = jnp.finfo(rows.dtype).eps
+        differences = jnp.finfo(jnp.float64).eps / epsilon * jnp.sqrt(size)
+        distance = jnp.linalg.norm(self.standardize(origin, parameters))
+        return size + distance * (epsilon * distance + differences).astype(size.dtype)
 
     @abstractmethod
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
@@ -91,7 +113,7 @@ class Noise(Part):
         """The same, where noise may differ between causes."""
         return self.initialize(moments, noise_scale)
 
-    def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
+    def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Sums over rows that :meth:`maximize` needs, with ``inference.row_weights``."""
         return {}
 

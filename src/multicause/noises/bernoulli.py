@@ -1,7 +1,6 @@
 """Binary data: TN10 eq. 10.40."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
@@ -25,11 +24,7 @@ class Bernoulli(Noise):
         """A(w) = log(1 + e^{bias + w})."""
         return jax.nn.softplus(mean + parameters["bias"])
 
-    def summarize(self, rows: Array) -> Array:
-        """Nothing."""
-        return jnp.zeros(rows.shape[0], rows.dtype)
-
-    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+    def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """Zero."""
         return summary
 

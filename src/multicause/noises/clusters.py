@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul, sum_in_double
-from multicause.model import Block, Moments
+from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
 from multicause.posteriors.base import Inference
@@ -99,19 +99,15 @@ class ClusterGaussian(Noise):
         whitening, log_det = _whitening(variance)
         return -0.5 * (jax.lax.map(one, (means, whitening)) + log_det[:, None])
 
-    def summarize(self, rows: Array) -> Array:
-        """Nothing that would stay the same from iteration to iteration."""
-        return jnp.zeros(rows.shape[0], rows.dtype)
-
-    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+    def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """−½ D log 2π."""
-        return summary - 0.5 * n_features * jnp.log(2 * jnp.pi).astype(summary.dtype)
+        return summary - 0.5 * rows.shape[1] * jnp.log(2 * jnp.pi).astype(summary.dtype)
 
-    def magnitude(self, block: Block, parameters: dict[str, Array]) -> Array:
+    def magnitude(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """‖y − origin‖² over the variance, which cancels against the means' part."""
-        squares = jnp.sum((block.rows - parameters["origin"]) ** 2, axis=1)
+        squares = jnp.sum((rows - parameters["origin"]) ** 2, axis=1)
         smallest = jnp.min(_diagonal(parameters["variance"], self.covariance))
-        return squares / smallest + block.rows.shape[1]
+        return squares / smallest + rows.shape[1]
 
     def sample_given(self, key: Array, mean: Array, causes: Array, parameters: dict[str, Array]) -> Array:
         """Mean plus noise of the cause that is active."""
@@ -130,7 +126,7 @@ class ClusterGaussian(Noise):
         scale = jnp.sqrt(variance)[chosen]
         return mean + draws * (scale[:, None] if self.covariance == "spherical" else scale)
 
-    def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
+    def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Σ_n w_n q_n(h) of 1, y − origin, and its squares or products."""
         weighted, rows = inference.weighted, inference.rows  # type: ignore[attr-defined]
         centred = rows - parameters["origin"]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
-from multicause.model import Block, Moments
+from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
 from multicause.posteriors.base import Inference
@@ -29,18 +29,14 @@ class DiagonalGaussian(Noise):
         """A(w) = w²/2Σ."""
         return mean**2 / (2 * parameters["variance"])
 
-    def summarize(self, rows: Array) -> Array:
-        """Nothing that would stay the same from iteration to iteration."""
-        return jnp.zeros(rows.shape[0], rows.dtype)
-
-    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
-        """Needs the rows."""
-        raise NotImplementedError("DiagonalGaussian needs whole rows; use log_base_of.")
-
-    def log_base_of(self, block: Block, parameters: dict[str, Array]) -> Array:
+    def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """b(y) = −½ Σ_d (y_d²/Σ_d + log 2πΣ_d)."""
         variance = parameters["variance"]
-        return -0.5 * (matmul(block.rows**2, 1 / variance) + jnp.sum(jnp.log(2 * jnp.pi * variance)))
+        return -0.5 * (matmul(rows**2, 1 / variance) + jnp.sum(jnp.log(2 * jnp.pi * variance)))
+
+    def origin(self, parameters: dict[str, Array]) -> Array | None:
+        """The mean of the data that learning started from."""
+        return parameters.get("origin")
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """Σ, whatever the mean."""
@@ -54,12 +50,15 @@ class DiagonalGaussian(Noise):
         """Half the data's standard deviation in all dimensions, unless the user gives ``noise_scale``."""
         variance = moments.variance / 4 if noise_scale is None else float(noise_scale) ** 2
         floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon)
-        return {"variance": np.full(len(moments.mean), variance), "relative_floor": np.asarray(floor)}
+        return {
+            "variance": np.full(len(moments.mean), variance),
+            "relative_floor": np.asarray(floor),
+            "origin": np.asarray(moments.mean),
+        }
 
-    def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
+    def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Σ_n w_n of y², ⟨s⟩ y and ⟨s sᵀ⟩."""
-        rows = inference.rows  # type: ignore[attr-defined]
-        squares = matmul(inference.row_weights, rows**2)
+        squares = matmul(inference.row_weights, inference.rows**2)
         return {"squares": squares, "cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
 
     def maximize_around(

@@ -9,7 +9,7 @@ from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
-# The learned variance stays above this part of the data's variance (or above 1000 roundings of it, in single
+# The learned variance stays above this part of the data's variance over rows (or above 1000 roundings of it, in single
 # precision): data without noise would otherwise drive it to zero and the likelihood to infinity.
 RELATIVE_FLOOR = 1e-6
 ROUNDINGS = 1e3
@@ -33,14 +33,14 @@ class Gaussian(Noise):
         """−(w − y)²/2σ² where w > y."""
         return jnp.maximum(mean - values, 0) ** 2 * (-0.5 / parameters["variance"])
 
-    def summarize(self, rows: Array) -> Array:
-        """‖y‖²."""
-        return jnp.sum(rows**2, axis=-1)
+    def origin(self, parameters: dict[str, Array]) -> Array | None:
+        """The mean of the data that learning started from."""
+        return parameters.get("origin")
 
-    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+    def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """b(y) = −y²/2σ² − ½ log 2πσ²."""
         variance = parameters["variance"]
-        return -0.5 * (summary / variance + n_features * jnp.log(2 * jnp.pi * variance))
+        return -0.5 * (jnp.sum(rows**2, axis=-1) / variance + rows.shape[-1] * jnp.log(2 * jnp.pi * variance))
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """σ², whatever the mean."""
@@ -52,7 +52,7 @@ class Gaussian(Noise):
 
     def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
         """σ is half the data's standard deviation, unless the user gives ``noise_scale``."""
-        floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon) * moments.variance
+        floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon) * (moments.spread or moments.variance)
         if noise_scale is None:
             variance = moments.variance / 4
         elif np.ndim(noise_scale) == 0 and np.isfinite(noise_scale) and noise_scale > 0:
@@ -61,14 +61,13 @@ class Gaussian(Noise):
             raise ValueError(
                 f"noise_scale must be one positive number, the standard deviation of the noise; got {noise_scale!r}."
             )
-        return {"variance": np.asarray(variance), "floor": np.asarray(floor)}
+        return {"variance": np.asarray(variance), "floor": np.asarray(floor), "origin": np.asarray(moments.mean)}
 
-    def statistics(self, summary: Array, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
-        """Σ_n w_n ⟨‖y − w̄(s)‖²⟩, by way of the expected scores: ‖y − w̄‖² = ‖y‖² − 2σ² (η·y − A)."""
-        return {
-            "residual": sum_in_double(inference.row_weights * summary)
-            - 2 * parameters["variance"] * inference.total_score
-        }
+    def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
+        """Σ_n w_n ⟨‖y − w̄(s)‖²⟩, from the expected log-likelihood −⟨‖y − w̄‖²⟩/2σ² − ½ D log 2πσ²."""
+        variance = parameters["variance"].astype(jnp.float64)
+        constant = 0.5 * inference.rows.shape[1] * jnp.log(2 * jnp.pi * variance) * sum_in_double(inference.row_weights)
+        return {"residual": -2 * variance * (inference.total_log_likelihood + constant)}
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int

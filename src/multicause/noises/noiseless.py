@@ -29,11 +29,7 @@ class Noiseless(Noise):
         """Zero."""
         return jnp.zeros_like(mean)
 
-    def summarize(self, rows: Array) -> Array:
-        """Nothing."""
-        return jnp.zeros(rows.shape[0], rows.dtype)
-
-    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+    def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """The change of volume: (n,)."""
         return summary + parameters["log_volume"]
 

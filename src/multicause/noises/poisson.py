@@ -40,7 +40,7 @@ class Poisson(Noise):
         """−Σ_d log y_d!."""
         return -jnp.sum(jax.scipy.special.gammaln(rows + 1), axis=-1)
 
-    def log_base(self, summary: Array, n_features: int, parameters: dict[str, Array]) -> Array:
+    def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """b(y) = −log y!."""
         return summary
 

@@ -31,9 +31,10 @@ class Recognized(NamedTuple):
 class Inference(ABC):
     """q_n(s) for some rows, and the expectations under it that parts ask for. Lives inside one compiled program."""
 
+    rows: Array  # (n, D) y_n
     row_weights: Array  # (n,) w_n, zero for rows from which nothing is to be learned
     total_bound: Array  # () Σ_n w_n F_n of all rows, F_n = ⟨log p(s, y_n)⟩ + H(q_n) ≤ log p(y_n), in double precision
-    total_score: Array  # () Σ_n w_n ⟨Σ_d η(w̄_d)·y_nd − A(w̄_d)⟩, in double precision
+    total_log_likelihood: Array  # () Σ_n w_n ⟨log p(y_n | s)⟩, in double precision
     total_free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), which EM at temperature T raises
     magnitude: Array  # () Σ_n w_n |b(y_n)|, in double precision
     total_causes: Array  # (H,) Σ_n w_n ⟨s⟩
@@ -47,7 +48,8 @@ class Inference(ABC):
     def pull(self, *terms: Term) -> Array:
         """Σ_n w_n ⟨∂w̄_d/∂W_hd · (f(w̄_d)·y_nd + g(w̄_d))⟩ for each term (f, g): (terms, H, D).
 
-        Terms that share a function share its work, if it is the same object.
+        Data y and means w̄ are relative to the noise's origin, if it has one. Terms that share a function share its
+        work, if it is the same object.
 
         ∂w̄/∂W is the credit that a cause gets for a mean: s_h where causes add up, A_hd under the max rule.
         """

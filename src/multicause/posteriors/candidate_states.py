@@ -10,6 +10,15 @@ import numpy as np
 from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, stored, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Function, Inference, Recognized, Term
+from multicause.posteriors.candidate_scores import (
+    Gram,
+    absolute_products,
+    gram_of,
+    pairs_of,
+    scores_of_means,
+    scores_of_sums,
+)
+from multicause.posteriors.expansion import absolute, relative
 from multicause.posteriors.features import Features
 from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import Selection
@@ -31,15 +40,15 @@ class Weighed(NamedTuple):
     z: Array  # (n,)
     log_z: Array  # (n,) log Σ p^β, without b(y)
     log_joint: Array  # (n,) ⟨log p(s, y)⟩, without b(y)
-    score: Array | None  # (n,) ⟨Σ_d η(w̄_d)·y_d − A(w̄_d)⟩, where it does not follow from sums over rows
+    score: Array  # (n,) ⟨Σ_d η(w̄_d)·y_d − A(w̄_d)⟩
 
 
 class Sums(NamedTuple):
     """Over rows, each with its weight."""
 
-    causes: Array  # (H,) of ⟨s⟩
+    causes: Array  # (H,) of ⟨s⟩, in double precision
     singles: Array  # (H,) of the probabilities of single causes
-    data: Array  # (H, D) of products with the data: of ⟨s⟩ where causes add up, else of single causes
+    data: Array  # (H, D) of products with the data, relative to the origin: of ⟨s⟩ where causes add up, else of singles
 
 
 def n_own_states(n_candidates: int, max_active: int) -> int:
@@ -68,20 +77,16 @@ def weigh(
     weights of single causes or these sums, the compiler leaves out.
     """
     tree = sparse_states(n_candidates, max_active)
-    gram = stored(_gram(model, parameters)) if model.linear else None
+    gram = stored(gram_of(model, parameters, max_active)) if model.linear else None
 
     def of_piece(rows: Array, weights: Array) -> tuple[Sums, Weighed]:
         found = _weigh_rows(model, parameters, rows, temperature, tree, selection, singletons, gram)
         scale = weights / found.z
-        return _sum_rows(model.linear, rows, scale, found.singles, found.candidates, found.moments), found
+        data = relative(rows, model.noise.origin(parameters.noise))
+        return _sum_rows(model.linear, data, scale, found.singles, found.candidates, found.moments), found
 
     sums, found = pieces.scan(of_piece, pieces.split_rows(block.rows), pieces.split(block.weights))
     return jax.tree.map(pieces.join, found._replace(singles=None))._replace(singles=found.singles), sums
-
-
-def _gram(model: Model, parameters: Parameters) -> Array:
-    """η(W_h)·W_h' of all pairs of causes."""
-    return matmul(model.noise.natural(parameters.components, parameters.noise), parameters.components.T)
 
 
 def _weigh_rows(
@@ -92,23 +97,26 @@ def _weigh_rows(
     tree: StateTree,
     selection: Selection,
     singletons: bool,
-    gram: Array | None,
+    gram: Gram | None,
 ) -> Weighed:
     """The same for rows that are worked on at once; ``singles`` without an axis of pieces."""
     noise, components, n_candidates = model.noise, parameters.components, tree.n_components
     H = components.shape[0]
     first = 1 + n_candidates  # of the states with two and more active candidates
 
-    products = matmul(noise.natural(components, parameters.noise), rows.T)
-    scores = selection.scores(model, parameters, rows, products)
+    origin = noise.origin(parameters.noise)
+    data, means, nothing = (relative(each, origin) for each in (rows, components, jnp.zeros_like(components[:1])))
+
+    natural = noise.natural(means, parameters.noise)
+    products = matmul(natural, data.T)
+    scores = selection.scores(model, parameters, rows, absolute_products(model, parameters, natural, products, rows))
     candidates = indices_of_largest(scores, n_candidates)
 
-    nothing = jnp.zeros_like(components[:1])
-    empty_score = matmul(noise.natural(nothing, parameters.noise), rows.T)[0]
+    empty_score = matmul(noise.natural(nothing, parameters.noise), data.T)[0]
     empty_score -= jnp.sum(noise.log_normalizer(nothing, parameters.noise))
     if not selection.reliable:
         empty_score = jnp.where(jnp.any(jnp.isnan(scores), axis=0), jnp.nan, empty_score)
-    single_score = products - jnp.sum(noise.log_normalizer(components, parameters.noise), axis=1)[:, None]
+    single_score = products - jnp.sum(noise.log_normalizer(means, parameters.noise), axis=1)[:, None]
     few_prior = model.prior.log_probability_of_singles(parameters.prior)
     empty_prior, single_prior = few_prior[0], few_prior[1:, None]
     empty, every_single = empty_score + empty_prior, single_score + single_prior
@@ -116,7 +124,11 @@ def _weigh_rows(
     if not singletons:
         chosen = jnp.any(candidates[:, None, :] == jnp.arange(H)[:, None], axis=0)
         singles = jnp.where(chosen, every_single, -jnp.inf)
-    own_score = _own_scores(model, parameters, rows, single_score, candidates, tree, gram)[first:]
+    if gram is None:
+        own_score = scores_of_means(model, parameters, data, candidates, tree)[first:]
+    else:
+        own_score = scores_of_sums(model, parameters, data, single_score, empty_score, candidates, tree, gram)
+        own_score = own_score[first:]
     own_prior = model.prior.log_probability_among(candidates, tree.states()[first:], parameters.prior)
     own = own_score + own_prior
 
@@ -131,55 +143,24 @@ def _weigh_rows(
 
     # States that are left out have a weight of zero, which must not meet their infinite log-joint.
     log_joint = expected(empty, every_single, own)
-    score = None if model.linear else expected(empty_score, single_score, own_score)
+    score = expected(empty_score, single_score, own_score)
     moments = _moments(tree, u_own, pairs=gram is not None)
     return Weighed(candidates, u_empty, u_singles, u_own, moments, z, jnp.log(z) + largest, log_joint, score)
-
-
-def _pairs(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
-    """First and second candidate of all pairs."""
-    return np.triu_indices(n_candidates, k=1)
 
 
 def _moments(tree: StateTree, own: Array, *, pairs: bool) -> Array:
     """Σ_s u_n(s) s_i of each candidate, then Σ_s u_n(s) s_i s_j of each pair if these are asked for."""
     members = tree.states()[1 + tree.n_components :].T
-    first, second = _pairs(tree.n_components)
+    first, second = pairs_of(tree.n_components)
     both = np.concatenate([members, members[first] * members[second]]) if pairs else members
     return matmul(jnp.asarray(both, dtype=own.dtype), own)
 
 
-def _sum_rows(linear: bool, rows: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
+def _sum_rows(linear: bool, data: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
     """Of single causes (H, m) and moments of candidates, each row times its scale."""
     causes = add_by_index(singles, candidates, moments[: len(candidates)]) * scale
     scaled = singles * scale
-    return Sums(jnp.sum(causes, axis=1), jnp.sum(scaled, axis=1), matmul(causes if linear else scaled, rows))
-
-
-def _own_scores(
-    model: Model,
-    parameters: Parameters,
-    rows: Array,
-    singles: Array,
-    candidates: Array,
-    tree: StateTree,
-    gram: Array | None,
-) -> Array:
-    """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n). ``singles`` are those of each cause: (H, n)."""
-    noise, components = model.noise, parameters.components
-    if gram is not None:
-        of_singles = jnp.take_along_axis(singles, candidates, axis=0)
-        first, second = _pairs(len(candidates))
-        of_pairs = gram.ravel()[candidates[first] * len(gram) + candidates[second]]
-        states = tree.states()
-        members = jnp.asarray(np.concatenate([states, -states[:, first] * states[:, second]], axis=1), dtype=rows.dtype)
-        return matmul(members, jnp.concatenate([of_singles, of_pairs]))
-
-    def scores(mine: Array, values: Array) -> Array:
-        means = model.combination.combine(mine, tree)
-        return noise.natural(means, parameters.noise) * values - noise.log_normalizer(means, parameters.noise)
-
-    return Features(components, candidates, rows).sum(scores, tree.n_states)
+    return Sums(sum_in_double(causes, axis=1), jnp.sum(scaled, axis=1), matmul(causes if linear else scaled, data))
 
 
 class CandidateStates(Inference):
@@ -200,9 +181,11 @@ class CandidateStates(Inference):
         sums: Sums | None = None,
     ) -> None:
         self._model, self._parameters, self._tree = model, parameters, tree
-        self._rows, self._temperature, self._weighed = block.rows, temperature, weighed
-        self._given, self._given_sums = block.weights, sums
-        self._base = model.noise.log_base(block.summary, block.rows.shape[1], parameters.noise)
+        self.rows, self._temperature, self._weighed = block.rows, temperature, weighed
+        self._given, self._given_sums, self._summary = block.weights, sums, block.summary
+        self._origin = model.noise.origin(parameters.noise)
+        self._data = relative(block.rows, self._origin)
+        self._base = model.noise.log_base(self._data, block.summary, parameters.noise)
         kept = self._given
         if threshold is not None:
             kept = jnp.where(self.free_energy >= threshold.astype(kept.dtype), kept, 0)
@@ -211,7 +194,7 @@ class CandidateStates(Inference):
 
     @property
     def _features(self) -> Features:
-        return Features(self._parameters.components, self._weighed.candidates, self._rows)
+        return Features(self._parameters.components, self._weighed.candidates, self._data, self._origin)
 
     @property
     def _n_components(self) -> int:
@@ -239,18 +222,15 @@ class CandidateStates(Inference):
         return sum_in_double(self.row_weights * self.free_energy)
 
     @property
-    def total_score(self) -> Array:  # type: ignore[override]
-        """From the rows' own, or from moments of the causes: A(w) = η(w)·w/2 where η is proportional to w."""
-        if self._weighed.score is not None:
-            return sum_in_double(self.row_weights * self._weighed.score)
-        natural = self._model.noise.natural(self._parameters.components, self._parameters.noise)
-        gram = _gram(self._model, self._parameters)
-        return sum_in_double(self.cause_data * natural) - sum_in_double(self.cause_pairs * gram) / 2
+    def total_log_likelihood(self) -> Array:  # type: ignore[override]
+        """From the rows' own."""
+        return sum_in_double(self.row_weights * (self._weighed.score + self._base))
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """From the base measure, which is as large as the scores that it partly cancels."""
-        return sum_in_double(self.row_weights * jnp.abs(self._base))
+        """As the noise says."""
+        size = self._model.noise.magnitude(self._data, self._summary, self._parameters.noise)
+        return sum_in_double(self.row_weights * size)
 
     @property
     def _n_candidates(self) -> int:
@@ -258,7 +238,7 @@ class CandidateStates(Inference):
 
     @property
     def _pieces(self) -> Pieces:
-        return Pieces(len(self._rows), len(self._weighed.singles))
+        return Pieces(len(self.rows), len(self._weighed.singles))
 
     @cached_property
     def _sums(self) -> Sums:
@@ -268,7 +248,7 @@ class CandidateStates(Inference):
         pieces, weighed = self._pieces, self._weighed
         return pieces.sum(
             partial(_sum_rows, self._model.linear),
-            pieces.split_rows(self._rows),
+            pieces.split_rows(self._data),
             pieces.split(self._scale),
             weighed.singles,
             pieces.split(weighed.candidates),
@@ -293,14 +273,14 @@ class CandidateStates(Inference):
         """One matrix product."""
         if not self._model.linear:
             raise NotImplementedError("Only causes that add up are learned from their products with the data.")
-        return self._sums.data
+        return absolute(self._sums.data, self.total_causes, self._origin)
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
         """Only candidates of one row are ever active together."""
         candidates, H = self._weighed.candidates, self._n_components
-        first, second = _pairs(len(candidates))
-        sums = self._weighed.moments[len(candidates) :] * self._scale
+        first, second = pairs_of(len(candidates))
+        sums = (self._weighed.moments[len(candidates) :] * self._scale).astype(jnp.float64)
         places = candidates[first] * H + candidates[second]
         both = jnp.zeros(H * H, sums.dtype).at[places].add(sums).reshape(H, H)
         return both + both.T + jnp.diag(self.total_causes)
@@ -311,7 +291,7 @@ class CandidateStates(Inference):
         return self._pull_of_singles(terms) + self._pull_of_candidates(terms, functions)
 
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
-        means, one = self._parameters.components, jnp.ones((1, 1), self._rows.dtype)
+        means, one = relative(self._parameters.components, self._origin), jnp.ones((1, 1), self.rows.dtype)
         of_rows, of_data = self._sums.singles[:, None], self._sums.data
         return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
 
@@ -319,12 +299,12 @@ class CandidateStates(Inference):
         combination, tree = self._model.combination, self._tree
         first = 1 + tree.n_components
         weights = jnp.concatenate(
-            [jnp.zeros((first, len(self._rows)), self._rows.dtype), self._weighed.own * self._scale]
+            [jnp.zeros((first, len(self.rows)), self.rows.dtype), self._weighed.own * self._scale]
         )
-        overlap = jnp.asarray(combination.overlap(tree), dtype=self._rows.dtype)
+        overlap = jnp.asarray(combination.overlap(tree), dtype=self.rows.dtype)
 
-        def values_of(mine: Array, data: Array, weights: Array) -> list[Array]:
-            means = combination.combine(mine, tree)
+        def values_of(mine: Array, data: Array, origin: Array | None, weights: Array) -> list[Array]:
+            means = combination.relative_means(mine, tree, origin)
             # What states hand to their causes does not depend on the data, so one pull serves all terms that share it.
             pulled = {
                 function: combination.pull(mine, tree, function(means, overlap) * weights, self._temperature)
@@ -349,7 +329,7 @@ class CandidateStates(Inference):
             return matmul(self.mean_causes, components)
         first = 1 + self._tree.n_components
 
-        def mean(mine: Array, _: Array, own: Array) -> Array:
+        def mean(mine: Array, values: Array, origin: Array | None, own: Array) -> Array:
             return jnp.sum(self._model.combination.combine(mine, self._tree)[first:] * own, axis=0)
 
         of_candidates = self._features.map(mean, self._weighed.own)

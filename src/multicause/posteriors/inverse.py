@@ -64,7 +64,7 @@ class Inverted(Inference):
     @property
     def log_evidence(self) -> Array:  # type: ignore[override]
         """Σ_a g(v_a) + log |det W|: (n,)."""
-        base = self._model.noise.log_base_of(self._block, self._parameters.noise)
+        base = self._model.noise.log_base(self.rows, self._block.summary, self._parameters.noise)
         return self._prior.log_probability(self.mean_causes, self._parameters.prior) - self._log_det + base
 
     @property
@@ -83,8 +83,8 @@ class Inverted(Inference):
         return self.total_bound
 
     @property
-    def total_score(self) -> Array:  # type: ignore[override]
-        """There is no noise that would score."""
+    def total_log_likelihood(self) -> Array:  # type: ignore[override]
+        """There is no noise that would need it."""
         return jnp.zeros((), jnp.float64)
 
     @property

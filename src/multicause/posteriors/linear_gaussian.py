@@ -86,7 +86,7 @@ class GaussianCauses(Inference):
         self.mean_causes = jax.scipy.linalg.cho_solve((factor, True), projected.T).T
         self._precision = precision
         self._projected = projected
-        self._base = model.noise.log_base_of(block, parameters.noise)
+        self._base = model.noise.log_base(block.rows, block.summary, parameters.noise)
 
     @property
     def _log_joint_at_mean(self) -> Array:
@@ -130,13 +130,14 @@ class GaussianCauses(Inference):
     def magnitude(self) -> Array:  # type: ignore[override]
         """As the noise says; in the limit, damping is the largest rounding."""
         roundings = DAMPING if self._limit else 1
-        size = self._model.noise.magnitude(self._block, self._parameters.noise)
+        size = self._model.noise.magnitude(self.rows, self._block.summary, self._parameters.noise)
         return roundings * sum_in_double(self.row_weights * size)
 
     @cached_property
-    def total_score(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨vᵀ GᵀΣ⁻¹ y − ½ vᵀ GᵀΣ⁻¹G v⟩."""
-        return sum_in_double(self.cause_data * self._natural) - 0.5 * sum_in_double(self.cause_pairs * self._gram)
+    def total_log_likelihood(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n (⟨vᵀ GᵀΣ⁻¹ y − ½ vᵀ GᵀΣ⁻¹G v⟩ + b(y))."""
+        scores = sum_in_double(self.cause_data * self._natural) - 0.5 * sum_in_double(self.cause_pairs * self._gram)
+        return scores + sum_in_double(self.row_weights * self._base)
 
     @cached_property
     def total_causes(self) -> Array:  # type: ignore[override]

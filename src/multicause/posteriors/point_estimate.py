@@ -91,7 +91,7 @@ class PointEstimate(Inference):
         self._prior: Continuous = prior
         #: v(u): (n, H).
         self.mean_causes = self._solve(solver)
-        self._base = model.noise.log_base_of(block, parameters.noise)
+        self._base = model.noise.log_base(block.rows, block.summary, parameters.noise)
 
     def _solve(self, solver: MostProbable) -> Array:
         """Follow the gradient of F (eq. 10.31) in all rows at once until all are at rest."""
@@ -158,14 +158,15 @@ class PointEstimate(Inference):
         return self.total_free_energy
 
     @property
-    def total_score(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n (η·y − A)."""
-        return sum_in_double(self.row_weights * self._scores)
+    def total_log_likelihood(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n (η·y − A + b(y))."""
+        return sum_in_double(self.row_weights * (self._scores + self._base))
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
         """As the noise says."""
-        return sum_in_double(self.row_weights * self._model.noise.magnitude(self._block, self._parameters.noise))
+        size = self._model.noise.magnitude(self.rows, self._block.summary, self._parameters.noise)
+        return sum_in_double(self.row_weights * size)
 
     @cached_property
     def total_causes(self) -> Array:  # type: ignore[override]

@@ -135,7 +135,7 @@ class Sampled(Inference):
         return self.total_bound
 
     @property
-    def total_score(self) -> Array:  # type: ignore[override]
+    def total_log_likelihood(self) -> Array:  # type: ignore[override]
         """Binary noise has no scale that would need it."""
         return jnp.zeros((), jnp.float64)
 

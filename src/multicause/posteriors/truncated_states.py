@@ -35,7 +35,7 @@ class TruncatedStates(SharedStates):
         """Without an empty state, rows that show anything have an active cause (MCA08 appendix C.2)."""
         if self._empty_state:
             return log_joint
-        shown = jnp.any(self._rows != 0, axis=1)
+        shown = jnp.any(self.rows != 0, axis=1)
         return log_joint.at[0].set(jnp.where(shown, -jnp.inf, log_joint[0]))
 
     @cached_property
@@ -47,20 +47,19 @@ class TruncatedStates(SharedStates):
     def _state_sums(self) -> tuple[Array, Array]:
         """Data are needed for states with credit only, which spares most of the second matrix product."""
         n, scale = self._credited.n_states, self.row_weights / self._z
-        return matmul(self._u[:n] * scale, self._rows), matmul(self._u, scale)
+        return matmul(self._u[:n] * scale, self._data), matmul(self._u, scale)
 
     @cached_property
-    def total_score(self) -> Array:  # type: ignore[override]
+    def _total_products(self) -> Array:
         """State by state and row by row, because the data of most states are not summed."""
-        scores = self._products - self._normalizers[:, None]
-        return sum_in_double(self._u * scores * (self.row_weights / self._z))
+        return sum_in_double(self._u * self._products * (self.row_weights / self._z))
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
         """Σ_s R_s s, with α for the states with most active causes."""
         n, alpha = self._credited.n_states, self._parameters.posterior["compensation"]
         weights = jnp.concatenate([self._state_weights[:n], alpha * self._state_weights[n:]])
-        return matmul(weights, self._states)
+        return matmul(weights.astype(jnp.float64), self._states.astype(jnp.float64))
 
     @property
     def total_sparse(self) -> Array:

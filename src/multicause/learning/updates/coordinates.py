@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul
 from multicause.combinations.base import Combination
 from multicause.learning.updates.base import Update
-from multicause.learning.updates.least_squares import linear_sums, missing_for_squares
+from multicause.learning.updates.least_squares import linear_sums, missing_for_squares, slope_of
 from multicause.model import Model, Parameters
 from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
@@ -46,14 +46,16 @@ class Coordinates(Update):
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """The sweeps; unused causes stay as they are."""
-        wanted, pairs = statistics["cause_data"], statistics["cause_pairs"]
-        n_components, tiny = len(pairs), jnp.finfo(wanted.dtype).tiny
+        old = parameters.components
+        slopes, pairs = slope_of(statistics, old), statistics["cause_pairs"].astype(old.dtype)
+        n_components, tiny = len(pairs), jnp.finfo(old.dtype).tiny
 
-        def step(k: int, components: Array) -> Array:
+        # Changes are small where components are large, so they keep more digits.
+        def step(k: int, change: Array) -> Array:
             h = k % n_components
-            slope = wanted[h] - matmul(pairs[h], components)
+            slope = slopes[h] - matmul(pairs[h], change)
             used = pairs[h, h] > tiny
-            moved = jnp.maximum(components[h] + slope / jnp.maximum(pairs[h, h], tiny), 0)
-            return components.at[h].set(jnp.where(used, moved, components[h]))
+            moved = jnp.maximum(change[h] + slope / jnp.maximum(pairs[h, h], tiny), -old[h])
+            return change.at[h].set(jnp.where(used, moved, change[h]))
 
-        return jax.lax.fori_loop(0, self.n_sweeps * n_components, step, parameters.components)
+        return old + jax.lax.fori_loop(0, self.n_sweeps * n_components, step, jnp.zeros_like(old))

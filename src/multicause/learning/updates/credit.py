@@ -29,12 +29,16 @@ class CreditMean(Update):
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Data and weight that come with each credit."""
-        credited_data, credit = inference.pull((one, None), (None, one))
+        relative_data, credit = inference.pull((one, None), (None, one))
+        origin = model.noise.origin(parameters.noise)
+        credited_data = relative_data.astype(jnp.float64)
+        if origin is not None:
+            credited_data += credit * origin.astype(jnp.float64)
         return {"credited_data": credited_data, "credit": credit}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Weights without any credit stay as they are: eq. 6 holds for them already."""
         credit = statistics["credit"]
         tiny = jnp.finfo(credit.dtype).tiny
-        mean = statistics["credited_data"] / jnp.maximum(credit, tiny)
+        mean = (statistics["credited_data"] / jnp.maximum(credit, tiny)).astype(credit.dtype)
         return keep_nonnegative(model.combination, jnp.where(credit > tiny, mean, parameters.components))

@@ -69,4 +69,4 @@ class DeltaRule(Update):
         relative = variance / self.variance
         # A cause that is silent in this batch says nothing of its length; it would shrink until it never spoke again.
         relative = jnp.where(relative > SILENT, jnp.minimum(relative, 1 / SILENT), 1)
-        return moved * relative[:, None] ** (0.5 * self.exponent)
+        return (moved * relative[:, None] ** (0.5 * self.exponent)).astype(old.dtype)

@@ -46,6 +46,8 @@ class Gradient(Update):
             (precision, lambda mean, overlap: -mean * precision(mean, overlap)),
             (None, lambda mean, overlap: precision(mean, overlap) * overlap),
         )
+        # In double precision: an offset of the data would leave no digits of the gradient.
+        curvature = curvature.astype(jnp.float64)
         return {"target": curvature * parameters.components + gradient, "curvature": curvature}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
@@ -53,4 +55,4 @@ class Gradient(Update):
         tiny = jnp.finfo(parameters.components.dtype).tiny
         old, curvature = parameters.components, statistics["curvature"]
         step = jnp.where(curvature > tiny, statistics["target"] / jnp.maximum(curvature, tiny) - old, 0)
-        return keep_nonnegative(model.combination, old + self.rate * step)
+        return keep_nonnegative(model.combination, old + (self.rate * step).astype(old.dtype))

@@ -25,6 +25,11 @@ def missing_for_squares(combination: Combination, noise: Noise) -> list[str]:
     return lacking + ([] if noise.linear else ["a noise of constant variance"])
 
 
+def slope_of(statistics: dict[str, Array], components: Array) -> Array:
+    """Σ_n w_n ⟨s (y − W s)ᵀ⟩ (H, D); the difference is taken in the precision of the sums, which may be higher."""
+    return (statistics["cause_data"] - matmul(statistics["cause_pairs"], components)).astype(components.dtype)
+
+
 class LeastSquares(Update):
     """W = (Σ⟨ssᵀ⟩)⁻¹ Σ⟨s⟩yᵀ, written as a damped step from the old W, so that unused causes stay as they are.
 
@@ -47,9 +52,10 @@ class LeastSquares(Update):
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """One solve."""
-        pairs, old = statistics["cause_pairs"], parameters.components
+        old = parameters.components
+        slope = slope_of(statistics, old)
+        pairs = statistics["cause_pairs"].astype(old.dtype)
         damping = ROUNDINGS * pairs.shape[0] * jnp.finfo(pairs.dtype).eps * jnp.diagonal(pairs)
         damped = pairs + jnp.diag(jnp.maximum(damping, jnp.finfo(pairs.dtype).tiny))
-        slope = statistics["cause_data"] - matmul(pairs, old)
         solved = old + jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(damped), slope)
         return keep_nonnegative(model.combination, solved)

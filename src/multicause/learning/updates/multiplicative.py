@@ -55,7 +55,8 @@ class Multiplicative(Update):
         def step(_: int, components: Array) -> Array:
             return components * wanted / jnp.maximum(matmul(pairs, components), tiny)
 
-        return jax.lax.fori_loop(0, self.n_steps, step, parameters.components)
+        start = parameters.components.astype(wanted.dtype)
+        return jax.lax.fori_loop(0, self.n_steps, step, start).astype(parameters.components.dtype)
 
 
 class MultiplicativeCounts(Update):
@@ -76,4 +77,5 @@ class MultiplicativeCounts(Update):
         """One step."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
         active = statistics["active"][:, None]
-        return jnp.where(active > tiny, statistics["shares"] / jnp.maximum(active, tiny), parameters.components)
+        shares = (statistics["shares"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
+        return jnp.where(active > tiny, shares, parameters.components)

@@ -30,4 +30,5 @@ class WeightedMean(Update):
         """Causes without rows stay where they are."""
         active = statistics["active"][:, None]
         tiny = jnp.finfo(active.dtype).tiny
-        return jnp.where(active > tiny, statistics["cause_data"] / jnp.maximum(active, tiny), parameters.components)
+        mean = (statistics["cause_data"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
+        return jnp.where(active > tiny, mean, parameters.components)

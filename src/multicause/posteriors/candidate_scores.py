@@ -1,0 +1,108 @@
+"""Scores Σ_d η(w̄_d)·y_d − A(w̄_d) of the states of a row's candidates."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, matmul
+from multicause.model import Model, Parameters
+from multicause.posteriors.expansion import split_products, standardized
+from multicause.posteriors.features import Features
+from multicause.posteriors.state_tree import StateTree
+
+# Rounding of ‖w̄‖² that is accepted in the log-likelihood of states; where it would be more, squares are split.
+ROUNDING = 1e-3
+
+
+class Gram(NamedTuple):
+    """Scalar products of components by which states of sums are scored."""
+
+    plain: Array  # (H, H) η(W_h)·W_h'
+    far: Array  # () whether rounding of these products would show in scores
+    whole: Array  # (H + 1, H + 1) in double precision, where ``far``: products of standardized components and origin,
+    rest: Array  # (H + 1, H + 1) of which sums are exact, and what is left of them
+
+
+def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
+    """Products of all pairs of causes, in two parts where components or the data's offset are large."""
+    natural = model.noise.natural(parameters.components, parameters.noise)
+    plain = matmul(natural, parameters.components.T)
+    components, origin = standardized(model, parameters)
+    largest = jnp.maximum(jnp.max(jnp.diagonal(plain)), jnp.sum(origin**2))
+    far = largest * jnp.finfo(plain.dtype).eps > ROUNDING
+
+    def split() -> tuple[Array, Array]:
+        # The square of a sum of so many components and the origin has as many products.
+        return split_products(jnp.concatenate([components, origin[None]]), (max_active + 1) ** 2)
+
+    nothing = jnp.zeros((len(plain) + 1, len(plain) + 1), jnp.float64)
+    whole, rest = jax.lax.cond(far, split, lambda: (nothing, nothing))
+    return Gram(plain, far, whole, rest)
+
+
+def pairs_of(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
+    """First and second candidate of all pairs."""
+    return np.triu_indices(n_candidates, k=1)
+
+
+def absolute_products(model: Model, parameters: Parameters, natural: Array, products: Array, rows: Array) -> Array:
+    """η(W)·y (H, n) from η(W − o)·(y − o), where η is proportional to w; selections look at the data as they are."""
+    origin = model.noise.origin(parameters.noise)
+    if origin is None or not model.noise.linear:
+        return products
+    return products + matmul(natural, origin)[:, None] + matmul(rows, model.noise.natural(origin, parameters.noise))
+
+
+def scores_of_means(model: Model, parameters: Parameters, data: Array, candidates: Array, tree: StateTree) -> Array:
+    """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n)."""
+    noise, combination, components = model.noise, model.combination, parameters.components
+    origin = noise.origin(parameters.noise)
+    # Components are shifted before each row has its own of them.
+    components, empty = (components, None) if origin is None else (combination.shift(components, origin), -origin)
+
+    def scores(mine: Array, values: Array, empty: Array | None) -> Array:
+        means = combination.combine(mine, tree, empty)
+        return noise.natural(means, parameters.noise) * values - noise.log_normalizer(means, parameters.noise)
+
+    return Features(components, candidates, data, empty).sum(scores, tree.n_states)
+
+
+def scores_of_sums(
+    model: Model,
+    parameters: Parameters,
+    data: Array,
+    singles: Array,
+    empty: Array,
+    candidates: Array,
+    tree: StateTree,
+    gram: Gram,
+) -> Array:
+    """The same from scores of single causes (H, n) and of the empty state (n,), and from products of components.
+
+    With e the score of the empty state, the score of a state is e + Σ_i s_i (single_i − e) − Σ_{i<j} s_i s_j G_ij.
+    """
+    first, second = pairs_of(len(candidates))
+    states = tree.states()
+    members = np.concatenate([states, -states[:, first] * states[:, second]], axis=1)
+
+    def sums(of_singles: Array, products: Array) -> Array:
+        of_pairs = products.ravel()[candidates[first] * len(products) + candidates[second]]
+        return matmul(jnp.asarray(members, of_singles.dtype), jnp.concatenate([of_singles, of_pairs]))
+
+    def near() -> Array:
+        return sums(jnp.take_along_axis(singles, candidates, axis=0) - empty, gram.plain) + empty
+
+    def far() -> Array:
+        components, origin = standardized(model, parameters)
+        values = model.noise.standardize(data.astype(jnp.float64), parameters.noise).T
+        of_data = jnp.take_along_axis(matmul(components, values), candidates, axis=0)
+        of_whole, of_rest = (
+            (products[-1, :-1] - 0.5 * jnp.diagonal(products)[:-1])[candidates] for products in (gram.whole, gram.rest)
+        )
+        whole = sums(of_whole, gram.whole) - 0.5 * gram.whole[-1, -1]
+        rest = sums(of_rest + of_data, gram.rest) - 0.5 * gram.rest[-1, -1] - matmul(origin, values)
+        return (whole + rest).astype(data.dtype)
+
+    return jax.lax.cond(gram.far, far, near)
