@@ -100,7 +100,7 @@ def infer(estimator, kind, posterior, offset, dtype, temperature=1.0):
         noise = {"variance": 1.0, "floor": 1e-6, "origin": X.mean(axis=0, dtype=float)}
         records = (W, {"activity": activity}, noise, model.posterior.initialize())
         parameters = Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), records))
-        block = Block(jnp.asarray(X), jnp.ones(N, dtype), jnp.zeros(N, dtype), jnp.arange(N))
+        block = Block(jnp.asarray(X), jnp.ones(N, dtype), jnp.zeros(N, dtype))
         found = jax.device_get(inferred(model, block, parameters, jnp.asarray(temperature)))
     table, states = log_joint(X, W, activity.astype(dtype), "max" if kind == "maximum" else "sum")
     considered = (found[1][:, :, None] == states.astype(np.int8)).all(axis=3).any(axis=1)

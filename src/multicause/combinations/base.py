@@ -1,7 +1,9 @@
 """The interface of a combination: how active causes make a mean."""
 
 from abc import abstractmethod
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
@@ -17,6 +19,8 @@ class Combination(Part):
     linear = False
     #: Whether components must not be negative.
     nonnegative = False
+    #: Whether each mean is that of one cause alone, so that increasing functions can be taken of causes, not of states.
+    selects = False
 
     @abstractmethod
     def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
@@ -34,6 +38,13 @@ class Combination(Part):
         if origin is None:
             return self.combine(components, tree)
         return self.combine(self.shift(components, origin), tree, -origin)
+
+    def natural(self, noise: Any, components: Array, tree: StateTree, parameters: dict[str, Array]) -> Array:
+        """Return η(w̄(s)) of all states of a tree, for noise without an origin: (S, D)."""
+        if not self.selects:
+            return noise.natural(self.combine(components, tree), parameters)
+        nothing = noise.natural(jnp.zeros_like(components[0]), parameters)
+        return self.combine(noise.natural(components, parameters), tree, nothing)
 
     @abstractmethod
     def mean(self, components: Array, causes: Array) -> Array:

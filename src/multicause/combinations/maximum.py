@@ -38,6 +38,7 @@ class Maximum(Combination):
     """
 
     nonnegative = True
+    selects = True
 
     def __init__(self, *, credit: str = "power", least_temperature: float = 1.02) -> None:
         self.credit = credit

@@ -64,7 +64,11 @@ def scores_of_means(model: Model, parameters: Parameters, data: Array, candidate
 
     def scores(mine: Array, values: Array, empty: Array | None) -> Array:
         means = combination.combine(mine, tree, empty)
-        return noise.natural(means, parameters.noise) * values - noise.log_normalizer(means, parameters.noise)
+        if origin is None:
+            natural = model.combination.natural(noise, mine, tree, parameters.noise)
+        else:
+            natural = noise.natural(means, parameters.noise)
+        return natural * values - noise.log_normalizer(means, parameters.noise)
 
     return Features(components, candidates, data, empty).sum(scores, tree.n_states)
 

@@ -48,7 +48,7 @@ class SharedStates(Inference):
     def _weigh_means(self) -> None:
         """Set η(w̄)·y of every state and row (S, n) and A(w̄) (S,)."""
         noise, parameters = self._model.noise, self._parameters.noise
-        self._products = matmul(noise.natural(self._means, parameters), self._data.T)
+        self._products = matmul(self._natural, self._data.T)
         self._normalizers = jnp.sum(noise.log_normalizer(self._means, parameters), axis=1)
 
     def _weigh_sums(self) -> None:
@@ -65,6 +65,14 @@ class SharedStates(Inference):
     def _means(self) -> Array:
         """w̄(s) relative to the origin: (S, D)."""
         return self._model.combination.relative_means(self._parameters.components, self._tree, self._origin)
+
+    @cached_property
+    def _natural(self) -> Array:
+        """η(w̄(s)): (S, D)."""
+        noise, parameters = self._model.noise, self._parameters
+        if self._origin is None:
+            return self._model.combination.natural(noise, parameters.components, self._tree, parameters.noise)
+        return noise.natural(self._means, parameters.noise)
 
     def _masked(self, log_joint: Array) -> Array:
         """Without the states that some rows cannot have."""
@@ -102,8 +110,7 @@ class SharedStates(Inference):
         if self._model.linear:
             means = self._coordinates.means(self.mean_causes)
             return sum_in_double(self.row_weights[:, None] * self._projected * means)
-        natural = self._model.noise.natural(self._means, self._parameters.noise)
-        return sum_in_double(self._state_sums[0] * natural)
+        return sum_in_double(self._state_sums[0] * self._natural)
 
     @cached_property
     def _total_scores(self) -> Array:
