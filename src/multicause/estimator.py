@@ -535,7 +535,7 @@ class CausalEstimator(Shell):
         self.lower_bound_, self.lower_bounds_ = result.bound, result.bounds
         self.temperatures_, self.rows_kept_ = result.temperatures, result.kept
         self.n_iter_, self.converged_, self.outcome_ = result.n_iter, result.converged, result.outcome.value
-        warn_of(result.outcome)
+        warn_of(result.outcome, self._model.noise.remedy(self.components_))
 
     def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""

@@ -76,9 +76,10 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         return tags
 
 
-def warn_of(outcome: Outcome) -> None:
-    """Warn of an end that a person can do something about."""
-    warn(f"outcome_={outcome.value!r}: {outcome.remedy}" if outcome.remedy else "", stacklevel=6)
+def warn_of(outcome: Outcome, more: str = "") -> None:
+    """Warn of an end that a person can do something about, with one more remedy if there is one."""
+    remedy = f"{outcome.remedy} (4) {more}" if more else outcome.remedy
+    warn(f"outcome_={outcome.value!r}: {remedy}" if outcome.remedy else "", stacklevel=6)
 
 
 def warn(message: str, stacklevel: int = 4) -> None:

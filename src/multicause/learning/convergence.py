@@ -50,8 +50,8 @@ _REMEDIES = {
     ),
     Outcome.CAUSE_DIED: (
         "At least one cause explains no row any more (see activity_), is zero, or is a copy of another. (1) Lower "
-        "n_components; (2) anneal from a lower temperature, or with annealing='auto'; (3) raise n_init or change "
-        "random_state."
+        "n_components; (2) where the model has a temperature or an annealing, begin at a lower one, or let it be found "
+        "('auto'); (3) raise n_init or change random_state."
     ),
     Outcome.NON_FINITE: (
         "Parameters or the bound became infinite or NaN, and the last finite ones were kept. (1) Scale X to moderate "

@@ -22,7 +22,8 @@ from multicause.learning.expectation import DataCut
 from multicause.learning.journal import Journal
 from multicause.model import Model, Parameters, Statistics
 
-# A cause that explains less than this many rows, summed over all rows, has died.
+# A cause that explains less than this many rows, summed over all rows, has died; a continuous one if all rows together
+# are less probable without it by less than e to this power.
 LEAST_USE = 0.5
 # Components that differ by less than this part of the largest weight are one and the same.
 SAME = 1e-6
@@ -343,18 +344,27 @@ def final_outcome(why: Outcome, parameters: Parameters, sums: Statistics, blocks
     return Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and has_died(parameters, sums, blocks) else why
 
 
-def has_died(parameters: Parameters, sums: Statistics, blocks: Blocks) -> bool:
+def has_died(parameters: Parameters, sums: Statistics, blocks: Blocks, same: float = SAME) -> bool:
     """Whether some cause explains practically no row, has no weights, or is a copy of another.
 
-    Whole weights count as repetitions of a row, weights that are shares of one as rows.
+    Components that differ nowhere by more than ``same`` times their largest weight are copies. Whole weights count as
+    repetitions of a row, weights that are shares of one as rows.
     """
     repetitions = max(1.0, float(blocks.n_weighted / sums.weight))
     unused = bool(np.min(sums.prior["active"]) * repetitions < LEAST_USE)
-    components = np.asarray(parameters.components, dtype=float)
-    least = SAME * np.abs(components).max()
-    blank = np.abs(components).max(axis=1).min() <= least
-    copies = len(components) > 1 and pdist(components, "chebyshev").min() < least
-    return unused or bool(blank) or bool(copies)
+    components = np.abs(np.asarray(parameters.components, dtype=float))
+    blank = bool(components.max(axis=1).min() <= SAME * components.max())
+    return unused or blank or has_copies(np.asarray(parameters.components), same)
+
+
+def has_copies(components: np.ndarray, tolerance: float) -> bool:
+    """Whether two components (H, D) differ nowhere by more than this part of their largest weight."""
+    if len(components) < 2:
+        return False
+    components = components.astype(float)
+    largest = np.abs(components).max(axis=1)
+    first, second = np.triu_indices(len(components), k=1)
+    return bool((pdist(components, "chebyshev") < tolerance * np.maximum(largest[first], largest[second])).any())
 
 
 def all_finite(parameters: Parameters) -> Array:

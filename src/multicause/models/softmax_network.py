@@ -28,7 +28,8 @@ from multicause.learning.bulk import Trial
 from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import critical_temperature
 from multicause.learning.epochs import Course, ending, learn_networks
-from multicause.learning.expectation_maximization import Progress, one_start, start_of
+from multicause.learning.expectation import expect
+from multicause.learning.expectation_maximization import Progress, has_died, one_start, start_of
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.learning.presentation import rows_to_show
 from multicause.model import Model, Parameters
@@ -41,6 +42,9 @@ from multicause.trials.softmax_networks import NetworkTrial
 BELOW_CRITICAL = 0.4
 # Standard deviation of noise on the weights by default, as part of their mean: 0.02 for bars of value 10 (MCA08 §6.4).
 NOISE = 0.01
+# Units are copies if their mean weights differ by less than this part of the largest one. Noise and single rows leave
+# differences of 0.01 to 0.035 between units that share a cause, while units of different causes differ by 0.3 and more.
+SAME_UNITS = 0.05
 
 
 class SoftmaxNetwork(RestrictedCauses):
@@ -208,11 +212,11 @@ class SoftmaxNetwork(RestrictedCauses):
             fitting.watch(X, y, given, describe, n_tasks=n_starts * self.max_iter)
             settings: dict[str, Any] = {"max_iter": self.max_iter, "watch": fitting, "journal": fitting.journal}
             best = learn_networks(course, jnp.asarray(X), weights, keys, probes, **settings)
-            self._keep_network(course, best.found, best.network)
+            self._keep_network(course, best.found, best.network, ended=True)
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
         if best.stopped:
             self.outcome_, self.converged_ = Outcome.STOPPED.value, False
-        warn_of(Outcome(self.outcome_))
+        warn_of(Outcome(self.outcome_), self._model.noise.remedy(self.components_))
         return self
 
     def _network_so_far(self, course: Course, fitting: Fitting, progress: Progress, seen: Seen) -> dict[str, Any]:
@@ -260,7 +264,7 @@ class SoftmaxNetwork(RestrictedCauses):
             )
             parameters = parameters._replace(components=network.weights)
             found = ending(parameters, course.expect(parameters), n_iter + 1, learned=False)
-            self._keep_network(course, found, network)
+            self._keep_network(course, found, network, ended=False)
             last = np.array([[self.lower_bound_], [course.temperature(n_iter + 1)]])
         self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
         self.outcome_ = Outcome.STOPPED.value if found.finite else Outcome.NON_FINITE.value
@@ -312,11 +316,22 @@ class SoftmaxNetwork(RestrictedCauses):
         numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
         return hebbian.Rule(*(jnp.asarray(number, parameters.components.dtype) for number in numbers))
 
-    def _keep_network(self, course: Course, found: Trial, network: hebbian.Network) -> None:
+    def _keep_network(self, course: Course, found: Trial, network: hebbian.Network, *, ended: bool) -> None:
         self._keep(course.model, found.parameters)
-        keep_end(self, found, choose_annealing(self.annealing), course.blocks)
+        died = ended and self._has_died(course, found)
+        keep_end(self, found, choose_annealing(self.annealing), course.blocks, died=died)
         for name, value in _results_of(course, network).items():
             setattr(self, name, value)
+
+    def _has_died(self, course: Course, found: Trial) -> bool:
+        """Whether a unit is of no use to recognition, or a copy of another.
+
+        Of the single causes and pairs that the network learns from, some units have none, because their causes hardly
+        ever come alone; the states by which rows are recognized can have them.
+        """
+        blocks = self._loaded_for(self._recognizer, course.model, course.engine, course.blocks)
+        sums = course.engine.sum(partial(expect, self._recognizer), blocks, one_start(found.parameters), jnp.ones(1))
+        return has_died(found.parameters, start_of(jax.device_get(sums)), blocks, same=SAME_UNITS)
 
     def _validate_causes(self, causes: ArrayLike | None, X: np.ndarray) -> np.ndarray | None:
         if causes is None:

@@ -37,8 +37,8 @@ class BulkTrial(ABC):
         """Make the estimator a fitted one, by what was found from this trial's own starts."""
 
 
-def keep_end(estimator: CausalEstimator, end: Trial, annealing: Annealing, blocks: Blocks) -> None:
-    """Store what there is to say after learning without history."""
+def keep_end(estimator: CausalEstimator, end: Trial, annealing: Annealing, blocks: Blocks, *, died: bool) -> None:
+    """Store what there is to say after learning without history; ``died`` says that a cause did."""
     bound = float(end.statistics.bound / end.statistics.seen)
     estimator._online = online.continued(end.statistics, int(end.n_iter))
     estimator.annealing_ = annealing
@@ -46,4 +46,5 @@ def keep_end(estimator: CausalEstimator, end: Trial, annealing: Annealing, block
     estimator.lower_bound_, estimator.lower_bounds_, estimator.temperatures_ = bound, np.array([bound]), np.ones(1)
     estimator.n_iter_, estimator.converged_ = int(end.n_iter), bool(end.converged)
     outcome = Outcome.CONVERGED if estimator.converged_ else Outcome.MAX_ITER
+    outcome = Outcome.CAUSE_DIED if died else outcome
     estimator.outcome_ = (outcome if end.finite else Outcome.NON_FINITE).value

@@ -13,8 +13,7 @@ from multicause.arrays import key_from
 from multicause.engines import Blocks
 from multicause.learning import recognition
 from multicause.learning.bulk import Trial, learn_trials
-from multicause.learning.convergence import Outcome
-from multicause.learning.expectation_maximization import final_outcome, start_of
+from multicause.learning.expectation_maximization import has_died, start_of
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.model import Block, Model
 from multicause.trials.base import BulkTrial, keep_end
@@ -56,9 +55,8 @@ class EMTrial(BulkTrial):
         """The only start."""
         end = start_of(found)
         self.estimator._keep(self.model, end.parameters)
-        keep_end(self.estimator, end, self.annealing, self.blocks)
-        outcome = final_outcome(Outcome(self.estimator.outcome_), end.parameters, end.statistics, self.blocks)
-        self.estimator.outcome_ = outcome.value
+        died = has_died(end.parameters, end.statistics, self.blocks)
+        keep_end(self.estimator, end, self.annealing, self.blocks, died=died)
 
 
 def _check_settings(estimator: CausalEstimator) -> None:

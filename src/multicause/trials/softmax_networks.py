@@ -53,4 +53,5 @@ class NetworkTrial(BulkTrial):
         best = max(range(len(evidence)), key=evidence.__getitem__)
         network, parameters = start_of(found, best), candidates[best]
         n_epochs, learned = int(network.presented) // self.n_rows, course.has_learned(network, self.n_rows)
-        self.estimator._keep_network(course, ending(parameters, course.expect(parameters), n_epochs, learned), network)
+        end = ending(parameters, course.expect(parameters), n_epochs, learned)
+        self.estimator._keep_network(course, end, network, ended=True)
