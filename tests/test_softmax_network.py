@@ -1,9 +1,12 @@
 """The softmax network against loops over presentations, its batch counterpart, and the bars."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from multicause import LinearCauses, MaximalCauses, RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
 from multicause.arrays import double_precision
@@ -94,6 +97,34 @@ def test_defaults_find_all_bars_and_say_so(bars):
     assert len(network.lower_bounds_) == network.n_iter_
     known = SoftmaxNetwork(10, random_state=0).fit(bars.data, causes=bars.causes)
     assert recovered_causes(known, bars.causes).injective
+
+
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
+def test_units_that_are_alike_are_no_success(compiled_quickly):
+    """Of counts near zero Poisson noise shows nothing, and all units learn the mean row."""
+    bars = make_bars(150, random_state=0)
+    network = SoftmaxNetwork(10, n_init=1, hold=600, max_iter=20, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"copy of another.*at most 0\.0\d+ of them.*multiply X by a constant"):
+        network.fit(bars.data * 0.01)
+    assert network.outcome_ == "cause_died"
+    assert network.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert network.set_params(temperature=8.0).fit(bars.data).outcome_ == "converged"
+
+
+def test_units_whose_causes_never_come_alone_have_not_died(compiled_quickly):
+    """All rows have all three causes. Two of them explain most of a row, so that pairs have no place for the third."""
+    causes = np.zeros((3, 9))
+    causes[0, :4], causes[1, 4:8], causes[2, [1, 2, 3, 8]] = [12, 9, 9, 9], [10, 10, 10, 9], [10, 10, 10, 9]
+    X = np.repeat([causes.max(axis=0)], 12, axis=0)
+    still = {"learning_rate": 1e-9, "component_noise": 0.0, "temperature": 1.0, "n_init": 1, "max_iter": 1}
+    network = SoftmaxNetwork(3, init=causes, total=39.0, random_state=0, **still).fit(X)
+    assert network._online.averages.prior["active"].min() < 1e-9
+    assert (network.transform(X) > 0.9).all()
+    assert network.outcome_ == "max_iter"
+    copied = SoftmaxNetwork(3, init=causes[[0, 1, 1]] + [[0], [0], [0.1]], random_state=0, **still).fit(X)
+    assert fit_trials(copied, [X])[0].outcome_ == copied.outcome_ == "cause_died"
 
 
 def test_trials_in_bulk_are_trials_one_by_one(bars):

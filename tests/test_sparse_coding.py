@@ -198,3 +198,14 @@ def test_other_updates_and_ends():
     wild = SparseCoding(3, max_iter=20, update=DeltaRule(rate=1e30), random_state=0).fit(X.astype(np.float32))
     assert wild.outcome_ == "non_finite"
     assert np.isfinite(wild.components_).all()
+
+
+@pytest.mark.parametrize("length", [1.0, 50.0, 5000.0])
+def test_whether_a_cause_has_died_does_not_depend_on_the_units_of_causes(length):
+    """Long components have small causes, which explain the data all the same; one that is too short has none."""
+    Z = np.random.RandomState(0).laplace(size=(200, 6))
+    model = SparseCoding(4, init=length * np.eye(6)[:4], max_iter=5, tol=0).fit(Z / Z.std(axis=0))
+    assert ((model.transform(Z) != 0).mean(axis=0) > 0.5).all()
+    assert model.outcome_ == "max_iter"
+    init = length * np.diag([1.0, 1, 1, 1e-3 / length, 0, 0])[:4]
+    assert SparseCoding(4, init=init, max_iter=5, tol=0).fit(Z / Z.std(axis=0)).outcome_ == "cause_died"

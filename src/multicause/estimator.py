@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
 from multicause import posteriors, priors
+from multicause.advice import Advice
 from multicause.arrays import check_room, double_precision, key_from, starts_at_once
 from multicause.callbacks.adapter import Seen
 from multicause.combinations.base import Combination
@@ -619,6 +620,12 @@ class CausalEstimator(Shell):
         with double_precision():
             data = self._load(model, X, np.ones(len(X), dtype=X.dtype), 1, fitted=True)
             return data.collect(data.map(lambda block: function(model, block, self._parameters, *arguments)))
+
+    def _advice(self, outcome: Outcome) -> Advice | None:
+        """Add what the noise has to say about data that do not suit it."""
+        advice = super()._advice(outcome)
+        more = self._model.noise.remedy(self.components_) if hasattr(self, "_model") else ""
+        return advice._replace(remedies=(*advice.remedies, more)) if advice and more else advice
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -32,7 +32,8 @@ MOST_STEPS = 64
 SECONDS_PER_CALL = 0.05
 # A call may have so many times the steps of the one before.
 GROWTH = 4
-# A cause that explains less than this many rows, summed over all rows, has died.
+# A cause that explains less than this many rows, summed over all rows, has died; a continuous one if all rows together
+# are less probable without it by less than e to this power.
 LEAST_USE = 0.5
 # Components that differ by less than this part of the largest weight are one and the same.
 SAME = 1e-6
@@ -460,15 +461,24 @@ def final_outcome(why: Outcome, parameters: Parameters, sums: Statistics, data: 
     return Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and has_died(parameters, sums, data) else why
 
 
-def has_died(parameters: Parameters, sums: Statistics, data: Data) -> bool:
+def has_died(parameters: Parameters, sums: Statistics, data: Data, same: float = SAME) -> bool:
     """Return whether some cause explains practically no row, has no weights, or is a copy of another.
 
-    Whole weights count as repetitions of a row, weights that are shares of one as rows.
+    Components that differ nowhere by more than ``same`` times their largest weight are copies. Whole weights count as
+    repetitions of a row, weights that are shares of one as rows.
     """
     repetitions = max(1.0, float(data.n_weighted / sums.weight))
     unused = bool(np.min(sums.prior["active"]) * repetitions < LEAST_USE)
-    components = np.asarray(parameters.components, dtype=float)
-    least = SAME * np.abs(components).max()
-    blank = np.abs(components).max(axis=1).min() <= least
-    copies = len(components) > 1 and pdist(components, "chebyshev").min() < least
-    return unused or bool(blank) or bool(copies)
+    components = np.abs(np.asarray(parameters.components, dtype=float))
+    blank = bool(components.max(axis=1).min() <= SAME * components.max())
+    return unused or blank or has_copies(np.asarray(parameters.components), same)
+
+
+def has_copies(components: np.ndarray, tolerance: float) -> bool:
+    """Return whether two components (H, D) differ nowhere by more than this part of their largest weight."""
+    if len(components) < 2:
+        return False
+    components = components.astype(float)
+    largest = np.abs(components).max(axis=1)
+    first, second = np.triu_indices(len(components), k=1)
+    return bool((pdist(components, "chebyshev") < tolerance * np.maximum(largest[first], largest[second])).any())

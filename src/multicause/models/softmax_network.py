@@ -26,8 +26,9 @@ from multicause.learning import hebbian, online
 from multicause.learning.annealing import LinearCooling
 from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import critical_temperature
-from multicause.learning.em_loop import Progress, one_start, start_of
+from multicause.learning.em_loop import Progress, has_died, one_start, start_of
 from multicause.learning.epochs import Course, Found, ending, learn_networks
+from multicause.learning.expectation import expect
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.learning.presentation import rows_to_show
 from multicause.model import Model, Parameters
@@ -38,6 +39,9 @@ from multicause.shell import outcome_of_batch, validate_weights, warn_of
 BELOW_CRITICAL = 0.4
 # Standard deviation of noise on the weights by default, as part of their mean: 0.02 for bars of value 10 (MCA08 §6.4).
 NOISE = 0.01
+# Units are copies if their mean weights differ by less than this part of the largest one. Noise and single rows leave
+# differences of 0.01 to 0.035 between units that share a cause, while units of different causes differ by 0.3 and more.
+SAME_UNITS = 0.05
 
 
 class SoftmaxNetwork(RestrictedCauses):
@@ -205,7 +209,7 @@ class SoftmaxNetwork(RestrictedCauses):
             fitting.watch(X, y, given, describe, n_tasks=n_starts * self.max_iter)
             settings: dict[str, Any] = {"max_iter": self.max_iter, "watch": fitting, "journal": fitting.journal}
             best = learn_networks(course, jnp.asarray(X), weights, keys, probes, **settings)
-            self._keep_network(course, best.found, best.network)
+            self._keep_network(course, best.found, best.network, ended=True)
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
         if best.stopped:
             self.outcome_, self.converged_ = Outcome.STOPPED.value, False
@@ -257,7 +261,7 @@ class SoftmaxNetwork(RestrictedCauses):
             )
             parameters = parameters._replace(components=network.weights)
             found = ending(parameters, course.expect(parameters), n_iter + 1, learned=False)
-            self._keep_network(course, found, network)
+            self._keep_network(course, found, network, ended=False)
             last = np.array([[self.lower_bound_], [course.temperature(n_iter + 1)]])
         self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
         outcome = outcome_of_batch(bool(found.finite))
@@ -313,7 +317,7 @@ class SoftmaxNetwork(RestrictedCauses):
         numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
         return hebbian.Rule(*(jnp.asarray(number, parameters.components.dtype) for number in numbers))
 
-    def _keep_network(self, course: Course, found: Found, network: hebbian.Network) -> None:
+    def _keep_network(self, course: Course, found: Found, network: hebbian.Network, *, ended: bool) -> None:
         self._keep(course.model, found.parameters)
         self._online = online.continued(found.statistics, found.n_iter)
         self._keep_threshold(course.data)
@@ -322,9 +326,23 @@ class SoftmaxNetwork(RestrictedCauses):
         self.lower_bounds_, self.temperatures_ = np.array([bound]), np.ones(1)
         self.n_iter_, self.converged_ = found.n_iter, found.learned
         outcome = Outcome.CONVERGED if found.learned else Outcome.MAX_ITER
-        self.outcome_ = (outcome if found.finite else Outcome.NON_FINITE).value
+        if not found.finite:
+            outcome = Outcome.NON_FINITE
+        elif ended and self._has_died(course, found):
+            outcome = Outcome.CAUSE_DIED
+        self.outcome_ = outcome.value
         for name, value in _results_of(course, network).items():
             setattr(self, name, value)
+
+    def _has_died(self, course: Course, found: Found) -> bool:
+        """Whether a unit is of no use to recognition, or a copy of another.
+
+        Of the single causes and pairs that the network learns from, some units have none, because their causes hardly
+        ever come alone; the states by which rows are recognized can have them.
+        """
+        data = self._arranged(course.data, self._recognizer, len(found.parameters.components), 1)
+        sums = data.sum(partial(expect, self._recognizer), one_start(found.parameters), jnp.ones(1))
+        return has_died(found.parameters, start_of(jax.device_get(sums)), data, same=SAME_UNITS)
 
     def _validate_causes(self, causes: ArrayLike | None, X: np.ndarray) -> np.ndarray | None:
         if causes is None:

@@ -101,6 +101,10 @@ class Noise(Part):
         """Raise ValueError if this noise cannot have made X. All finite numbers are allowed by default."""
         return
 
+    def remedy(self, components: np.ndarray) -> str:
+        """What a person can do where learned components suggest that data do not suit this noise; empty if they do."""
+        return ""
+
     def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
         """Parameters before learning, from the user's ``noise_scale`` or from the data's moments."""
         if noise_scale is not None:

@@ -52,6 +52,16 @@ class Poisson(Noise):
         """Counts."""
         return jax.random.poisson(key, jnp.maximum(mean, self.floor)).astype(mean.dtype)
 
+    def remedy(self, components: np.ndarray) -> str:
+        """Counts have units: where the mean is below one, noise is larger than what it hides."""
+        largest = float(np.max(components))
+        if largest >= 1:
+            return ""
+        return (
+            f"Poisson noise takes values as counts, and components have at most {largest:.2g} of them, so that noise "
+            "hides the causes: multiply X by a constant, such that its values reach ten or more"
+        )
+
     def check_data(self, X: np.ndarray) -> None:
         """Counts are not negative."""
         smallest = X.min()

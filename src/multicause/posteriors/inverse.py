@@ -123,6 +123,11 @@ class Inverted(Inference):
         """Only the diagonal is asked for: Σ_n w_n v²."""
         return jnp.diag(matmul(self.row_weights, self.mean_causes**2))
 
+    @property
+    def total_effects(self) -> Array:
+        """Σ_n w_n of a cause that is not always zero, as data without noise depend on every cause: (H,)."""
+        return jnp.where(jnp.diagonal(self.cause_pairs) > 0, jnp.sum(self.row_weights), 0)
+
     def pull(self, *terms: Term) -> Array:
         """Only gradients of the likelihood serve."""
         raise NotImplementedError("Causes without noise have no list of states to pull from.")

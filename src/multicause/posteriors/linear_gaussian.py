@@ -161,6 +161,11 @@ class GaussianCauses(Inference):
             return pairs
         return pairs + jnp.sum(self.row_weights) * self._temperature * self.covariance
 
+    @property
+    def total_effects(self) -> Array:
+        """½ Σ_n w_n ⟨v_a²⟩ G_aᵀ Σ⁻¹ G_a, how much each cause changes ⟨log p(u | v)⟩ of all rows together: (H,)."""
+        return 0.5 * jnp.diagonal(self.cause_pairs) * jnp.diagonal(self._gram)
+
     def pull(self, *terms: Term) -> Array:
         """Only least squares serve continuous causes."""
         raise NotImplementedError("Gaussian causes have no list of states to pull from; use update='least_squares'.")

@@ -183,6 +183,11 @@ class PointEstimate(Inference):
         """Σ_n w_n v vᵀ: (H, H)."""
         return matmul((self.mean_causes * self.row_weights[:, None]).T, self.mean_causes)
 
+    @property
+    def total_effects(self) -> Array:
+        """½ Σ_n w_n v_a² G_aᵀ Σ⁻¹ G_a, how much each cause changes log p(u | v) of all rows together: (H,)."""
+        return 0.5 * jnp.diagonal(self.cause_pairs) * jnp.diagonal(self._gram)
+
     def pull(self, *terms: Term) -> Array:
         """Only linear updates serve continuous causes."""
         raise NotImplementedError("Continuous causes have no list of states to pull from.")

@@ -58,7 +58,10 @@ class Prior(Part):
 
     @abstractmethod
     def statistics(self, inference: Inference) -> dict[str, Array]:
-        """Sums over rows that :meth:`maximize` needs, among them ``"active"``, Σ_n w_n ⟨s⟩ (H,)."""
+        """Sums over rows that :meth:`maximize` needs, among them ``"active"`` (H,), by which a cause is in use.
+
+        It is Σ_n w_n ⟨s⟩, the number of rows that have the cause, or another number without units for real causes.
+        """
 
     @abstractmethod
     def maximize(

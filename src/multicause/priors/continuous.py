@@ -78,8 +78,8 @@ class Continuous(Prior):
         return scale * self.draw(key, (n_samples, len(scale)), scale.dtype)
 
     def statistics(self, inference: Inference) -> dict[str, Array]:
-        """Σ_n w_n ⟨v_a²⟩ (H,), by which a cause is known to be in use."""
-        return {"active": jnp.diagonal(inference.cause_pairs)}
+        """What all rows owe to each cause, by which it is known to be in use: (H,). It has no units."""
+        return {"active": inference.total_effects}  # type: ignore[attr-defined]
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
