@@ -21,8 +21,7 @@ class Gram(NamedTuple):
 
     plain: Array  # (H, H) η(W_h)·W_h'
     far: Array  # () whether rounding of these products would show in scores
-    whole: Array  # (H + 1, H + 1) in double precision, where ``far``: products of standardized components and origin,
-    rest: Array  # (H + 1, H + 1) of which sums are exact, and what is left of them
+    parts: Array  # (2, H + 1, H + 1) where ``far``: those of standardized components and origin, by split_products
 
 
 def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
@@ -33,13 +32,12 @@ def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
     largest = jnp.maximum(jnp.max(jnp.diagonal(plain)), jnp.sum(origin**2))
     far = largest * jnp.finfo(plain.dtype).eps > ROUNDING
 
-    def split() -> tuple[Array, Array]:
+    def split() -> Array:
         # The square of a sum of so many components and the origin has as many products.
         return split_products(jnp.concatenate([components, origin[None]]), (max_active + 1) ** 2)
 
-    nothing = jnp.zeros((len(plain) + 1, len(plain) + 1), jnp.float64)
-    whole, rest = jax.lax.cond(far, split, lambda: (nothing, nothing))
-    return Gram(plain, far, whole, rest)
+    nothing = jnp.zeros((2, len(plain) + 1, len(plain) + 1), jnp.float64)
+    return Gram(plain, far, jax.lax.cond(far, split, lambda: nothing))
 
 
 def pairs_of(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
@@ -92,8 +90,10 @@ def scores_of_sums(
     members = np.concatenate([states, -states[:, first] * states[:, second]], axis=1)
 
     def sums(of_singles: Array, products: Array) -> Array:
-        of_pairs = products.ravel()[candidates[first] * len(products) + candidates[second]]
-        return matmul(jnp.asarray(members, of_singles.dtype), jnp.concatenate([of_singles, of_pairs]))
+        """From (..., H', n) and (..., H, H)."""
+        places = candidates[first] * products.shape[-1] + candidates[second]
+        of_pairs = products.reshape(*products.shape[:-2], -1)[..., places]
+        return matmul(jnp.asarray(members, of_singles.dtype), jnp.concatenate([of_singles, of_pairs], axis=-2))
 
     def near() -> Array:
         return sums(jnp.take_along_axis(singles, candidates, axis=0) - empty, gram.plain) + empty
@@ -102,11 +102,9 @@ def scores_of_sums(
         components, origin = standardized(model, parameters)
         values = model.noise.standardize(data.astype(jnp.float64), parameters.noise).T
         of_data = jnp.take_along_axis(matmul(components, values), candidates, axis=0)
-        of_whole, of_rest = (
-            (products[-1, :-1] - 0.5 * jnp.diagonal(products)[:-1])[candidates] for products in (gram.whole, gram.rest)
-        )
-        whole = sums(of_whole, gram.whole) - 0.5 * gram.whole[-1, -1]
-        rest = sums(of_rest + of_data, gram.rest) - 0.5 * gram.rest[-1, -1] - matmul(origin, values)
-        return (whole + rest).astype(data.dtype)
+        of_causes = gram.parts[:, -1] - 0.5 * jnp.diagonal(gram.parts, axis1=1, axis2=2)
+        of_singles = of_causes[:, candidates].at[1].add(of_data)
+        whole, rest = sums(of_singles, gram.parts) - of_causes[:, -1, None, None]
+        return (whole + (rest - matmul(origin, values))).astype(data.dtype)
 
     return jax.lax.cond(gram.far, far, near)

@@ -78,8 +78,8 @@ def standardized(model: Model, parameters: Parameters) -> tuple[Array, Array]:
     return model.noise.standardize(components, parameters.noise), model.noise.standardize(origin, parameters.noise)
 
 
-def split_products(vectors: Array, n_summands: int) -> tuple[Array, Array]:
-    """Scalar products of all pairs of vectors (k, D) as the sum of two matrices, both (k, k).
+def split_products(vectors: Array, n_summands: int) -> Array:
+    """Scalar products of all pairs of vectors (k, D) as the sum of two matrices: (2, k, k).
 
     Products in the first matrix are whole multiples of one power of two, small enough that sums of ``n_summands`` of
     them, or of their halves, are exact in double precision. The second has what is left.
@@ -90,4 +90,4 @@ def split_products(vectors: Array, n_summands: int) -> tuple[Array, Array]:
     whole = jnp.round(vectors / unit)
     rest = vectors - whole * unit
     mixed = matmul(whole, rest.T) * unit
-    return matmul(whole, whole.T) * unit**2, mixed + mixed.T + matmul(rest, rest.T)
+    return jnp.stack([matmul(whole, whole.T) * unit**2, mixed + mixed.T + matmul(rest, rest.T)])

@@ -181,7 +181,7 @@ class Preselected(Posterior):
         """A few numbers for each state, feature and cause; times D where features are worked through at once."""
         states = ARRAYS_PER_STATE * (1 + self.numbers[0] + n_own_states(*self.numbers))
         features = 1 if linear or one_by_one() else n_features
-        return itemsize * (states * features + 3 * n_features + 6 * n_components)
+        return itemsize * (states * features + 3 * n_features + 8 * n_components)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """A few copies of the components."""
