@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
-from multicause.arrays import double_precision
+from multicause.arrays import double_precision, indices_of_largest
 from multicause.datasets import make_bars
 from multicause.engines import Local
 from multicause.learning.annealing import LinearCooling
@@ -415,6 +415,34 @@ def test_a_cause_that_dies_is_named_and_nothing_is_nan():
         ).fit(bars.data)
         assert blank.outcome_ == "cause_died"
         assert blank.converged_ == (max_iter == 300)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_the_largest_scores_of_any_size(k, seed):
+    """Ranks by NumPy; scores may be close to each other far from zero, and some may be minus infinity."""
+    random = np.random.RandomState(seed)
+    scores = random.normal(size=(12, 40))
+    cases = [scores * scale for scale in (1.0, 1e-300, 1e-45, 1e39, 1e300)]
+    cases += [scores - 1e9, np.where(scores < 1, -np.inf, scores * 1e60), np.round(scores), np.zeros((12, 40))]
+    with double_precision():
+        for case in cases:
+            found = indices_of_largest(jnp.asarray(case), k)
+            np.testing.assert_array_equal(found, np.argsort(-case, axis=0, kind="stable")[:k])
+
+
+def test_candidates_do_not_depend_on_the_scale_of_data(compiled_quickly):
+    X = make_bars(60, size=3, value=6.0, noise="gaussian", noise_scale=1.0, random_state=0).data
+    start = np.abs(np.random.RandomState(0).normal(3, 2, (H, D)))
+
+    def fit(scale):
+        settings = {"posterior": Preselected(3, 2, keep=None), "annealing": None, "max_iter": 5, "random_state": 0}
+        return LinearCauses(H, init=start * scale, **settings).fit(X * scale)
+
+    expected = fit(1.0)
+    for scale in (1e-60, 1e60):
+        found = fit(scale)
+        np.testing.assert_allclose(found.components_ / scale, expected.components_, rtol=1e-8, atol=1e-10)
+        assert found.outcome_ == expected.outcome_
 
 
 def test_too_many_states_of_candidates_are_refused():

@@ -169,13 +169,11 @@ def sum_over_features(function: Callable[..., Array], zero: Array, *arrays: Arra
 def indices_of_largest(scores: Array, k: int) -> Array:
     """The k largest of each column of (H, n), best first, as indices (k, n); the lower index wins a tie.
 
-    Ranks need no double precision once the largest score of a column, which may be far from zero, is subtracted from
-    all others. On an accelerator, each pass finds the largest key below the last one, where a key
-    is a score and, in its lower half, an index; that is faster than the sorting behind ``top_k``.
+    Ranks need no double precision: ``top_k`` takes twenty times as long in it. On an accelerator, each pass finds the
+    largest key below the last one, where a key is a score and, in its lower half, an index; that is faster than the
+    sorting behind ``top_k``.
     """
-    if scores.dtype != jnp.float32:
-        largest = jnp.max(scores, axis=0)
-        scores = (scores - jnp.where(jnp.isfinite(largest), largest, 0)).astype(jnp.float32)
+    scores = _in_single_precision(scores)
     if one_by_one():
         return jax.lax.top_k(scores.T, k)[1].T
     n = len(scores)
@@ -188,6 +186,20 @@ def indices_of_largest(scores: Array, k: int) -> Array:
         last = jnp.max(jnp.where(keys < last, keys, least), axis=0)
         found.append((n - 1 - (last & 0xFFFFFFFF)).astype(jnp.int32))
     return jnp.stack(found)
+
+
+def _in_single_precision(scores: Array) -> Array:
+    """Scores (H, n) in the range of single precision, in the same order within each column.
+
+    Each column becomes its distance from its largest score, as part of the largest distance: what is near the largest
+    score, where ranks matter, keeps most digits.
+    """
+    if scores.dtype == jnp.float32:
+        return scores
+    largest = jnp.max(scores, axis=0)
+    below = scores - jnp.where(jnp.isfinite(largest), largest, 0)
+    distance = -jnp.min(jnp.where(below > -jnp.inf, below, 0), axis=0)
+    return (below / jnp.maximum(distance, jnp.finfo(scores.dtype).tiny)).astype(jnp.float32)
 
 
 def sum_by_index(values: Array, indices: Array, size: int) -> Array:

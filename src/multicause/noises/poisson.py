@@ -7,6 +7,10 @@ import numpy as np
 from multicause.arrays import Array
 from multicause.noises.base import Noise
 
+# Means above which counts are drawn as normal numbers. Their distribution functions differ by less than 1e-5 there,
+# while counts above 9e18 are no 64-bit integers, and those above 1e13 are drawn with rounding errors.
+NEARLY_NORMAL = 1e8
+
 
 class Poisson(Noise):
     """p(y | w) = w^y e^{−w} / y!, with Γ(y + 1) for y! where y is not an integer.
@@ -49,8 +53,12 @@ class Poisson(Noise):
         return jnp.maximum(mean, self.floor)
 
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Counts."""
-        return jax.random.poisson(key, jnp.maximum(mean, self.floor)).astype(mean.dtype)
+        """Counts, in double precision until the end; those of large means are rounded normal numbers."""
+        rate = jnp.maximum(mean, self.floor).astype(jnp.float64)
+        counts = jax.random.poisson(key, jnp.minimum(rate, NEARLY_NORMAL))
+        # A key of its own leaves the counts of other means as they are.
+        normal = jax.random.normal(jax.random.fold_in(key, 1), rate.shape, rate.dtype)
+        return jnp.where(rate > NEARLY_NORMAL, jnp.round(rate + jnp.sqrt(rate) * normal), counts).astype(mean.dtype)
 
     def remedy(self, components: np.ndarray) -> str:
         """Counts have units: where the mean is below one, noise is larger than what it hides."""
