@@ -28,7 +28,7 @@ from multicause.engines import Data, Engine
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
-from multicause.learning.em_loop import Fit, Phase, Progress, learn, start_of
+from multicause.learning.em_loop import learn
 from multicause.learning.expectation import evidence_threshold
 from multicause.learning.initialization import (
     Outset,
@@ -37,6 +37,7 @@ from multicause.learning.initialization import (
     lost_digits,
     starting_parameters,
 )
+from multicause.learning.results import Fit, Phase, Progress, start_of
 from multicause.learning.search import learn_and_repair, rows_to_search, search
 from multicause.learning.updates import NAMES as UPDATES
 from multicause.learning.updates.base import Update, choose_update

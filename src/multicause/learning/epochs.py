@@ -18,10 +18,10 @@ from multicause.arrays import Array, generator
 from multicause.engines.base import Data
 from multicause.learning import hebbian
 from multicause.learning.annealing import LinearCooling
-from multicause.learning.em_loop import Progress, one_start, per_row, start_of
 from multicause.learning.expectation import expect
 from multicause.learning.journal import Journal
 from multicause.learning.presentation import repetitions, rows_to_show
+from multicause.learning.results import Progress, one_start, per_row, start_of
 from multicause.model import Model, Parameters, Statistics
 
 

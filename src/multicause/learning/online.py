@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.engines.base import Data
-from multicause.learning.em_loop import check_rows, one_start, start_of
+from multicause.learning.em_loop import check_rows
 from multicause.learning.em_step import final_share, maximize_one
 from multicause.learning.expectation import expect_blocks, expect_one
+from multicause.learning.results import one_start, start_of
 from multicause.model import Block, Model, Parameters, Statistics
 
 FORGETTING = 0.6

@@ -18,8 +18,8 @@ import numpy as np
 
 from multicause.engines.base import Data
 from multicause.learning.convergence import Outcome
-from multicause.learning.em_loop import Fit, Progress
 from multicause.learning.journal import Journal
+from multicause.learning.results import Fit, Progress
 from multicause.learning.stochastic import evaluate
 from multicause.learning.updates.natural_gradient import moved
 from multicause.model import Model, Parameters, Statistics

@@ -24,20 +24,19 @@ from multicause.arrays import Array
 from multicause.engines.base import Data
 from multicause.learning.annealing import NoAnnealing
 from multicause.learning.convergence import Outcome
-from multicause.learning.em_loop import (
+from multicause.learning.em_loop import learn, learn_all
+from multicause.learning.journal import Journal
+from multicause.learning.recognition import mean_causes
+from multicause.learning.results import (
     Fit,
     Progress,
     StartResults,
     Watcher,
     best_of,
     concatenate_history,
-    learn,
-    learn_all,
     offset_iterations,
     one_start,
 )
-from multicause.learning.journal import Journal
-from multicause.learning.recognition import mean_causes
 from multicause.model import Block, Model, Parameters
 
 # Iterations that variants get to show what they can do, and how many of them go on; and the rise of the bound per row

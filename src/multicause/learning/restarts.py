@@ -18,17 +18,9 @@ from multicause.arrays import Array
 from multicause.engines.base import Data
 from multicause.learning.annealing import Annealing, ConditionalCooling
 from multicause.learning.critical_temperature import critical_temperature
-from multicause.learning.em_loop import (
-    Fit,
-    Progress,
-    best_of,
-    concatenate_history,
-    learn,
-    learn_all,
-    offset_iterations,
-    one_start,
-)
+from multicause.learning.em_loop import learn, learn_all
 from multicause.learning.journal import Journal
+from multicause.learning.results import Fit, Progress, best_of, concatenate_history, offset_iterations, one_start
 from multicause.learning.search import PART, RESERVED, WARM, Search, difference, measured, run_phases
 from multicause.model import Model, Parameters
 

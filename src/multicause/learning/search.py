@@ -24,18 +24,10 @@ from multicause.engines.base import Data
 from multicause.learning.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import spread_at
-from multicause.learning.em_loop import (
-    Fit,
-    Phase,
-    Progress,
-    Watcher,
-    concatenate_history,
-    learn,
-    offset_iterations,
-    one_start,
-)
+from multicause.learning.em_loop import learn
 from multicause.learning.journal import Journal
 from multicause.learning.repair import MOST_VARIANTS, repair
+from multicause.learning.results import Fit, Phase, Progress, Watcher, concatenate_history, offset_iterations, one_start
 from multicause.model import Model, Parameters
 from multicause.posteriors import SMALL, Exact, Preselected
 

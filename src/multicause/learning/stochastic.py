@@ -18,11 +18,11 @@ import numpy as np
 from multicause.arrays import Array, compiled, generator
 from multicause.engines.base import Data
 from multicause.learning.convergence import Outcome
-from multicause.learning.em_loop import Fit, Progress, final_outcome
 from multicause.learning.em_step import maximize_one
 from multicause.learning.expectation import expect_one
 from multicause.learning.journal import Journal
 from multicause.learning.presentation import Batches, Presentation
+from multicause.learning.results import Fit, Progress, final_outcome
 from multicause.model import Block, Model, Parameters, Statistics
 
 # Passes over the data whose mean bounds are compared: one pass alone is too noisy to judge by.

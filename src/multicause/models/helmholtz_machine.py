@@ -25,10 +25,10 @@ from multicause.engines import Data, Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
 from multicause.learning.convergence import Outcome
-from multicause.learning.em_loop import Fit, Progress, final_outcome, one_start, start_of
 from multicause.learning.initialization import Outset, first_moments
 from multicause.learning.journal import Journal
 from multicause.learning.presentation import Presentation
+from multicause.learning.results import Fit, Progress, final_outcome, one_start, start_of
 from multicause.learning.stochastic import WINDOW, evaluate
 from multicause.learning.updates.base import Update
 from multicause.learning.updates.wake_sleep import WakeSleep

@@ -18,9 +18,9 @@ from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
 from multicause.learning.condensing import check_variation, covariance_of
-from multicause.learning.em_loop import Fit, start_of
 from multicause.learning.initialization import Outset
 from multicause.learning.quasi_newton import learn_second_order
+from multicause.learning.results import Fit, start_of
 from multicause.learning.updates import NaturalGradient
 from multicause.learning.whitening import whitening_matrices
 from multicause.model import Model, Parameters, interned

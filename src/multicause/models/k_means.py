@@ -15,8 +15,8 @@ from multicause.engines import Engine
 from multicause.estimator import FitProblem
 from multicause.learning.annealing import Annealing
 from multicause.learning.condensing import check_variation
-from multicause.learning.em_loop import Fit
 from multicause.learning.initialization import Outset
+from multicause.learning.results import Fit
 from multicause.model import Block, Model, Parameters
 from multicause.models.mixtures import Mixture
 from multicause.models.summary import Brief

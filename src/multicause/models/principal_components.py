@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from multicause.arrays import Array, matmul
 from multicause.learning import recognition
 from multicause.learning.annealing import Annealing
-from multicause.learning.em_loop import Fit, Phase
+from multicause.learning.results import Fit, Phase
 from multicause.model import Model, Parameters, Statistics
 from multicause.models.factor_analysis import GaussianFactors
 from multicause.models.summary import Brief

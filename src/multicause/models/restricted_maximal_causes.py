@@ -20,10 +20,10 @@ from multicause.combinations import Combination, Maximum
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning.annealing import Annealing
-from multicause.learning.em_loop import Fit, per_row
 from multicause.learning.expectation import expect
 from multicause.learning.initialization import Outset, choose_annealing
 from multicause.learning.restarts import learn_restarts
+from multicause.learning.results import Fit, per_row
 from multicause.learning.updates import NormalizedMean
 from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise

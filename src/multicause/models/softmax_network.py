@@ -26,11 +26,11 @@ from multicause.learning import hebbian, online
 from multicause.learning.annealing import LinearCooling
 from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import critical_temperature
-from multicause.learning.em_loop import Progress, has_died, one_start, start_of
 from multicause.learning.epochs import Course, Found, ending, learn_networks
 from multicause.learning.expectation import expect
 from multicause.learning.initialization import Outset, choose_annealing, first_moments
 from multicause.learning.presentation import rows_to_show
+from multicause.learning.results import Progress, has_died, one_start, start_of
 from multicause.model import Model, Parameters
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
 from multicause.shell import outcome_of_batch, validate_weights, warn_of

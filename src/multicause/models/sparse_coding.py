@@ -18,8 +18,8 @@ from multicause.combinations import Combination, Sum
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
-from multicause.learning.em_loop import Fit, start_of
 from multicause.learning.initialization import Outset
+from multicause.learning.results import Fit, start_of
 from multicause.learning.stochastic import learn_in_batches
 from multicause.learning.updates import DeltaRule, LeastSquares, Update
 from multicause.model import Model, Parameters, interned
