@@ -1,5 +1,7 @@
 """Energies against closed forms, quadrature and finite differences."""
 
+from itertools import combinations
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,7 @@ from scipy import integrate, stats
 from multicause.arrays import double_precision
 from multicause.energies import Energy, Expert, FunctionExpert, Logistic, Student, check_expert
 from multicause.energies.network import NONLINEARITIES
+from multicause.energies.propriety import is_strong
 
 EXPERTS = [Logistic(), Student(exponent=1.7)]
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -274,3 +277,40 @@ def test_a_good_expert_passes():
 def test_a_bad_expert_is_refused(expert, text):
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=text):
         check_expert(expert)
+
+
+def strength(filters, exponents):
+    """min_A Σ_{i not in A} x_i / (R − rank(A)) over all sets A of filters that do not span the space."""
+    H, R = filters.shape
+    sets = [list(A) for size in range(H + 1) for A in combinations(range(H), size)]
+    ranks = [np.linalg.matrix_rank(filters[A]) if A else 0 for A in sets]
+    totals = [exponents.sum() - exponents[A].sum() for A in sets]
+    return min(total / (R - rank) for total, rank in zip(totals, ranks, strict=True) if rank < R)
+
+
+@pytest.mark.parametrize("generic", [True, False])
+def test_integrability_against_all_sets_of_filters(generic, seed):
+    """Filters in general position, and filters of small whole numbers, many of which are parallel or coplanar."""
+    random, found = np.random.RandomState(seed), []
+    while len(found) < 40:
+        R = random.randint(1, 5)
+        H = R + random.randint(0, 5)
+        filters = random.normal(size=(H, R)) if generic else random.randint(-1, 2, (H, R)).astype(float)
+        if np.linalg.matrix_rank(filters) == R:
+            exponents = random.uniform(0, 2.2, H) * random.choice([1, R / H])
+            found.append((is_strong(filters, exponents, 2e-16), strength(filters, exponents) > 1))
+    assert all(one == other for one, other in found)
+    assert {one for one, _ in found} == {True, False}
+
+
+def test_integrability_in_closed_form():
+    """∫ (1 + z²)^{−γ} dz is finite for γ > ½, whether one filter or several make up γ; so is each direction's."""
+    for n in (1, 3):
+        assert is_strong(np.ones((n, 1)), np.full(n, 1.001 / n), 2e-16)
+        assert not is_strong(np.ones((n, 1)), np.full(n, 1 / n), 2e-16)
+    parallel = np.array([[1.0, 2.0], [-2.0, -4.0], [1.0, 0.0]])
+    assert is_strong(parallel, np.array([0.6, 0.6, 1.01]), 2e-16)
+    assert not is_strong(parallel, np.array([5.0, 5.0, 0.99]), 2e-16)  # along the direction that only the third sees
+    many = np.random.RandomState(0).normal(size=(120, 40))
+    assert is_strong(many, np.full(120, 1.01 * 40 / 120), 2e-16)
+    assert not is_strong(many, np.full(120, 0.99 * 40 / 120), 2e-16)

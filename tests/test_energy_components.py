@@ -224,6 +224,25 @@ def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypat
     assert asked.score(X) == pytest.approx(asked._whitening.log_volume - 1.5 - asked.energy(X).mean())
 
 
+def test_a_model_without_a_density_says_so():
+    """Three filters in two dimensions, two of them parallel; along the third, exp(−E) falls like |h|^(−0.6) alone."""
+    X = np.random.RandomState(0).normal(size=(50, 2))
+    filters = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    settings = {"init": filters, "whiten": None, "learning_rate": 1e-12, "max_iter": 1, "random_state": 0}
+    heavy = EnergyComponents(3, expert=Student(exponent=0.3, learn_exponents=False), **settings)
+    with pytest.warns(ConvergenceWarning, match="no finite integral, because it falls too slowly"):
+        heavy.set_params(estimate_partition=True).fit(X)
+    assert heavy.log_partition_ is None
+    assert np.isnan(heavy.lower_bound_)
+    with pytest.raises(ValueError, match=r"sum of the exponents of all filters.*learn_exponents=False"):
+        heavy.estimate_log_partition()
+    with pytest.warns(UserWarning, match="no finite integral"):
+        heavy.sample(2, random_state=0)
+    light = EnergyComponents(3, expert=Student(exponent=0.8, learn_exponents=False), **settings).fit(X)
+    few = {"n_chains": 20, "n_temperatures": 20, "random_state": 0}
+    assert np.isfinite(light.estimate_log_partition(**few).value)
+
+
 def test_samples_have_the_models_moments(seed):
     """Four moments to five standard errors: a false alarm in a hundred thousand runs."""
     X = mixture(2000, 2)[0]

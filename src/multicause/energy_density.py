@@ -103,11 +103,16 @@ class EnergyDensity(Shell):
 
         The result is kept in ``log_partition_``, so that :meth:`score_samples` is normalised from now on. More
         temperatures make each chain's estimate better; if the standard error is not well below one, use more.
+
+        Where exp(−E) has no finite integral, which heavy tails of overcomplete models can bring about, it raises
+        ValueError.
         """
         check_is_fitted(self)
         _check_count("n_chains", n_chains, least=2)
         _check_count("n_temperatures", n_temperatures)
         if not self._energy.has_density(self._parameters):
+            if lacking := self._lacks_for_integral():
+                raise ValueError(lacking)
             chains, base = self._anneal(n_chains, n_temperatures, 0, check_random_state(random_state))
             if not np.isfinite(chains.log_weights).all():
                 raise ValueError(
@@ -123,7 +128,7 @@ class EnergyDensity(Shell):
         """Draw rows (n_samples, n_features) from the model, with their activities.
 
         Where Z is known the rows are independent draws, else each is the end of a chain of its own that followed a path
-        of densities to the model.
+        of densities to the model. It warns where exp(−E) has no finite integral: rows are then not drawn from anything.
         """
         check_is_fitted(self)
         _check_count("n_samples", n_samples)
@@ -133,6 +138,8 @@ class EnergyDensity(Shell):
             with double_precision():
                 Z = _draw(self._energy, self._parameters, key_from(random), int(n_samples))
         else:
+            if lacking := self._lacks_for_integral():
+                warnings.warn(lacking, UserWarning, stacklevel=2)
             Z = self._anneal(n_samples, SAMPLING_PATH, SAMPLING_STEPS, random)[0].positions
         X = (np.asarray(Z) @ self._whitening.inverse.T + self._whitening.mean).astype(self.components_.dtype)
         with warnings.catch_warnings():
@@ -176,6 +183,17 @@ class EnergyDensity(Shell):
     @property
     def _parameters(self) -> EnergyParameters:
         return self._course.parameters
+
+    def _lacks_for_integral(self) -> str:
+        """What a person should know and do where there is no density; empty where there is."""
+        lacking = self._energy.lacks_for_integral(self._parameters)
+        if not lacking:
+            return ""
+        return (
+            f"exp(−E) of this model has no finite integral, because {lacking}. There is no partition function and "
+            "nothing to sample from. (1) Use fewer components; (2) use another init if filters are parallel; (3) keep "
+            "tails lighter, with expert=Student(exponent=1.0, learn_exponents=False) or expert='logistic'."
+        )
 
     def _anneal(
         self, n_chains: int, n_temperatures: int, n_more: int, random: np.random.RandomState

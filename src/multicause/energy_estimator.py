@@ -175,10 +175,12 @@ class EnergyEstimator(EnergyDensity):
             self.contrasts_, self.acceptance_rates_ = result.contrasts, result.acceptances
             self.drift_, self.outcome_ = result.drift, result.outcome.value
             self.converged_ = result.outcome is Outcome.CONVERGED
-            if self.log_partition_ is None and self.estimate_partition:
+            lacking = self._lacks_for_integral() if self.estimate_partition else ""
+            if self.log_partition_ is None and self.estimate_partition and not lacking:
                 self.estimate_log_partition(random_state=random)
             known = self.log_partition_ is not None
             self.lower_bound_ = float(np.average(self.score_samples(X), weights=weights)) if known else np.nan
+        warn(lacking)
         self._warn(result.outcome, self.n_rejected_)
         return self
 

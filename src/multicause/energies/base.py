@@ -35,6 +35,10 @@ class Expert(Part):
         """log ∫ exp(−E_j(h)) dh of each unit: (units,)."""
         raise NotImplementedError
 
+    def tail_exponents(self, shape: Shape) -> Array | None:
+        """x with exp(−E_j(h)) ~ |h|^(−x) for large |h|: (units,); None where it falls faster, or nothing is known."""
+        return None
+
     def draw(self, key: Array, shape: Shape, n_samples: int, n_units: int, dtype: Any) -> Array:
         """Independent activities with densities proportional to exp(−E_j): (n_samples, n_units)."""
         raise NotImplementedError

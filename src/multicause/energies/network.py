@@ -20,6 +20,7 @@ import numpy as np
 
 from multicause.arrays import Array, matmul
 from multicause.energies.base import Expert, Shape
+from multicause.energies.propriety import basis_of_least_weight, is_strong
 
 # How units of one layer are seen by the next. "log_square" is a soft logarithm of the size of a response: differences
 # of it compare amplitudes, whatever the signs.
@@ -136,6 +137,27 @@ class Energy:
             of_units
             - jnp.linalg.slogdet(matmul(W, W.T))[1] / 2
             + (dimensions - units) / 2 * (jnp.log(2 * jnp.pi) - jnp.log(beta))
+        )
+
+    def lacks_for_integral(self, parameters: EnergyParameters) -> str:
+        """Why exp(−E) has no finite integral, so that there is no density; empty where it has, or nothing is known.
+
+        Energies of further layers do not matter: they are bounded, or grow slower than the logarithm of a power.
+        """
+        filters, shape = np.asarray(parameters.filters), parameters.shapes[0]
+        units, dimensions = filters.shape
+        precision = float(np.finfo(filters.dtype).eps)
+        filters = filters.astype(float)
+        rank = len(basis_of_least_weight(filters, np.zeros(units), precision))
+        if rank < min(units, dimensions):
+            return f"the filters span only {rank} of {dimensions} dimensions"
+        exponents = self.expert.tail_exponents(shape)
+        # With at most as many units as dimensions, constraints keep every expert proper, and the rest is Gaussian.
+        if units <= dimensions or exponents is None or is_strong(filters, np.asarray(exponents), precision):
+            return ""
+        return (
+            "it falls too slowly in some directions: for the directions of every subspace, twice the sum of the "
+            "exponents of all filters that see them must exceed its dimension"
         )
 
     def draw(self, key: Array, parameters: EnergyParameters, n_samples: int) -> Array:

@@ -59,6 +59,10 @@ class Student(Expert):
         exponents = self._exponents(shape)
         return 0.5 * jnp.log(jnp.pi) + gammaln(exponents - 0.5) - gammaln(exponents)
 
+    def tail_exponents(self, shape: Shape) -> Array | None:
+        """2γ."""
+        return 2 * shape["exponents"]
+
     def draw(self, key: Array, shape: Shape, n_samples: int, n_units: int, dtype: Any) -> Array:
         """Student-t numbers over the root of their degrees of freedom ν: one coordinate of a bivariate one.
 
