@@ -202,6 +202,23 @@ def _in_single_precision(scores: Array) -> Array:
     return (below / jnp.maximum(distance, jnp.finfo(scores.dtype).tiny)).astype(jnp.float32)
 
 
+def rows_at(values: Array, indices: np.ndarray) -> Array:
+    """Return the rows with these indices, which are constants, and known to exist, of (..., n): (indices, ..., n)."""
+    return values.at[indices].get(mode="promise_in_bounds")
+
+
+def sum_rows_at(values: Array, indices: np.ndarray, size: int) -> Array:
+    """Σ of the rows of (..., k, n) that have the same index (k,), which is a constant: (..., size, n).
+
+    A CPU is fastest by a matrix product, an accelerator by sums that are part of what computes the values.
+    """
+    if one_by_one():
+        return matmul(jnp.asarray(np.arange(size)[:, None] == indices, dtype=values.dtype), values)
+    nothing = jnp.zeros_like(values[..., 0, :])
+    sums = [sum((values[..., k, :] for k in np.flatnonzero(indices == place)), nothing) for place in range(size)]
+    return jnp.stack(sums, axis=-2)
+
+
 def sum_by_index(values: Array, indices: Array, size: int) -> Array:
     """Σ over k and n of values (..., k, n) at their indices (k, n) out of ``size``: (..., size)."""
     return jnp.zeros((*values.shape[:-2], size), values.dtype).at[..., indices].add(values)
