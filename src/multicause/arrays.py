@@ -77,10 +77,10 @@ def over_active(function: Callable[..., Any], active: Array, *arguments: Any) ->
         return jax.tree.map(lambda leaf: leaf[None], function(*_pick(arguments, 0)))
     batch = starts_at_once(n_starts)
     # Active starts come first; places beyond them hold a number that no start has, and are neither read nor written.
-    count = jnp.sum(active)
-    order = jnp.argsort(~active, stable=True)
-    places = jnp.where(jnp.arange(n_starts) < count, order, n_starts)
-    places = jnp.concatenate([places, jnp.full(batch, n_starts)])
+    rank, numbers = jnp.cumsum(active) - 1, jnp.arange(n_starts + batch)
+    count = rank[-1] + 1
+    has_rank = active & (rank == numbers[:, None])
+    places = jnp.min(jnp.where(has_rank, numbers[:n_starts], n_starts), axis=1)
     shapes = jax.eval_shape(lambda arguments: function(*_pick(arguments, 0)), arguments)
     nothing = jax.tree.map(lambda leaf: jnp.zeros((n_starts, *leaf.shape), leaf.dtype), shapes)
 

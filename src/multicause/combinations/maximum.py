@@ -54,7 +54,11 @@ class Maximum(Combination):
     def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
         """The maximum of the empty state's mean and those of the active causes."""
         root = jnp.zeros_like(components[:1])
-        means = jnp.concatenate([components, root if empty is None else root + empty])
+        root = root if empty is None else root + empty
+        if not tree.sparsest_first:
+            active = jnp.asarray(tree.states(), dtype=bool)[:, :, None]
+            return jnp.max(jnp.where(active, components, root), axis=1, initial=-jnp.inf)
+        means = jnp.concatenate([components, root])
         return reduce(jnp.maximum, (rows_at(means, members) for members in tree.padded_members().T))
 
     def shift(self, components: Array, origin: Array) -> Array:
