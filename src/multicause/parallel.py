@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
@@ -59,6 +59,11 @@ def run_all(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_th
     return list(_pool(n_threads).map(lambda task: _run(function, task), tasks))
 
 
+def in_background(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Begin to call a function in a thread for such calls, one after the other, and return its result to come."""
+    return _background().submit(_run, function, arguments)
+
+
 def _run(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
     _worker.active = True
     try:
@@ -71,6 +76,11 @@ def _run(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
 @lru_cache(maxsize=8)
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="multicause")
+
+
+@lru_cache(maxsize=1)
+def _background() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="multicause-background")
 
 
 def _limit_of_environment() -> int:
@@ -88,3 +98,4 @@ def _inside_joblib() -> bool:
 if hasattr(os, "register_at_fork"):
     # Threads do not survive in a forked process.
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_background.cache_clear)
