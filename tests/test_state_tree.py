@@ -29,7 +29,9 @@ def test_states_of_a_truncated_tree():
     assert numbers.tolist() == [0, 1, 2, 4, 8, 3, 5, 6, 9, 10, 12]
 
 
-@pytest.mark.parametrize("tree", [all_states(4), PAIRS, TRIPLES, sparse_states(4, 4)], ids=["all", "pairs", "triples", "four"])
+@pytest.mark.parametrize(
+    "tree", [all_states(4), PAIRS, TRIPLES, sparse_states(4, 4)], ids=["all", "pairs", "triples", "four"]
+)
 @pytest.mark.parametrize("combination", ["max", "sum"])
 def test_means_of_all_states(tree, combination, seed):
     W = np.random.RandomState(seed).uniform(0, 5, (4, 6))
@@ -42,7 +44,9 @@ def test_means_of_all_states(tree, combination, seed):
     np.testing.assert_allclose(direct, expected)
 
 
-@pytest.mark.parametrize("tree", [all_states(4), PAIRS, TRIPLES, sparse_states(4, 4)], ids=["all", "pairs", "triples", "four"])
+@pytest.mark.parametrize(
+    "tree", [all_states(4), PAIRS, TRIPLES, sparse_states(4, 4)], ids=["all", "pairs", "triples", "four"]
+)
 @pytest.mark.parametrize("temperature", [1.0, 1.05, 3.0])
 def test_credit_equals_the_papers_formula(tree, temperature, seed):
     random = np.random.RandomState(seed)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from numbers import Integral
+from queue import Full, Queue
 from typing import Any
 
 import jax
@@ -57,6 +59,63 @@ def run_all(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_th
     if n_threads <= 1:
         return [function(*task) for task in tasks]
     return list(_pool(n_threads).map(lambda task: _run(function, task), tasks))
+
+
+def in_order(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
+    """Yield ``function(*task)`` of every task in order; so many threads are ahead of what is asked for, and no more."""
+    if n_threads <= 1:
+        for task in tasks:
+            yield function(*task)
+        return
+    running: deque[Future[Any]] = deque()
+    try:
+        for task in tasks:
+            running.append(_pool(n_threads).submit(_run, function, task))
+            if len(running) == n_threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def read_ahead(items: Iterable[Any], depth: int) -> Iterator[Any]:
+    """Yield the items of an iterable, which a thread of its own asks for so many steps ahead."""
+    waiting: Queue[tuple[bool, Any]] = Queue(depth)
+    ended = threading.Event()
+
+    def offer(entry: tuple[bool, Any]) -> bool:
+        while not ended.is_set():
+            try:
+                waiting.put(entry, timeout=0.1)
+                return True
+            except Full:
+                continue
+        return False
+
+    def read() -> None:
+        try:
+            with double_precision():
+                for item in items:
+                    if not offer((True, item)):
+                        return
+            offer((False, None))
+        except BaseException as error:
+            offer((False, error))
+
+    threading.Thread(target=read, name="multicause-reader", daemon=True).start()
+    try:
+        while True:
+            is_item, item = waiting.get()
+            if is_item:
+                yield item
+            elif item is None:
+                return
+            else:
+                raise item
+    finally:
+        ended.set()
 
 
 def in_background(function: Callable[..., Any], *arguments: Any) -> Future[Any]:

@@ -115,7 +115,9 @@ def search(
         for each in (search_model, model)
     }
     # Programs of later phases are compiled while the first phase runs.
-    later = [(search_model, search_data, places)] if annealed and search_model is not annealing_model else []
+    later: list[tuple[Model, Data, int | None]] = (
+        [(search_model, search_data, places)] if annealed and search_model is not annealing_model else []
+    )
     later += [(model, data, None)] if finishing else []
     programs = {
         (using, rows, n_places): in_background(
