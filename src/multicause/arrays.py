@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import update_wrapper
 from typing import Any
 
 import jax
@@ -46,7 +47,26 @@ def compiled(function: Callable[..., Any], static: tuple[int, ...] = (0,)) -> An
 
     The arguments at the places ``static``, such as a ``model``, are hashable: there is one program for equal ones.
     """
-    return jax.jit(function, static_argnums=static, compiler_options=ONE_THREAD)
+    return Compiled(function, static)
+
+
+class Compiled:
+    """A compiled function of a module, which other processes find by its name and so compile once."""
+
+    def __init__(self, function: Callable[..., Any], static: tuple[int, ...]) -> None:
+        update_wrapper(self, function)
+        self._program = jax.jit(function, static_argnums=static, compiler_options=ONE_THREAD)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the program, which is compiled first if it does not exist for these shapes yet."""
+        return self._program(*arguments)
+
+    def eval_shape(self, *arguments: Any) -> Any:
+        """Return shapes and dtypes of the results."""
+        return self._program.eval_shape(*arguments)
+
+    def __reduce__(self) -> str:
+        return str(self.__dict__["__qualname__"])
 
 
 def jit_by_parts(function: Callable[..., Any]) -> Any:

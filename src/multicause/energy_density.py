@@ -252,7 +252,7 @@ class EnergyDensity(Shell):
         mean, matrix = whitening.cast(dtype)
         return jnp.asarray(mean), jnp.asarray(matrix)
 
-    def _load(self, X: np.ndarray, weights: np.ndarray, width: int) -> Data:
+    def _in_blocks(self, X: np.ndarray, weights: np.ndarray, width: int) -> Data:
         """Blocks of rows whose temporary arrays are as wide as all units, and of double precision."""
         return self._engine().load(X, weights).arranged(_nothing, 8 * (width + ARRAYS * X.shape[1]))
 
@@ -260,7 +260,7 @@ class EnergyDensity(Shell):
         check_is_fitted(self)
         X = self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False)
         with double_precision():
-            data = self._load(X, np.ones(len(X), dtype=X.dtype), self._n_features_out)
+            data = self._in_blocks(X, np.ones(len(X), dtype=X.dtype), self._n_features_out)
             whitening = self._on_device(self._whitening, X.dtype)
             energy, parameters = self._energy, self._parameters
             return data.collect(data.map(lambda block: function(energy, block, parameters, whitening)))

@@ -25,6 +25,7 @@ from multicause.arrays import check_room, double_precision, key_from, starts_at_
 from multicause.callbacks.adapter import Seen
 from multicause.combinations.base import Combination
 from multicause.engines import Data, Engine
+from multicause.engines.dask import is_distributed
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
@@ -190,14 +191,14 @@ class CausalEstimator(Shell):
             checkpoints. Learning goes on from there and ends as if it had never been interrupted. Another model, other
             settings or other data are refused.
         """
-        rows, weights = self._validate(X, sample_weight, reset=True)
-        data = self._engine().load(rows, weights)
+        data = self._load(X, sample_weight, reset=True)
         self._threshold = None
-        warn(lost_digits(data.look()[0]))
-        with double_precision(), self._watched(resume, rows, weights) as fitting:
+        rows, weights = data.look()
+        warn(lost_digits(rows))
+        with double_precision(), self._watched(resume, data) as fitting:
             random = fitting.random
             self._preparation = self._prepare(data)
-            data = self._condensed(data.transformed(self._prepared))
+            data = self._condensed(data.transformed(self._preparer()))
             model = self._wire(data)
             data.each(lambda rows, weights: model.noise.check_data(rows))
             repairing = self.annealing == "auto" if self.repair is None else self.repair
@@ -379,7 +380,7 @@ class CausalEstimator(Shell):
             parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
             model.posterior.check(len(parameters.components))
             inside, outside = (1, parameters.components.shape[1]), (1, self.n_features_in_)
-            row = self._prepared(np.zeros(outside, dtype=parameters.components.dtype))
+            row = self._preparer()(np.zeros(outside, dtype=parameters.components.dtype))
             if row.shape != inside or self._unprepared(row).shape != outside:
                 raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
             self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
@@ -391,9 +392,14 @@ class CausalEstimator(Shell):
         """What :meth:`_prepared` has to know, from the data that are learned from."""
         return {}
 
-    def _prepared(self, X: np.ndarray) -> np.ndarray:
-        """Rows as the parts see them, for example without their mean."""
-        return X
+    @staticmethod
+    def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        """Rows as the parts see them, for example without their mean, from what :meth:`_prepare` has found."""
+        return rows
+
+    def _preparer(self) -> Any:
+        """Return a function that prepares rows, and that other processes can use without this estimator."""
+        return partial(type(self)._prepared, self._preparation)
 
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         """The way back."""
@@ -424,7 +430,7 @@ class CausalEstimator(Shell):
         """Rows and weights that ``partial_fit`` learns from, given those of one more batch."""
         if first:
             self._preparation = self._prepare(data)
-        return data.transformed(self._prepared)
+        return data.transformed(self._preparer())
 
     def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
         """Parameters that are kept after learning; ``statistics`` are those of all data, if ``fit`` has seen them."""
@@ -620,13 +626,28 @@ class CausalEstimator(Shell):
         """Apply a compiled function of recognition to X, block by block, with this or another model."""
         check_is_fitted(self)
         model = self._recognizer if model is None else model
-        rows, _ = self._validate(X, None, reset=False)
-        dtype = self.components_.dtype
-        data = self._engine().load(rows).transformed(lambda rows: self._prepared(rows.astype(dtype, copy=False)))
+        if is_distributed(X):
+            return self._lazily(partial(self._by_rows, function, model=model), X, *arguments)
+        data = self._load(X, None, reset=False)
+        data = data.transformed(partial(np.asarray, dtype=self.components_.dtype)).transformed(self._preparer())
         data.each(lambda rows, weights: model.noise.check_data(rows))
         with double_precision():
             data = self._in_blocks(data, model, 1, fitted=True)
             return data.collect(data.map(lambda block: function(model, block, self._parameters, *arguments)))
+
+    def _lazily(self, function: Any, X: Any, *arguments: Any) -> Any:
+        """Return a dask array of a function's results, which are computed where the chunks of X are."""
+        example = function(np.zeros((1, self.n_features_in_), dtype=self.components_.dtype), *arguments)
+        if not isinstance(example, np.ndarray):
+            raise TypeError(
+                "Lists of states are made of rows in the memory of this process alone. Give some rows of the dask "
+                "array, such as X[:1000].compute(), or use transform."
+            )
+        X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+        columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
+        dropped = {"drop_axis": 1} if example.ndim == 1 else {}
+        return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
 
     def _advice(self, outcome: Outcome) -> Advice | None:
         """Add what the noise has to say about data that do not suit it."""

@@ -19,6 +19,10 @@ class Part(BaseEstimator):
         """Raise ValueError for impossible hyper-parameters."""
         return
 
+    def settings_to_save(self) -> dict[str, Any]:
+        """Return the settings as a file can hold them."""
+        return self.get_params(deep=False)
+
     def _identity(self) -> tuple[Any, ...]:
         return type(self), *sorted(self.get_params(deep=False).items())
 

@@ -15,8 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from multicause.advice import Advice, advice_on
 from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
-from multicause.engines import Engine, Local
-from multicause.engines.sources import Source
+from multicause.engines import Dask, Data, Engine, Local
+from multicause.engines.dask import is_distributed
 from multicause.learning.convergence import Outcome
 from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
@@ -62,7 +62,7 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         save(self, path)
 
     def _watched(
-        self, resume: str | PathLike[str] | None, *data: np.ndarray | Source | None
+        self, resume: str | PathLike[str] | None, *data: np.ndarray | Data | None
     ) -> AbstractContextManager[Fitting]:
         """One fit to rows, weights and whatever else it learns from, perhaps from a checkpoint on."""
         return fitting(self, data, resume)
@@ -75,24 +75,29 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         """What :meth:`_restore` needs beyond constructor arguments and history."""
         raise NotImplementedError
 
-    def _engine(self) -> Engine:
-        return Local() if self.engine is None else self.engine
+    def _engine(self, X: Any = None) -> Engine:
+        """Return the engine that the user has chosen, or one that suits the data."""
+        if self.engine is not None:
+            return self.engine
+        return Dask() if is_distributed(X) else Local()
 
-    def _validate(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool) -> tuple[Any, np.ndarray | None]:
-        """Return rows and weights as the engine takes them: arrays, or a source of rows that are not in memory."""
-        source = self._engine().source(X)
+    def _load(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Data:
+        """Return the rows and weights that a user has given as data of the engine, after validation."""
+        engine = self._engine(X)
+        source = engine.source(X)
         if source is None:
             rows = self._validate_rows(X, reset=reset)
-            return rows, validate_weights(sample_weight, rows)
+            return engine.load(rows, validate_weights(sample_weight, rows))
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)
+            sample_weight = validate_weights(sample_weight, np.broadcast_to(0.0, (len(sample_weight), 1)))
+        data = engine.load(source, sample_weight)
         least = 2 if reset else 1
-        if source.shape[0] < least:
-            raise ValueError(f"Found array with {source.shape[0]} sample(s) while a minimum of {least} is required.")
-        # Scikit-learn takes note of the number of features, or compares it, by a row alone.
-        validate_data(self, source.read(0, 1), reset=reset, dtype=[np.float64, np.float32])
-        if sample_weight is None:
-            return source, None
-        stand_in = np.broadcast_to(np.zeros(1, source.dtype), (source.shape[0], 1))
-        return source, validate_weights(sample_weight, stand_in)
+        if data.n_rows < least:
+            raise ValueError(f"Found array with {data.n_rows} sample(s) while a minimum of {least} is required.")
+        # Scikit-learn takes note of the number of features, or compares it, by one row.
+        validate_data(self, data.rows(np.array([0])), reset=reset, dtype=[np.float64, np.float32])
+        return data
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         return validate_data(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from multicause.engines.sources import Source
 from multicause.model import Block
 from multicause.parts import Part
 
@@ -63,6 +63,10 @@ class Data(ABC):
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """Return ``function(block, *arguments)`` of every block, in order, kept where the block is."""
 
+    def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
+        """Return each of the ``n`` entries of results of :meth:`map` that are tuples, as results of their own."""
+        return tuple(zip(*mapped, strict=True))
+
     @abstractmethod
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return results of :meth:`map` with one entry per row as arrays over all rows of the data."""
@@ -90,6 +94,20 @@ class Data(ABC):
         Data in memory are one part.
         """
 
+    def fingerprint(self) -> bytes:
+        """Return what tells these rows and weights from others, however they are cut into parts."""
+        of_rows, of_weights = (
+            hashlib.sha256(f"{self.dtype.str}{self.n_rows},{self.n_features}".encode()),
+            hashlib.sha256(),
+        )
+
+        def update(rows: np.ndarray, weights: np.ndarray) -> None:
+            of_rows.update(np.ascontiguousarray(rows).data)
+            of_weights.update(np.ascontiguousarray(weights).data)
+
+        self.each(update)
+        return of_rows.digest() + of_weights.digest()
+
     @abstractmethod
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> Data:
         """Return the data whose rows are ``function(rows)``, which works on each row by itself, not in blocks."""
@@ -110,8 +128,8 @@ class Data(ABC):
 class Engine(Part):
     """Where data is, and how sums over it are computed."""
 
-    def source(self, X: Any) -> Source | None:
-        """Return where to read rows from if they are to stay out of memory, or None for arrays in memory."""
+    def source(self, X: Any) -> Any:
+        """Return what :meth:`load` takes for rows that are not in the memory of this process, or None if they are."""
         return None
 
     @abstractmethod

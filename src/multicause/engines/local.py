@@ -80,6 +80,11 @@ class LocalData(Data):
         most = max(1, bytes_from(engine.memory_budget) // bytes_per_block)
         self.n_jobs = min(most, number_of_jobs(engine.n_jobs)) if on_cpu() else 1
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Blocks become NumPy arrays: those of JAX would lose their double precision in a pickle."""
+        kept = {name: value for name, value in self.__dict__.items() if name != "resident"}
+        return {**kept, "_blocks": [jax.device_get(block) for block in self._blocks]}
+
     def arranged(
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
     ) -> LocalData:
@@ -237,7 +242,7 @@ def quantile_of(mapped: Sequence[Any], weights: np.ndarray, share: np.ndarray) -
     """Return :meth:`Data.quantile` of values (starts, n) of all blocks, whose rows have these weights (N,)."""
     values = np.concatenate([np.asarray(part) for part in mapped], axis=1)
     values, weights = values[:, weights > 0], weights[weights > 0]
-    return np.array([_weighted_quantile(v, weights, s) for v, s in zip(values, share, strict=True)])
+    return np.array([weighted_quantile(v, weights, s) for v, s in zip(values, share, strict=True)])
 
 
 def rounded(size: int, *, up: bool) -> int:
@@ -246,18 +251,25 @@ def rounded(size: int, *, up: bool) -> int:
     return (-(-size // step) if up else size // step) * step
 
 
-def _weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
+def weighted_quantile(
+    values: np.ndarray, weights: np.ndarray, share: float, *, above: float = 0.0, total: float | None = None
+) -> float:
+    """Return the largest value that rows with this share of all weight reach or exceed.
+
+    Rows that lie ``above`` all of these may be given by their weight alone, if ``total`` is the weight of all rows.
+    """
     if not 0 < share <= 1:
         raise ValueError(f"A share of all weight must lie in (0, 1]; got {share!r}.")
     n = len(values)
     # Products such as 0.9 · 10 may end just above a whole number.
     slack = 1 - 4 * np.finfo(float).eps
-    if (weights == weights[0]).all():
+    if total is None and (weights == weights[0]).all():
         k = min(n, max(1, int(np.ceil(share * n * slack))))
         return float(np.partition(values, n - k)[n - k])
     order = np.argsort(values)[::-1]
-    reached = np.cumsum(weights[order])
-    return float(values[order[min(n - 1, np.searchsorted(reached, share * reached[-1] * slack))]])
+    reached = above + np.cumsum(weights[order])
+    target = share * (reached[-1] if total is None else total) * slack
+    return float(values[order[min(n - 1, int(np.searchsorted(reached, target)))]])
 
 
 @jax.jit

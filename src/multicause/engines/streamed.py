@@ -39,6 +39,8 @@ class StreamedData(Data):
         weights: np.ndarray | None,
         functions: tuple[Callable[[np.ndarray], np.ndarray], ...] = (),
     ) -> None:
+        if weights is not None and len(weights) != source.shape[0]:
+            raise ValueError(f"sample_weight has {len(weights)} values, but X has {source.shape[0]:,} rows.")
         self._engine, self._source, self._weights, self._functions = engine, source, weights, functions
         self.n_rows = source.shape[0]
         row = self._read(0, 1)

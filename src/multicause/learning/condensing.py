@@ -7,11 +7,12 @@ number of rows was: the covariance is computed once instead of in every iteratio
 
 from __future__ import annotations
 
-import jax
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, double_precision, matmul
+from multicause.arrays import Array, compiled, double_precision, matmul
 from multicause.engines.base import Data
 from multicause.model import Block
 
@@ -53,14 +54,14 @@ def _mean_of(data: Data) -> tuple[float, np.ndarray]:
     return float(weight), origin + total / weight
 
 
-@jax.jit
+@partial(compiled, static=())
 def _sums(block: Block, origin: Array) -> tuple[Array, Array]:
     """Σ w and Σ w (y − origin)."""
     weights = block.weights.astype(jnp.float64)
     return weights.sum(), weights @ (block.rows.astype(jnp.float64) - origin)
 
 
-@jax.jit
+@partial(compiled, static=())
 def _scatter(block: Block, mean: Array) -> Array:
     """Σ w (y − μ)(y − μ)ᵀ."""
     centred = block.rows.astype(jnp.float64) - mean

@@ -124,7 +124,7 @@ def expect_blocks(
     record = _weigh_active.eval_shape(model, data.blocks[0], *arguments)
     n_bytes = len(data.blocks) * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(record))
     if data.can_keep(n_bytes):
-        records, energies = zip(*data.map(partial(_weigh_active, model), *arguments), strict=True)
+        records, energies = data.split(data.map(partial(_weigh_active, model), *arguments), 2)
     else:
         # Weights of all rows would take more memory than is allowed, so they are computed twice.
         records, energies = (), tuple(data.map(partial(_energy_active, model), *arguments))
@@ -189,5 +189,9 @@ def evidence_threshold(model: Model, data: Data, parameters: Parameters) -> floa
         return -np.inf
     keep = model.posterior.keep
     share = (1.0 if keep is None else keep) * np.exp(float(mass))
-    evidence = data.map(lambda block: log_evidence(model, block, parameters)[None])
+    evidence = data.map(partial(_evidence, model), parameters)
     return float(data.quantile(evidence, np.array([min(share, 1.0)]))[0])
+
+
+def _evidence(model: Model, block: Block, parameters: Parameters) -> Array:
+    return log_evidence(model, block, parameters)[None]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from multicause.arrays import Array
+from multicause.arrays import Array, compiled
 from multicause.engines.base import Data
 from multicause.learning.annealing import Annealing, NoAnnealing
 from multicause.model import Block, Model, Moments, Parameters
@@ -36,7 +36,7 @@ class Outset(NamedTuple):
     n_starts: int
 
 
-@jax.jit
+@partial(compiled, static=())
 def _sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
     """Σw, Σw(y − origin) and Σw(y − origin)²: without the origin, an offset would cancel all digits."""
     centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)

@@ -122,8 +122,9 @@ class GaussianFactors(CausalEstimator):
         self.mean_ = mean.astype(data.dtype)
         return {"weight": np.asarray(weight), "mean": mean, "covariance": covariance}
 
-    def _prepared(self, X: np.ndarray) -> np.ndarray:
-        return X - self._preparation["mean"].astype(X.dtype)
+    @staticmethod
+    def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        return rows - record["mean"].astype(rows.dtype)
 
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         return rows + self._preparation["mean"].astype(rows.dtype)
@@ -138,7 +139,7 @@ class GaussianFactors(CausalEstimator):
         """Rows with the moments of all batches so far: nothing of the stream is forgotten."""
         if first:
             self._preparation = self._prepare(data)
-            return self._condensed(data.transformed(self._prepared))
+            return self._condensed(data.transformed(self._preparer()))
         self._preparation = merged(self._preparation, self._moments(data))
         self.mean_ = self._preparation["mean"].astype(data.dtype)
         return Local().load(*condensed(float(self._preparation["weight"]), self._preparation["covariance"], data.dtype))

@@ -197,9 +197,9 @@ class IndependentComponents(CausalEstimator):
         self.mean_ = mean.astype(data.dtype)
         return {"mean": mean, "forward": forward, "backward": backward}
 
-    def _prepared(self, X: np.ndarray) -> np.ndarray:
-        record = self._preparation
-        return (X - record["mean"].astype(X.dtype)) @ record["forward"].T.astype(X.dtype)
+    @staticmethod
+    def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        return (rows - record["mean"].astype(rows.dtype)) @ record["forward"].T.astype(rows.dtype)
 
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         record = self._preparation

@@ -118,8 +118,9 @@ class KMeans(Mixture):
         check_variation(data)
         return {"origin": mean_of(data).astype(data.dtype)}
 
-    def _prepared(self, X: np.ndarray) -> np.ndarray:
-        return X - self._preparation["origin"].astype(X.dtype, copy=False)
+    @staticmethod
+    def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        return rows - record["origin"].astype(rows.dtype, copy=False)
 
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         return rows + self._preparation["origin"].astype(rows.dtype, copy=False)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from multicause import __version__
-from multicause.engines.sources import Source
+from multicause.engines.base import Data
 from multicause.learning.journal import Record
 from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from multicause.shell import Shell
 
 SUFFIX = ".checkpoint"
-# Settings that change what a fit says, but not what it learns.
-SILENT = ("verbose",)
-# Rows of a source that are read at once to tell data apart.
-ROWS_AT_ONCE = 2**14
+# Settings that change what a fit says, or where it runs, but not what it learns.
+SILENT = ("verbose", "engine")
 
 
 class Identity(NamedTuple):
@@ -55,7 +53,7 @@ class Resumption(NamedTuple):
     memories: tuple[Any, ...] = ()  # of its callbacks
 
 
-def identity_of(model: Shell, *data: np.ndarray | Source | None) -> Identity:
+def identity_of(model: Shell, *data: np.ndarray | Data | None) -> Identity:
     """The identity of a fit of a model to some arrays: rows, weights, and whatever else it learns from."""
     settings = {}
     for name, value in settings_of(model).items():
@@ -152,17 +150,14 @@ def _check_same(path: Path, theirs: Identity, ours: Identity) -> None:
         )
 
 
-def _digest(*pieces: bytes | np.ndarray | Source | None) -> str:
+def _digest(*pieces: bytes | np.ndarray | Data | None) -> str:
     digest = hashlib.sha256()
     for piece in pieces:
         if isinstance(piece, np.ndarray):
             digest.update(f"{piece.dtype.str}{piece.shape}".encode())
             digest.update(np.ascontiguousarray(piece).data if piece.size else b"")
-        elif isinstance(piece, Source):
-            # Equal to that of the same rows in memory.
-            digest.update(f"{piece.dtype.str}{piece.shape}".encode())
-            for start in range(0, piece.shape[0], ROWS_AT_ONCE):
-                digest.update(piece.read(start, start + ROWS_AT_ONCE).data)
+        elif isinstance(piece, Data):
+            digest.update(piece.fingerprint())
         else:
             digest.update(b"none" if piece is None else piece)
     return digest.hexdigest()

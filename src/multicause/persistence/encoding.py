@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from multicause.learning.convergence import Outcome
+from multicause.parts import Part
 from multicause.persistence.container import ModelFileError
 
 #: Where classes that a file may name live. Importing a module of another folder may do something.
@@ -38,6 +39,11 @@ def name_of(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
+def settings_to_save(value: BaseEstimator) -> dict[str, Any]:
+    """Return the settings of a part or an estimator as a file can hold them."""
+    return value.settings_to_save() if isinstance(value, Part) else value.get_params(deep=False)
+
+
 def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     """JSON for a value; arrays in it go to ``arrays`` and are named in the JSON."""
     if isinstance(value, Outcome):
@@ -51,7 +57,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     if isinstance(value, Real) and not isinstance(value, np.floating | np.integer):
         return float(value)
     if isinstance(value, BaseEstimator):
-        settings = {k: encode(v, arrays, f"{name}/{k}") for k, v in value.get_params(deep=False).items()}
+        settings = {k: encode(v, arrays, f"{name}/{k}") for k, v in settings_to_save(value).items()}
         return {"part": name_of(type(value)), "settings": settings}
     if isinstance(value, dict):
         return {"dict": {k: encode(v, arrays, f"{name}/{k}") for k, v in value.items()}}

@@ -1,0 +1,325 @@
+"""Data on the workers of a Dask cluster. Rows stay there; parameters go out, and sums come back.
+
+Every chunk of the data becomes a part: rows in the memory of one worker, in blocks of their own, which
+:class:`multicause.engines.local.LocalData` works through. An iteration sends one task to each part and adds the results
+up in a tree of fixed order. What a lost worker held is computed again by others, because Dask knows how it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from multicause.arrays import bytes_from
+from multicause.engines import dask_tasks as tasks
+from multicause.engines.base import Data, Engine
+from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
+from multicause.engines.local import Local, LocalData, block_shape
+from multicause.model import Block
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# Results that one task of the tree adds up.
+FAN_IN = 8
+# Rows that are looked at to find starts.
+ROWS_TO_LOOK_AT = 10_000
+
+
+class Dask(Engine):
+    """Learn on a Dask cluster (``pip install 'multicause[dask]'``).
+
+    Parameters
+    ----------
+    scheduler : str, distributed.Client or None
+        Address of a scheduler such as "tcp://scheduler:8786", or a client. None takes the client that is in use, or
+        starts a cluster with one process for each core of this machine.
+    memory_budget : str or int, default="2GiB"
+        Most memory that temporary arrays may take on each worker; see :class:`multicause.engines.Local`.
+    timeout : float, default=30
+        Seconds to wait for the scheduler and for the first worker.
+    """
+
+    def __init__(
+        self, scheduler: str | Client | None = None, *, memory_budget: str | int = "2GiB", timeout: float = 30
+    ) -> None:
+        self.scheduler = scheduler
+        self.memory_budget = memory_budget
+        self.timeout = timeout
+
+    def __sklearn_clone__(self) -> Dask:
+        return Dask(self.scheduler, memory_budget=self.memory_budget, timeout=self.timeout)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Dask:
+        return self.__sklearn_clone__()
+
+    def settings_to_save(self) -> dict[str, Any]:
+        """Return the address of a client instead of the client."""
+        scheduler = getattr(getattr(self.scheduler, "scheduler", None), "address", self.scheduler)
+        return {**self.get_params(deep=False), "scheduler": scheduler}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A client exists in one process only; a copy in another one takes the client that is in use there."""
+        kept = self.scheduler if isinstance(self.scheduler, str) else None
+        return {"scheduler": kept, "memory_budget": self.memory_budget, "timeout": self.timeout}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def source(self, X: Any) -> Any:
+        """Return X if it is on the cluster, or made there, already."""
+        return X if is_distributed(X) else None
+
+    def client(self) -> Client:
+        """Return the client, with at least one worker that can run this library."""
+        distributed = distributed_package()
+        if isinstance(self.scheduler, distributed.Client):
+            client = self.scheduler
+        elif self.scheduler is not None:
+            client = connected(self.scheduler, self.timeout)
+        else:
+            try:
+                client = distributed.default_client()
+            except ValueError:
+                client = local_cluster()
+        try:
+            client.wait_for_workers(1, timeout=self.timeout)
+        except TimeoutError as error:
+            raise TimeoutError(
+                f"The Dask scheduler at {client.scheduler.address} has had no worker for {self.timeout} seconds. Start "
+                "workers, or wait longer with engine=Dask(timeout=...)."
+            ) from error
+        check_versions(client)
+        return client
+
+    def load(self, X: Any, weights: np.ndarray | None = None) -> DaskData:
+        """Take hold of a dask array or data frame, a list of delayed blocks, or an array, which is sent to workers."""
+        return load(self, self.client(), X, weights)
+
+
+def is_distributed(X: Any) -> bool:
+    """Return whether X is a dask array or data frame, or a list of delayed blocks."""
+    if isinstance(X, list | tuple) and len(X):
+        return all(_is_dask(each) for each in X)
+    return _is_dask(X)
+
+
+def _is_dask(X: Any) -> bool:
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+
+
+# --------------------------------------------------------------------------------------------------- loading
+
+
+def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None) -> DaskData:
+    """Make a part of every chunk, and keep it on the worker that has made it."""
+    chunks = _chunks(client, X)
+    sizes = client.gather(client.map(len, chunks, pure=False))
+    starts = np.cumsum([0, *sizes])
+    if weights is not None and len(weights) != starts[-1]:
+        raise ValueError(f"sample_weight has {len(weights)} values, but X has {starts[-1]:,} rows.")
+    parts = [
+        client.submit(
+            tasks.make_part,
+            chunk,
+            None if weights is None else np.asarray(weights[start:stop]),
+            number,
+            int(start),
+            engine.memory_budget,
+            pure=False,
+        )
+        for number, (chunk, start, stop) in enumerate(zip(chunks, starts[:-1], starts[1:], strict=True))
+        if stop > start
+    ]
+    return DaskData(engine, client, parts, client.gather(client.map(tasks.facts_of, parts, pure=False)))
+
+
+def _chunks(client: Client, X: Any) -> list[Any]:
+    """Return futures of arrays, one for each chunk of rows."""
+    if isinstance(X, list | tuple) and is_distributed(X):
+        return client.compute(list(X))
+    if not _is_dask(X):
+        rows = np.asarray(X)
+        n_parts = max(1, sum(client.nthreads().values()))
+        return client.scatter(np.array_split(rows, min(n_parts, len(rows))), hash=False)
+    if hasattr(X, "to_delayed") and hasattr(X, "columns"):
+        return client.compute(list(X.to_delayed()))
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and features; got {X.ndim}.")
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    return client.compute([chunk for (chunk,) in X.to_delayed().tolist()])
+
+
+# ---------------------------------------------------------------------------------------------------- data
+
+
+class DaskData(Data):
+    """Rows on the workers; see :class:`multicause.engines.base.Data`. Results of :meth:`map` stay on the workers."""
+
+    resident = None
+    n_jobs = 1
+
+    def __init__(
+        self,
+        engine: Dask,
+        client: Client,
+        parts: Sequence[Future],
+        facts: Sequence[tuple[int, int, int, str]],
+        shapes: Sequence[Block] = (),
+    ) -> None:
+        self._engine, self._client, self._parts, self._facts, self._shapes = engine, client, parts, facts, shapes
+        if not parts:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
+        self._sizes = [n_rows for n_rows, _, _, _ in facts]
+        widths = sorted({n_features for _, n_features, _, _ in facts})
+        dtypes = sorted({dtype for _, _, _, dtype in facts})
+        if len(widths) > 1:
+            odd = next(number for number, fact in enumerate(facts) if fact[1] != facts[0][1])
+            raise ValueError(
+                f"Blocks of X must have the same number of features; block 0 has {facts[0][1]}, block {odd} has "
+                f"{facts[odd][1]}."
+            )
+        if len(dtypes) > 1:
+            raise ValueError(f"Blocks of X must have one dtype; got {', '.join(dtypes)}. Use X.astype(...).")
+        self.n_rows, self.n_features = sum(self._sizes), widths[0]
+        self.n_weighted, self.dtype = sum(weighted for _, _, weighted, _ in facts), np.dtype(dtypes[0])
+
+    def _replaced(self, function: Callable[..., Any], *arguments: Any) -> DaskData:
+        parts = [self._client.submit(tasks.on_worker, function, part, *arguments, pure=False) for part in self._parts]
+        return DaskData(
+            self._engine, self._client, parts, self._client.gather(self._client.map(tasks.facts_of, parts, pure=False))
+        )
+
+    def arranged(
+        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
+    ) -> DaskData:
+        """Arrange each part in blocks, on its worker."""
+        arrange = partial(tasks.arrange_part, summarize, bytes_per_row, fixed_bytes, exact)
+        parts = [self._client.submit(tasks.on_worker, arrange, part, pure=False) for part in self._parts]
+        local = Local(memory_budget=self._engine.memory_budget)
+        shapes = []
+        for n_rows in self._sizes:
+            size, n_blocks = block_shape(local, n_rows, bytes_per_row, fixed_bytes, exact=exact)
+            numbers: Any = jax.ShapeDtypeStruct((size,), self.dtype)
+            rows: Any = jax.ShapeDtypeStruct((size, self.n_features), self.dtype)
+            shapes += [Block(rows, numbers, numbers)] * n_blocks
+        return DaskData(self._engine, self._client, parts, self._facts, shapes)
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """Shapes of the blocks, which are on the workers."""
+        return self._shapes
+
+    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
+        """Add up on the workers, in a tree of fixed order."""
+        shared = self._share((function, jax.device_get(arguments)))
+        of_parts = aligned or [()] * len(self._parts)
+        terms = [
+            self._client.submit(tasks.sum_part, part, shared, own, pure=False)
+            for part, own in zip(self._parts, of_parts, strict=True)
+        ]
+        while len(terms) > 1:
+            groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
+            terms = [self._client.submit(tasks.add_all, group, pure=False) for group in groups]
+        return terms[0].result()
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+        """Return what will be one list for each part, with one entry for each of its blocks."""
+        shared = self._share((function, jax.device_get(arguments)))
+        return [self._client.submit(tasks.map_part, part, shared, pure=False) for part in self._parts]
+
+    def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
+        """Take records apart on the workers."""
+        return tuple(
+            [self._client.submit(tasks.entries, of_part, number, pure=False) for of_part in mapped]
+            for number in range(n)
+        )
+
+    def _share(self, value: Any) -> Future:
+        """Send something to the cluster once, for many tasks."""
+        return self._client.submit(tasks.same, value, pure=False)
+
+    def collect(self, mapped: Sequence[Any]) -> Any:
+        """Return NumPy arrays without the rows that filled blocks up."""
+        collected = [
+            self._client.submit(tasks.collect_part, part, of_part, pure=False)
+            for part, of_part in zip(self._parts, mapped, strict=True)
+        ]
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *self._client.gather(collected))
+
+    def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
+        """Find an interval by order statistics of each part, and then the number among those within it, exactly.
+
+        Both steps run on the workers, one after the other without a return to this process; no row leaves its worker.
+        """
+        share = np.asarray(share, dtype=float)
+        ranked = [
+            self._client.submit(tasks.ranked_values, part, of_part, pure=False)
+            for part, of_part in zip(self._parts, mapped, strict=True)
+        ]
+        marks = [self._client.submit(tasks.landmarks, each, pure=False) for each in ranked]
+        interval = self._client.submit(tasks.interval_of, marks, share, pure=False)
+        inside = [self._client.submit(tasks.inside, each, interval, pure=False) for each in ranked]
+        return self._client.submit(tasks.threshold, inside, interval, share, pure=False).result()
+
+    def can_keep(self, n_bytes: int) -> bool:
+        """Allow as much on each worker as temporary arrays may take."""
+        return n_bytes <= bytes_from(self._engine.memory_budget) * max(1, len(self._client.nthreads()))
+
+    def fingerprint(self) -> bytes:
+        """Combine the digests of all parts, which workers compute."""
+        digests = [self._client.submit(tasks.digest_part, part, pure=False) for part in self._parts]
+        return b"".join(self._client.gather(digests))
+
+    def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
+        """Bring some rows, or all, to this process."""
+        return self._fetch(np.arange(self.n_rows) if indices is None else np.asarray(indices))[0]
+
+    def _fetch(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ends = np.cumsum(self._sizes)
+        which = np.searchsorted(ends, indices, side="right")
+        found, order = [], []
+        for number in np.unique(which):
+            own = np.flatnonzero(which == number)
+            start = ends[number] - self._sizes[number]
+            found.append(self._client.submit(tasks.take, self._parts[number], indices[own] - start, pure=False))
+            order.append(own)
+        taken = self._client.gather(found)
+        back = np.argsort(np.concatenate(order), kind="stable")
+        rows, weights = (np.concatenate(parts)[back] for parts in zip(*taken, strict=True))
+        return rows, weights
+
+    def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
+        """Apply the function to each part, on its worker."""
+        return self._client.gather(
+            [self._client.submit(tasks.each_part, part, function, pure=False) for part in self._parts]
+        )
+
+    def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> DaskData:
+        """Transform the rows of each part, on its worker."""
+        return self._replaced(partial(tasks.transform_part, function))
+
+    def look(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bring a sample that is the same each time to this process."""
+        n_rows = min(self.n_rows, ROWS_TO_LOOK_AT)
+        return self._fetch(np.sort(np.random.RandomState(0).choice(self.n_rows, n_rows, replace=False)))
+
+    def released(self) -> DaskData:
+        """Return the same rows, not arranged in blocks."""
+        return self._replaced(tasks.release_part)
+
+    def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
+        """Bring a sample to this process, where small problems are solved."""
+        if self.n_rows <= n_rows:
+            return self
+        rows, weights = self._fetch(np.sort(random.choice(self.n_rows, n_rows, replace=False)))
+        return (
+            self
+            if not (weights > 0).any()
+            else LocalData(Local(memory_budget=self._engine.memory_budget), rows, weights)
+        )

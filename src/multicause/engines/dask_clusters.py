@@ -1,0 +1,69 @@
+"""Clients of Dask clusters: connecting, starting workers on this machine, and checking what workers have installed."""
+
+from __future__ import annotations
+
+import atexit
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from multicause.parallel import available_cores
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def distributed_package() -> Any:
+    """Return the package, or say how to install it."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError("engine=Dask() needs the package distributed: pip install 'multicause[dask]'.") from error
+    return distributed
+
+
+@cache
+def connected(address: str, timeout: float) -> Client:
+    """Return a client of the scheduler at an address."""
+    try:
+        return distributed_package().Client(address, timeout=timeout, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ConnectionError(
+            f"No Dask scheduler answers at {address!r} within {timeout} seconds. Start one with `dask scheduler`, or "
+            "check the address."
+        ) from error
+
+
+@cache
+def local_cluster() -> Client:
+    """Start workers on this machine, which end with this process."""
+    distributed = distributed_package()
+    cluster = distributed.LocalCluster(
+        n_workers=available_cores(), threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+    )
+    client = distributed.Client(cluster, set_as_default=False)
+    atexit.register(lambda: (client.close(), cluster.close()))
+    return client
+
+
+def _versions() -> dict[str, str]:
+    import multicause
+
+    return {"multicause": multicause.__version__, "jax": jax.__version__}
+
+
+def check_versions(client: Client) -> None:
+    """Raise RuntimeError for workers that lack this library, or have another version of it or of JAX."""
+    here = _versions()
+    for address, there in client.run(_versions, on_error="return").items():
+        if isinstance(there, BaseException):
+            raise RuntimeError(
+                f"The Dask worker {address} cannot import multicause ({there}). Install "
+                f"multicause=={here['multicause']} and jax=={here['jax']} on all workers."
+            )
+        if there != here:
+            wrong = ", ".join(
+                f"{name} {there[name]} instead of {here[name]}" for name in here if there[name] != here[name]
+            )
+            raise RuntimeError(f"The Dask worker {address} has {wrong}. All workers need the versions of this process.")

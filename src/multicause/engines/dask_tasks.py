@@ -1,0 +1,185 @@
+"""What workers of a Dask cluster do with their parts of the data, and the exact quantile of all parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from multicause.arrays import double_precision
+from multicause.engines.local import Local, LocalData, add, weighted_quantile
+
+# Order statistics by which each part describes its numbers.
+LANDMARKS = 1024
+
+
+def make_part(chunk: Any, weights: np.ndarray | None, number: int, start: int, memory_budget: str | int) -> LocalData:
+    """Return rows of one chunk as data of this worker, after validation."""
+    rows = np.asarray(chunk)
+    if rows.ndim != 2 or rows.dtype.kind not in "biuf":
+        raise ValueError(
+            f"Block {number} of X must be a table of numbers; got the shape {rows.shape} and dtype {rows.dtype}."
+        )
+    rows = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(
+            f"Input X contains {rows[row, column]}: row {start + row:,}, column {column}, which is row {row} of block "
+            f"{number}. Rows must be finite."
+        )
+    own = np.ones(len(rows), rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
+    # Dask runs as many tasks at a time as a worker has threads.
+    return LocalData(Local(memory_budget=memory_budget, n_jobs=1), rows, own)
+
+
+def facts_of(part: LocalData) -> tuple[int, int, int, str]:
+    """Return numbers of rows and features, of rows with a weight, and the dtype."""
+    return part.n_rows, part.n_features, part.n_weighted, part.dtype.str
+
+
+def on_worker(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function in double precision."""
+    with double_precision():
+        return function(*arguments)
+
+
+def arrange_part(
+    summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int, exact: bool, part: LocalData
+) -> LocalData:
+    """Arrange a part in blocks."""
+    return part.arranged(summarize, bytes_per_row, fixed_bytes, exact=exact)
+
+
+def transform_part(function: Callable[[np.ndarray], np.ndarray], part: LocalData) -> LocalData:
+    """Transform the rows of a part."""
+    return part.transformed(function)
+
+
+def release_part(part: LocalData) -> LocalData:
+    """Return a part that is not arranged in blocks."""
+    return part.released()
+
+
+def same(value: Any) -> Any:
+    """Return what was sent."""
+    return value
+
+
+def sum_part(part: LocalData, shared: tuple[Callable[..., Any], Any], aligned: Sequence[Any]) -> Any:
+    """Sum over the blocks of a part."""
+    function, arguments = shared
+    with double_precision():
+        return jax.device_get(part.sum(function, *arguments, aligned=aligned))
+
+
+def map_part(part: LocalData, shared: tuple[Callable[..., Any], Any]) -> list[Any]:
+    """Return a result for each block of a part."""
+    function, arguments = shared
+    with double_precision():
+        # Arrays of JAX would lose their double precision on the way to another worker.
+        return [jax.device_get(found) for found in part.map(function, *arguments)]
+
+
+def entries(records: Sequence[Any], number: int) -> list[Any]:
+    """Return one entry of each record."""
+    return [record[number] for record in records]
+
+
+def add_all(terms: Sequence[Any]) -> Any:
+    """Add results up in order."""
+    total = terms[0]
+    with double_precision():
+        for term in terms[1:]:
+            total = add(total, term)
+        return jax.device_get(total)
+
+
+def collect_part(part: LocalData, mapped: Sequence[Any]) -> Any:
+    """Return results of the rows of a part."""
+    return part.collect(mapped)
+
+
+def each_part(part: LocalData, function: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
+    """Apply a function to the rows and weights of a part."""
+    (found,) = part.each(function)
+    return found
+
+
+def digest_part(part: LocalData) -> bytes:
+    """Return what tells this part from others."""
+    return part.fingerprint()
+
+
+def take(part: LocalData, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return some rows of a part, and their weights."""
+    rows, weights = part.look()
+    return rows[indices], weights[indices]
+
+
+# --------------------------------------------------------------------------- an exact quantile of all parts
+
+
+def ranked_values(part: LocalData, mapped: Sequence[Any]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return values in descending order, and the sums of weights up to each, for every start."""
+    weights = np.concatenate([np.asarray(block.weights, dtype=float) for block in part.blocks])
+    values = np.concatenate([np.asarray(each) for each in mapped], axis=1)[:, weights > 0]
+    order = np.argsort(-values, axis=1, kind="stable")
+    return [(one[places], np.cumsum(weights[weights > 0][places])) for one, places in zip(values, order, strict=True)]
+
+
+def landmarks(ranked: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return some of the values, the first and the last among them, with the weight that reaches them."""
+    few = []
+    for values, reached in ranked:
+        n_marks = min(LANDMARKS, len(values))
+        places: np.ndarray = np.linspace(0, max(0, len(values) - 1), n_marks).astype(int)
+        few.append((values[places], reached[places]))
+    return few
+
+
+def interval_of(marks: Sequence[list[tuple[np.ndarray, np.ndarray]]], share: np.ndarray) -> np.ndarray:
+    """Return an interval (starts, 2) that contains the quantile: from below to above."""
+    found = []
+    for start, wanted in enumerate(share):
+        own = [of_part[start] for of_part in marks if len(of_part[start][0])]
+        total = sum(reached[-1] for _, reached in own)
+        candidates = np.unique(np.concatenate([values for values, _ in own]))
+        # Weight that certainly, and that possibly, reaches each candidate.
+        least, most = np.zeros(len(candidates)), np.zeros(len(candidates))
+        for values, reached in own:
+            passed = np.searchsorted(-values, -candidates, side="right")
+            steps = np.concatenate([[0.0], reached])
+            least += steps[passed]
+            most += np.concatenate([reached, reached[-1:]])[passed]
+        target = wanted * total * (1 - 4 * np.finfo(float).eps)
+        lower = candidates[least >= target]
+        upper = candidates[most < target]
+        found.append((lower[-1] if len(lower) else -np.inf, upper[0] if len(upper) else np.inf))
+    return np.array(found)
+
+
+def inside(
+    ranked: list[tuple[np.ndarray, np.ndarray]], interval: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray, float, float]]:
+    """Return the values within an interval with their weights, the weight above it, and all weight."""
+    found = []
+    for (values, reached), (lower, upper) in zip(ranked, interval, strict=True):
+        weights = np.diff(reached, prepend=0.0)
+        within = (values >= lower) & (values <= upper)
+        found.append((values[within], weights[within], float(weights[values > upper].sum()), float(weights.sum())))
+    return found
+
+
+def threshold(
+    inside: Sequence[list[tuple[np.ndarray, np.ndarray, float, float]]], interval: np.ndarray, share: np.ndarray
+) -> np.ndarray:
+    """Return the quantile of each start."""
+    found = []
+    for start, wanted in enumerate(share):
+        own = [of_part[start] for of_part in inside]
+        values, weights = (np.concatenate([each[place] for each in own]) for place in (0, 1))
+        above, total = sum(each[2] for each in own), sum(each[3] for each in own)
+        found.append(weighted_quantile(values, weights, wanted, above=above, total=total))
+    return np.array(found)

@@ -1,0 +1,198 @@
+"""Learning on a Dask cluster of two processes: the same results as in this process, whatever happens to workers."""
+
+import os
+import signal
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from multicause import (
+    FactorAnalysis,
+    IndependentComponents,
+    KMeans,
+    LinearCauses,
+    MaximalCauses,
+    MixtureOfPoissons,
+    load,
+)
+from multicause.callbacks import Checkpoint, IterationCallback
+from multicause.datasets import make_bars
+from multicause.engines import Dask
+from multicause.engines.local import weighted_quantile
+from multicause.posteriors import Preselected
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
+CHUNK = 512
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        warnings.catch_warnings(),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_bars(2000, noise="poisson", random_state=0).data.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def chunked(rows):
+    return da.from_array(rows, chunks=(CHUNK, 25))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearCauses(5, **PLAIN),
+        MaximalCauses(5, noise="poisson", posterior=Preselected(4, 2, keep=0.9), **PLAIN),
+        FactorAnalysis(3, max_iter=4, random_state=0),
+        KMeans(3, max_iter=3, random_state=0),
+        MixtureOfPoissons(3, max_iter=3, random_state=0),
+        IndependentComponents(max_iter=4, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_fit_on_a_cluster_equals_one_in_this_process(client, rows, chunked, model):
+    weights = np.random.RandomState(0).uniform(0.5, 2, len(rows))
+    if isinstance(model, KMeans | MixtureOfPoissons):
+        model = clone(model).set_params(init=rows[:3] + 0.5)
+    here, there = (
+        clone(model).fit(rows, sample_weight=weights),
+        clone(model).fit(chunked, sample_weight=weights),  # the engine follows from the data
+    )
+    np.testing.assert_allclose(there.lower_bounds_, here.lower_bounds_, rtol=1e-5)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
+    lazy = there.transform(chunked)
+    assert lazy.shape == (2000, len(here.components_))
+    assert lazy.chunks[0] == chunked.chunks[0]
+    np.testing.assert_allclose(lazy.compute(), here.transform(rows), rtol=1e-3, atol=2e-3)
+    assert there.score(chunked) == pytest.approx(here.score(rows), rel=1e-5)
+
+
+def test_frames_delayed_blocks_and_arrays(client, rows):
+    dd, dask = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask")
+    pandas = pytest.importorskip("pandas")
+    model = LinearCauses(3, engine=Dask(client), **PLAIN)
+    frame = pandas.DataFrame(rows[:1000], columns=[f"f{k}" for k in range(25)])
+    forms = {
+        "array": rows[:1000],
+        "frame": dd.from_pandas(frame, npartitions=3),
+        "delayed": [dask.delayed(rows[:400]), dask.delayed(rows[400:1000])],
+        "unknown sizes": dd.from_pandas(frame, npartitions=3).to_dask_array(),
+        "chunks of columns": da.from_array(rows[:1000], chunks=(300, 10)),
+    }
+    expected = LinearCauses(3, **PLAIN).fit(rows[:1000])
+    for form in forms.values():
+        found = clone(model).fit(form)
+        np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
+
+
+def test_a_search_on_a_cluster_finds_all_bars(client, chunked):
+    model = MaximalCauses(10, noise="poisson", random_state=0, max_iter=150).fit(chunked)
+    assert ((model.components_ > 5).sum(axis=1) == 5).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_quantile_of_all_parts_is_exact(client, weighted, seed):
+    random = np.random.RandomState(seed)
+    values = np.round(random.normal(size=3000), 2)[:, None]  # with many ties
+    weights = random.randint(0, 4, 3000).astype(float) if weighted else np.ones(3000)
+    data = Dask(client).load(da.from_array(values, chunks=(700, 1)), weights).arranged(_first, 8)
+    shares = np.array([0.01, 0.31, 0.5, 0.9, 1.0])
+    found = data.quantile(data.map(_repeated, len(shares)), shares)
+    kept = weights > 0
+    expected = [weighted_quantile(values[kept, 0], weights[kept], share) for share in shares]
+    np.testing.assert_array_equal(found, expected)
+
+
+def _first(rows):
+    return rows[:, 0]
+
+
+def _repeated(block, n_starts):
+    return np.repeat(np.asarray(block.rows).T, n_starts, axis=0)
+
+
+class KillWorker(IterationCallback):
+    """Kills the process of a worker after some iterations."""
+
+    def __init__(self, client, iteration):
+        self.client, self.iteration = client, iteration
+
+    def after(self, iteration):
+        if iteration.number == self.iteration:
+            os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)
+
+
+def test_a_killed_worker_changes_nothing(client, chunked):
+    model = LinearCauses(4, engine=Dask(client), **PLAIN)
+    undisturbed = clone(model).fit(chunked)
+    survived = clone(model).set_callbacks(KillWorker(client, 1)).fit(chunked)
+    np.testing.assert_array_equal(survived.components_, undisturbed.components_)
+
+
+def test_a_fit_on_a_cluster_is_resumed(client, chunked, tmp_path):
+    model = LinearCauses(4, **PLAIN).set_callbacks(Checkpoint(tmp_path, every=1))
+    whole = model.fit(chunked)
+    for path in sorted(tmp_path.glob("*.checkpoint"))[1:]:
+        path.unlink()
+    again = clone(model).fit(chunked, resume=tmp_path)
+    np.testing.assert_array_equal(again.components_, whole.components_)
+
+
+def test_a_bad_value_is_named_with_its_block(client, rows):
+    bad = rows.copy()
+    bad[1300, 7] = np.nan
+    with pytest.raises(ValueError, match=r"nan: row 1,300, column 7, which is row 276 of block 2"):
+        LinearCauses(3, **PLAIN).fit(da.from_array(bad, chunks=(CHUNK, 25)))
+
+
+def test_blocks_of_different_widths(client, rows):
+    dask = pytest.importorskip("dask")
+    with pytest.raises(ValueError, match="block 0 has 25, block 1 has 24"):
+        LinearCauses(3, **PLAIN).fit([dask.delayed(rows[:100]), dask.delayed(rows[:100, :24])])
+
+
+def test_weights_of_another_length(client, chunked):
+    with pytest.raises(ValueError, match="3 values, but X has 2,000 rows"):
+        LinearCauses(3, **PLAIN).fit(chunked, sample_weight=np.ones(3))
+
+
+def test_lists_of_states_need_rows_in_memory(client, rows, chunked):
+    model = LinearCauses(3, **PLAIN).fit(chunked)
+    with pytest.raises(TypeError, match=r"X\[:1000\]\.compute\(\)"):
+        model.recognize(chunked)
+    assert model.recognize(rows[:5]).states.shape[0] == 5
+
+
+def test_a_scheduler_that_does_not_answer():
+    with pytest.raises(ConnectionError, match="No Dask scheduler answers at 'tcp://127.0.0.1:9'"):
+        LinearCauses(3, engine=Dask("tcp://127.0.0.1:9", timeout=0.5)).fit(np.eye(5))
+
+
+def test_a_cluster_without_workers():
+    with (
+        distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None, silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        pytest.raises(TimeoutError, match="has had no worker for 0.5 seconds"),
+    ):
+        LinearCauses(3, engine=Dask(client, timeout=0.5)).fit(np.eye(5))
+
+
+def test_an_engine_can_be_cloned_and_saved(client, chunked, tmp_path):
+    model = LinearCauses(3, engine=Dask(client), **PLAIN)
+    assert clone(model).engine.scheduler is client
+    model.fit(chunked).save(tmp_path / "model.mca")
+    assert load(tmp_path / "model.mca").engine.scheduler == client.scheduler.address
