@@ -168,7 +168,7 @@ def scores_of(monitor):
     [
         MODEL,
         FactorAnalysis(2, max_iter=4, tol=0, random_state=0),
-        PrincipalComponents(2, max_iter=4, tol=0, random_state=0),
+        PrincipalComponents(2),
         EnergyComponents(max_iter=4, random_state=0),
         SoftmaxNetwork(2, temperature=2.0, max_iter=3, n_init=1, random_state=0),
     ],
@@ -181,7 +181,7 @@ def test_scikit_learns_monitor_logs_scores(model):
     for given in ({}, {"sample_weight": weights}):
         monitor = ScoringMonitor(scoring={"score": check_scoring(model)})
         fitted = clone(model).set_callbacks(monitor).fit(rows, y, **given)
-        assert len(scores_of(monitor)) >= 3
+        assert len(scores_of(monitor)) >= (1 if isinstance(model, PrincipalComponents) else 3)
         assert scores_of(monitor)[-1] == pytest.approx(fitted.score(rows, **given), rel=1e-12)
     own = ScoringMonitor(scoring={"score": lambda model, X, y: len(X)})  # takes no weights, and there are none
     clone(model).set_callbacks(own).fit(rows, y)

@@ -38,7 +38,7 @@ ESTIMATORS = [
     (MixtureOfPoissons(2, max_iter=3, random_state=0), STARTS),
     (KMeans(2, max_iter=3, random_state=0), STARTS),
     (FactorAnalysis(1, max_iter=3, random_state=0), {}),
-    (PrincipalComponents(1, max_iter=3, random_state=0), {}),
+    (PrincipalComponents(1), {}),
     (SparseCoding(2, max_iter=2, tol=0, random_state=0), {}),
     (IndependentComponents(1, max_iter=3, random_state=0), {}),
 ]

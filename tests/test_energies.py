@@ -1,5 +1,6 @@
 """Energies against closed forms, quadrature and finite differences."""
 
+from functools import partial
 from itertools import combinations
 
 import jax
@@ -11,8 +12,11 @@ from scipy import integrate, stats
 
 from multicause.arrays import double_precision
 from multicause.energies import Energy, Expert, FunctionExpert, Logistic, Student, check_expert
+from multicause.energies.frame import frame_of
 from multicause.energies.network import NONLINEARITIES
 from multicause.energies.propriety import is_strong
+from multicause.learning.contrastive_divergence import Method, begin, update
+from multicause.samplers import Hamiltonian
 
 EXPERTS = [Logistic(), Student(exponent=1.7)]
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -103,7 +107,9 @@ def test_gradients_against_finite_differences(expert, units, sizes, nonlinearity
         energy, parameters = model(units, 3, expert, seed, sizes, nonlinearity)
         Z = jnp.asarray(np.random.RandomState(seed + 1).normal(size=(4, 3)))
         slopes, by_rule = jax.jit(jax.grad(lambda Z, p: energy.value(p, Z).sum(), argnums=(0, 1)))(Z, parameters)
-        of_rows = jax.jit(energy.value_and_gradient)(parameters, Z)[1]
+        frame = energy.frame(parameters)
+        basis = jnp.eye(3) if frame is None else frame.basis
+        of_rows = jax.jit(partial(energy.in_frame, parameters, frame))(Z @ basis)[1] @ basis.T
         both = differences(lambda both: energy.value(both[1], both[0]).sum(), (Z, parameters))
         np.testing.assert_allclose(ravel_pytree((slopes, by_rule))[0], both, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(of_rows, slopes, rtol=1e-12)
@@ -314,3 +320,30 @@ def test_integrability_in_closed_form():
     many = np.random.RandomState(0).normal(size=(120, 40))
     assert is_strong(many, np.full(120, 1.01 * 40 / 120), 2e-16)
     assert not is_strong(many, np.full(120, 0.99 * 40 / 120), 2e-16)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_frame_of_filters_is_their_qr_decomposition(dtype, seed):
+    """One of the filters is 1e4 times as long as another, and two are nearly parallel."""
+    filters = np.random.RandomState(seed).normal(size=(4, 7)) * [[1e2], [1], [1e-2], [1]]
+    filters[3] = filters[1] + 1e-2 * filters[3]
+    precision = float(np.finfo(dtype).eps)
+    with double_precision():
+        basis, triangle, inverse = map(np.asarray, jax.jit(frame_of)(jnp.asarray(filters, dtype)))
+    np.testing.assert_allclose(basis.T @ basis, np.eye(7), atol=20 * precision)
+    np.testing.assert_allclose(basis[:, :4] @ triangle, filters.T, rtol=1e-3, atol=100 * 20 * precision)
+    np.testing.assert_array_equal(triangle, np.triu(triangle))
+    np.testing.assert_allclose(inverse @ triangle, np.eye(4), atol=1e8 * precision)
+
+
+@pytest.mark.parametrize("units", [2, 3, 4])
+def test_updates_do_without_lapack(units):
+    """In a loop over small matrices, the threads of LAPACK take most of the time."""
+    with double_precision():
+        energy, parameters = model(units, 3, Logistic(), 0)
+        method = Method(energy, Hamiltonian(), 1, False)
+        course, number = begin(method, parameters, 5), jnp.ones(())
+        arguments = (course, jnp.ones((5, 3)), jnp.ones(5), number, number, number, jax.random.key(0))
+        text = jax.jit(partial(update, method)).lower(*arguments).as_text()
+    assert "tanh" in text
+    assert "lapack" not in text

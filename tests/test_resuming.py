@@ -61,7 +61,7 @@ PROBLEMS = {
     "counts": (MixtureOfPoissons(3, max_iter=6, **SEED), COUNTS),
     "k-means": (KMeans(3, max_iter=6, **SEED), IMAGES),
     "factors": (FactorAnalysis(2, max_iter=6, **SEED), IMAGES),
-    "axes": (PrincipalComponents(2, max_iter=6, **SEED), IMAGES),
+    "axes": (PrincipalComponents(2, **SEED), IMAGES),
     "sparse": (SparseCoding(4, batch_size=20, max_iter=6, **SEED), IMAGES),
     "independent": (IndependentComponents(max_iter=8, tol=1e-12, **SEED), SOURCES),
     "helmholtz": (HelmholtzMachine(3, max_iter=6, n_init=2, **SEED), BINARY),
@@ -148,6 +148,8 @@ def test_a_checkpoint_is_a_model(problem, tmp_path):
 
 def test_ctrl_c_ends_with_a_model_and_a_checkpoint_from_which_the_fit_goes_on(problem, tmp_path, capsys):
     model, X, whole, _ = problem
+    if isinstance(model, PrincipalComponents):
+        pytest.skip("it has one iteration, after which there is nothing to stop")
     checkpoints = [tmp_path / "often", tmp_path / "seldom"]
     for folder, every in zip(checkpoints, (1, 1000), strict=True):
         folder.mkdir()

@@ -44,7 +44,8 @@ def draws(seed, n=CHAINS):
 
 @partial(jax.jit, static_argnums=(0, 4, 5))
 def _run(sampler, key, Z, step_size, n_steps, target):
-    return run_chain(sampler, key, Z, step_size, target, n_steps)
+    state, acceptance, bad = run_chain(sampler, key, sampler.init(Z, target), step_size, target, n_steps)
+    return state.position, acceptance, bad
 
 
 def run(sampler, seed, Z, n_steps, step_size=None, target=target):

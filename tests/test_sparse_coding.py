@@ -7,10 +7,12 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from multicause import SparseCoding
-from multicause.arrays import double_precision
+from multicause.arrays import double_precision, largest_eigenvalue
 from multicause.datasets.images import make_white_patches, whiten_image
+from multicause.learning.presentation import Batches
+from multicause.learning.stochastic import one_pass
 from multicause.learning.updates import DeltaRule, LeastSquares
-from multicause.model import Parameters
+from multicause.model import Block, Parameters
 from multicause.posteriors import MostProbable
 from multicause.preprocessing import Whitening
 from multicause.priors import Cauchy, Gaussian, HyperbolicSecant, Laplace, SubGaussian
@@ -209,3 +211,33 @@ def test_whether_a_cause_has_died_does_not_depend_on_the_units_of_causes(length)
     assert model.outcome_ == "max_iter"
     init = length * np.diag([1.0, 1, 1, 1e-3 / length, 0, 0])[:4]
     assert SparseCoding(4, init=init, max_iter=5, tol=0).fit(Z / Z.std(axis=0)).outcome_ == "cause_died"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 3, 40])
+def test_the_bound_of_the_largest_eigenvalue(size, dtype, seed):
+    """Exact where one eigenvalue stands out, a little too large where all are equal, and in units of the matrix."""
+    root = np.random.RandomState(seed).normal(size=(size, 2 * size))
+    matrix, precision = (root @ root.T).astype(dtype), float(np.finfo(dtype).eps)
+    with double_precision():
+        for scale in (1e-15, 1, 1e15):
+            found = float(largest_eigenvalue(jnp.asarray(dtype(scale) * matrix)))
+            exact = scale * np.linalg.eigvalsh(matrix.astype(float)).max()
+            assert exact * (1 - 100 * precision) < found < exact * size ** (1 / 256) * (1 + 100 * precision)
+            if size == 3:
+                assert found == pytest.approx(exact, rel=1000 * precision)
+        found = float(largest_eigenvalue(jnp.eye(size, dtype=dtype)))
+        assert found == pytest.approx(size ** (1 / 256), rel=100 * precision)
+        assert float(largest_eigenvalue(jnp.zeros((size, size), dtype))) == pytest.approx(0, abs=1e-30)
+
+
+def test_a_pass_does_without_lapack():
+    """In a loop over small batches, the threads of LAPACK take most of the time."""
+    with double_precision():
+        model = SparseCoding(4)._wire(np.ones((2, 3)))
+        parameters = Parameters(jnp.ones((4, 3)), {"scale": jnp.ones(4)}, {"variance": jnp.ones(())})
+        block = Block(jnp.ones((6, 3)), jnp.ones(6), jnp.ones(6))
+        batches = Batches(np.arange(6).reshape(3, 2), np.ones((3, 2)), np.ones(3), np.asarray(3))
+        text = one_pass.lower(model, block, parameters, batches).as_text()
+    assert "dot_general" in text
+    assert "lapack" not in text

@@ -157,6 +157,34 @@ def largest_with_share(values: Array, weights: Array, share: Array) -> Array:
     return jax.lax.bitcast_convert_type(found, values.dtype)
 
 
+# Squarings in :func:`largest_eigenvalue`.
+SQUARINGS = 8
+
+
+def largest_eigenvalue(matrix: Array) -> Array:
+    """Return a tight upper bound of the largest eigenvalue of a positive semidefinite matrix (H, H).
+
+    λ ≤ (tr Aᵏ)^(1/k) ≤ H^(1/k) λ, here with k = 256: exact to rounding unless the next eigenvalue is nearly as large,
+    and never more than 2 % too large for H = 100. It takes a few products where LAPACK would start threads, which in a
+    loop over small batches took ten times as long as all other work.
+    """
+
+    def normalized(matrix: Array) -> tuple[Array, Array]:
+        trace = jnp.trace(matrix)
+        # A matrix of zeros stays as it is.
+        divisor = jnp.where(trace > 0, trace, 1)
+        return matrix / divisor, divisor
+
+    def square(number: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        matrix, logarithm = state
+        matrix, divisor = normalized(matmul(matrix, matrix))
+        return matrix, logarithm + jnp.log(divisor) / 2.0 ** (number + 1)
+
+    first, divisor = normalized(matrix)
+    _, logarithm = jax.lax.fori_loop(0, SQUARINGS, square, (first, jnp.log(divisor)))
+    return jnp.where(jnp.trace(matrix) > 0, jnp.exp(logarithm), 0)
+
+
 def fastest_block() -> int | None:
     """Bytes of temporary arrays with which a block runs fastest, or None where larger is always better.
 

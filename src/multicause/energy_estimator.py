@@ -322,18 +322,18 @@ class EnergyEstimator(EnergyDensity):
             return lambda length: everything
         size = self.batch_size
         reached = np.cumsum(weights, dtype=float)
-        shares = jnp.asarray(np.full(size, 1 / size, X.dtype))
+        shares = np.full(size, 1 / size, X.dtype)
 
         def draw(length: int) -> cd.Batches:
             places = np.searchsorted(reached, random.random_sample((length, size)) * reached[-1], side="right")
-            return cd.Batches(jnp.asarray(X[np.minimum(places, len(X) - 1)]), shares)
+            return cd.Batches(X[np.minimum(places, len(X) - 1)], shares)
 
         return draw
 
     def _rates(self, dtype: np.dtype, start: int, n: int) -> cd.Rates:
         last = self.learning_rate * LAST_RATE if self.final_learning_rate is None else self.final_learning_rate
         rates = cd.learning_rates(self.learning_rate, last, start, n, self.max_iter)
-        as_array = partial(jnp.asarray, dtype=dtype)
+        as_array = partial(np.asarray, dtype=dtype)
         return cd.Rates(as_array(rates), as_array(self.momentum), as_array(self.weight_decay))
 
     def _stream_seed(self) -> np.random.RandomState | int | None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from multicause.arrays import Array, matmul
 from multicause.energies.base import Expert, Shape
+from multicause.energies.frame import Frame, frame_of, unseen
 from multicause.energies.propriety import basis_of_least_weight, is_strong
 
 # How units of one layer are seen by the next. "log_square" is a soft logarithm of the size of a response: differences
@@ -86,28 +87,38 @@ class Energy:
             found.append(activity)
         return tuple(found)
 
-    def value(self, parameters: EnergyParameters, Z: Array) -> Array:
-        """E(z) of whitened rows (n, R): (n,)."""
+    def frame(self, parameters: EnergyParameters) -> Frame | None:
+        """Return the frame of the filters where there are directions that no filter sees; None where there are not."""
+        return frame_of(parameters.filters) if has_background(parameters) else None
+
+    def value(self, parameters: EnergyParameters, Z: Array, frame: Frame | None = None) -> Array:
+        """E(z) of whitened rows (n, R): (n,). The frame of the filters is computed if it is not given."""
         activities = self.activities(parameters, Z)
         total = jnp.zeros(len(Z), Z.dtype)
         for activity, shape in zip(activities, parameters.shapes, strict=True):
             # A constant of double precision in a user's expert must not decide about the precision of all.
             total = total + self.expert.energy(activity, shape).astype(Z.dtype).sum(axis=1)
         if has_background(parameters):
-            total = total + self._background(parameters, Z, activities[0])
+            rest = unseen(frame_of(parameters.filters) if frame is None else frame, parameters.filters, Z)
+            total = total + parameters.background / 2 * (rest**2).sum(axis=1)
         return total
 
-    def value_and_gradient(self, parameters: EnergyParameters, Z: Array) -> tuple[Array, Array]:
-        """E(z) and ∂E/∂z: (n,) and (n, R)."""
-        value, back = jax.vjp(lambda rows: self.value(parameters, rows), Z)
-        return value, back(jnp.ones_like(value))[0]
+    def in_frame(self, parameters: EnergyParameters, frame: Frame | None, Z: Array) -> tuple[Array, Array]:
+        """E and ∂E/∂z of whitened rows that are given by their coordinates in the frame (n, R): (n,) and (n, R).
 
-    @staticmethod
-    def _background(parameters: EnergyParameters, Z: Array, activity: Array) -> Array:
-        # ‖z_⊥‖² = ‖z‖² − hᵀ (W Wᵀ)⁻¹ h, with h = W z.
-        W = parameters.filters
-        coordinates = jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(matmul(W, W.T)), True), activity.T)
-        return parameters.background / 2 * ((Z**2).sum(axis=1) - (activity * coordinates.T).sum(axis=1))
+        The filters have H coordinates only, and what they do not see is the rest of a row, so that a chain takes about
+        half of the time. Without a frame the coordinates are those of the whitened space.
+        """
+
+        def value(Z: Array) -> Array:
+            if frame is None:
+                return self.value(parameters, Z)
+            units = len(parameters.filters)
+            of_seen = self.value(parameters._replace(filters=frame.triangle.T), Z[:, :units])
+            return of_seen + parameters.background / 2 * (Z[:, units:] ** 2).sum(axis=1)
+
+        energies, back = jax.vjp(value, Z)
+        return energies, back(jnp.ones_like(energies))[0]
 
     # ------------------------------------------------------------------------------------ where all is known
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
+from multicause.arrays import Array, matmul
 from multicause.energies.network import Energy, EnergyParameters
 from multicause.learning.convergence import Outcome
 from multicause.learning.journal import Journal
@@ -62,16 +62,16 @@ class Course(NamedTuple):
 class Rates(NamedTuple):
     """Numbers of the update rule."""
 
-    learning: Array  # (U,) η of each update
-    momentum: Array  # ()
-    decay: Array  # ()
+    learning: Any  # (U,) η of each update
+    momentum: Any  # ()
+    decay: Any  # ()
 
 
 class Batches(NamedTuple):
     """Mini-batches of one round; one batch only is used for all updates."""
 
-    rows: Array  # (U, B, D) or (1, B, D), as the user gave them
-    shares: Array  # (B,) weights of the rows of a batch, with sum one
+    rows: Any  # (U, B, D) or (1, B, D), as the user gave them
+    shares: Any  # (B,) weights of the rows of a batch, with sum one
 
 
 class Report(NamedTuple):
@@ -170,31 +170,42 @@ def gradients(
     """∂/∂θ of what is minimised, the contrast, acceptance, the next step size and chains, and rejected proposals."""
     energy, sampler, parameters = method.energy, method.sampler, course.parameters
     nothing, none = jnp.zeros((), Z.dtype), jnp.zeros((), int)
+    frame = energy.frame(parameters)
 
     def mean_energy(parameters: EnergyParameters, rows: Array, shares: Array) -> Array:
-        return (shares * energy.value(parameters, rows)).sum()
+        return (shares * energy.value(parameters, rows, frame)).sum()
 
     if isinstance(sampler, Exact):
         gradient = jax.grad(lambda p: mean_energy(p, Z, shares) + energy.log_partition(p))(parameters)
         return gradient, nothing, nothing, course.step_size, course.chains, none
 
-    of_samples, step_size, chains, acceptance, bad = shares, course.step_size, course.chains, nothing, none
+    equal = jnp.full_like(shares, 1 / len(Z))
+    of_samples, step_size, chains, acceptance, bad = equal, course.step_size, course.chains, nothing, none
     if isinstance(sampler, MarkovChain):
-        start = jnp.where(jnp.isnan(chains), Z, chains) if method.persistent else Z
-        samples, acceptance, bad = run_chain(
-            sampler, key, start, step_size, partial(energy.value_and_gradient, parameters), method.n_steps
-        )
+        position = jnp.where(jnp.isnan(chains), Z, chains) if method.persistent else Z
+        # Chains have the same distribution in every orthonormal basis.
+        position = position if frame is None else matmul(position, frame.basis)
+        target = partial(energy.in_frame, parameters, frame)
+        start = sampler.init(position, target)
+        end, acceptance, bad = run_chain(sampler, key, start, step_size, target, method.n_steps)
+        samples = end.position if frame is None else matmul(end.position, frame.basis.T)
         step_size = sampler.adapted(step_size, acceptance)
         if method.persistent:
-            chains, of_samples = samples, jnp.full_like(shares, 1 / len(Z))
+            chains = samples
+        else:
+            of_samples = shares
     else:
-        samples, of_samples = energy.draw(key, parameters, len(Z)), jnp.full_like(shares, 1 / len(Z))
+        samples = energy.draw(key, parameters, len(Z))
 
     def difference(parameters: EnergyParameters) -> Array:
+        # In two sums, so that chains that have not moved make no difference at all.
         return mean_energy(parameters, Z, shares) - mean_energy(parameters, samples, of_samples)
 
     value, gradient = jax.value_and_grad(difference)(parameters)
-    return gradient, -value, acceptance, step_size, chains, bad
+    # Chains that start at the data know all energies already, and those of ``value`` are then never computed.
+    known = isinstance(sampler, MarkovChain) and not method.persistent
+    contrast = (shares * (end.energy - start.energy)).sum() if known else -value
+    return gradient, contrast, acceptance, step_size, chains, bad
 
 
 class Progress(NamedTuple):
@@ -269,7 +280,7 @@ def learn(
     def step(state: Rounds) -> Rounds:
         done, n = state.n_updates, min(length, max_iter - state.n_updates)
         course, report = learn_round(
-            method, state.course, draw(length), whitening, rates(done, length), jnp.asarray(n), key
+            method, state.course, draw(length), whitening, rates(done, length), np.asarray(n), key
         )
         before_end = course.parameters.filters if done < end_begins else state.before_end
         reports = np.vstack([state.reports, np.array(jax.device_get(report), dtype=float)])

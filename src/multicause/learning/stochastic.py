@@ -69,17 +69,23 @@ def learn_in_batches(
     max_iter: int,
     tol: float,
     key: Array,
+    learner: Model | None = None,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> Fit:
-    """Passes over the data until the mean bound has stopped rising, or ``max_iter``."""
+    """Passes over the data until the mean bound has stopped rising, or ``max_iter``.
+
+    ``learner`` is the model of the passes, if it differs from the one that is evaluated at the end, for example in the
+    accuracy of its posterior.
+    """
+    learner = model if learner is None else learner
     presentation = Presentation(data.blocks, batch_size)
 
     def step(state: Passes) -> Passes:
         total = seen = 0.0
         parameters, iteration = state.parameters, len(state.bounds)
         for block, batches in zip(data.blocks, presentation.batches(generator(key, iteration)), strict=True):
-            parameters, bound, weight = one_pass(model, block, parameters, batches)
+            parameters, bound, weight = one_pass(learner, block, parameters, batches)
             total, seen = total + float(bound), seen + float(weight)
         bounds = (*state.bounds, total / seen)
         if not _finite(parameters) or not np.isfinite(bounds[-1]):

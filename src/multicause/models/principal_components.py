@@ -4,52 +4,59 @@ TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chap
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import double_precision
+from multicause.engines import Engine
+from multicause.estimator import FitProblem
 from multicause.learning import recognition
-from multicause.learning.annealing import Annealing
-from multicause.learning.results import Fit, Phase
-from multicause.model import Model, Parameters, Statistics
+from multicause.learning.annealing import Annealing, NoAnnealing
+from multicause.learning.convergence import Outcome
+from multicause.learning.initialization import Outset, first_moments
+from multicause.learning.results import Fit, Progress, one_start, start_of
+from multicause.model import Parameters
 from multicause.models.factor_analysis import GaussianFactors
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
 from multicause.posteriors import LinearGaussian
 from multicause.shell import ValueLabels
 
-# Directions beyond the components that are followed too when EM is finished, so that a small gap between the last
-# component and the next direction does not slow it down; and most steps.
-GUARDS = 10
-MOST_STEPS = 2000
-# Roundings of the largest variance below which directions have stopped turning.
-RESIDUAL = 16
+
+class Solution(NamedTuple):
+    """The principal components of a covariance."""
+
+    parameters: Parameters
+    variances: np.ndarray  # (H,) of the data along the axes
+    bound: float  # mean log-likelihood of a row
+    reported: bool = False  # to callbacks
 
 
 class PrincipalComponents(GaussianFactors):
-    """Principal components analysis (PCA), learned by EM in the limit of vanishing noise.
+    """Principal components analysis (PCA), the limit of factor analysis for vanishing noise.
 
     TN10 eq. 10.22–10.25 and its appendix, with the data's mean subtracted and C its covariance::
 
         v = W·u,  W = (GᵀG)⁻¹Gᵀ
-        G ← C·Wᵀ·(W·C·Wᵀ)⁻¹
+        G = C·Wᵀ·(W·C·Wᵀ)⁻¹
 
-    EM finds the principal subspace; G is then rotated to the principal axes, of length one. The model that is kept has
-    the noise and prior of greatest likelihood for these axes (probabilistic PCA), so that its scores can be compared
-    with those of other models, while causes are still recognised by projection.
+    Orthogonal columns of G that satisfy both are eigenvectors of C. Those with the largest eigenvalues, of length one,
+    come from one eigendecomposition, which has no settings and needs no iterations. The model has the noise and prior
+    of greatest likelihood for these axes (probabilistic PCA), so that its scores can be compared with those of other
+    models, while causes are still recognised by projection.
 
     Parameters
     ----------
     n_components : int, default=2
         Number H of components, at most the number of features.
-    max_iter, n_init, init, random_state, verbose, engine
+    random_state : int or RandomState, optional
+        Not used, because the solution does not depend on chance; for uniformity with the other models.
+    verbose, engine
         As for :class:`multicause.FactorAnalysis`.
-    tol : float, default=1e-7
-        EM ends when F per row rises by less per iteration; the subspace is then followed to rounding.
 
     Attributes
     ----------
@@ -63,27 +70,48 @@ class PrincipalComponents(GaussianFactors):
         Standard deviation of each cause under the prior.
     mean_ : ndarray of shape (n_features,)
         Mean of the data.
-    lower_bounds_ : ndarray of shape (n_kept + 1,), as for :class:`multicause.MaximalCauses`
-        F of eq. 10.23 without the prior's part, which vanishes beside the others; the last is ``lower_bound_``.
     lower_bound_ : float
-        Mean log-likelihood of the model that is kept.
-    n_iter_, converged_, outcome_
-        As for :class:`multicause.MaximalCauses`.
+        Mean log-likelihood of the rows that were learned from.
+    lower_bounds_ : ndarray
+        ``lower_bound_`` after ``fit``, and after each batch of ``partial_fit`` for all rows up to it.
+    n_iter_ : int
+        1 after ``fit``; with ``partial_fit``, one more for each batch.
+    converged_, outcome_
+        True and "converged".
 
     Examples
     --------
     >>> import numpy as np
     >>> from multicause import PrincipalComponents
     >>> X = np.random.RandomState(0).normal(size=(500, 3)) * [1, 5, 2]
-    >>> np.abs(PrincipalComponents(2, random_state=0).fit(X).components_).round(1).tolist()
+    >>> np.abs(PrincipalComponents(2).fit(X).components_).round(1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
     in_brief = Brief(
-        "p[v] = N(v; 0, 1); u = G·v", "v = W·u; W = (GᵀG)⁻¹Gᵀ", "G = C·Wᵀ(W·C·Wᵀ)⁻¹; C = ⟨uu⟩; then rotated"
+        "p[v] = N(v; 0, 1); u = G·v", "v = W·u; W = (GᵀG)⁻¹Gᵀ", "G = C·Wᵀ(W·C·Wᵀ)⁻¹; C = ⟨uu⟩: eigenvectors of C"
     )
     explained_variance_: np.ndarray
     _results = ("mean_", "explained_variance_")
+    _parameter_constraints: dict[str, list[Any]] = {
+        name: GaussianFactors._parameter_constraints[name]
+        for name in ("n_components", "random_state", "verbose", "engine")
+    }
+    # The shared fit asks for them; one eigendecomposition has no use for other values.
+    max_iter, tol, n_init, init = 1, 0.0, 1, "random"
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-likelihood log N(u; mean, G Λ Gᵀ + σ²) of each row: (n_samples,)."""
@@ -98,9 +126,9 @@ class PrincipalComponents(GaussianFactors):
         return (energy - 0.5 * squares - constant).astype(energy.dtype, copy=False)
 
     def _value_labels(self) -> ValueLabels:
-        """Learning raises F; the model that is kept has a likelihood, by which it is scored."""
+        """The bound is the log-likelihood, by which rows are scored too."""
         exact = LinearGaussian()
-        return ValueLabels(exact.bound_label, self._model.posterior.bound_label, exact.evidence_label)
+        return ValueLabels(exact.bound_label, exact.bound_label, exact.evidence_label)
 
     def _noise(self) -> Noise:
         return Gaussian()
@@ -108,62 +136,72 @@ class PrincipalComponents(GaussianFactors):
     def _posterior(self) -> LinearGaussian:
         return LinearGaussian(limit=True)
 
-    def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
-        """From the subspace that EM has found to the axes in it."""
-        covariance, old = self._preparation["covariance"], jax.device_get(parameters)
-        n_components, n_features = old.components.shape
-        variances, axes = jax.device_get(
-            principal_axes(jnp.asarray(covariance), jnp.asarray(old.components, dtype=jnp.float64))
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn from one more batch of a stream: the principal components of all rows so far."""
+        first = not hasattr(self, "components_")
+        model, X, weights = self._receive(X, sample_weight)
+        with double_precision():
+            parameters = None if first else self._parameters
+            if parameters is None:
+                data, random = self._load(model, X, weights, 1), check_random_state(self.random_state)
+                parameters = start_of(self._starts(Outset(model, first_moments(data), X, weights, random, 1)))
+                self.lower_bounds_, self.n_iter_ = np.empty(0), 0
+            solution = self._solve(parameters)
+            self.explained_variance_, self._online = solution.variances, None
+            self._keep(model, solution.parameters)
+        self.evidence_threshold_ = -np.inf
+        self._keep_bounds(np.append(self.lower_bounds_, solution.bound), self.n_iter_ + 1)
+        return self
+
+    def _learn(self, problem: FitProblem) -> tuple[Fit, Annealing]:
+        """Find the solution, and report it to callbacks as one iteration."""
+        watch, journal = problem.settings["watch"], problem.settings["journal"]
+        with journal.loop(Solution, lambda: self._solve(start_of(problem.starts))) as loop:
+            solution = loop.state
+            self.explained_variance_ = solution.variances
+            if not solution.reported:
+                loop.state = solution._replace(reported=True)
+                watch(Progress(0, np.ones(1), np.array([solution.bound]), one_start(solution.parameters)))
+        nothing: Any = None
+        result = Fit(
+            parameters=solution.parameters,
+            bound=solution.bound,
+            bounds=np.array([solution.bound]),
+            temperatures=np.ones(1),
+            n_iter=1,
+            n_rounds=1,
+            converged=True,
+            outcome=Outcome.CONVERGED,
+            statistics=nothing,
         )
+        return result, NoAnnealing()
+
+    def _solve(self, start: Parameters) -> Solution:
+        """Return the components of the covariance so far, in the dtype and with the least noise of other parameters."""
+        n_components = len(start.components)
+        dtype, floor = start.components.dtype, float(start.noise["floor"])
+        values, vectors = np.linalg.eigh(self._preparation["covariance"])
+        values = np.maximum(values[::-1], 0)  # what is negative is so by rounding
+        variances, rest, axes = values[:n_components], values[n_components:], vectors.T[::-1][:n_components]
         signs = np.sign(axes[np.arange(n_components), np.abs(axes).argmax(axis=1)])
-        axes = axes * np.where(signs == 0, 1, signs)[:, None]
-        rest = max(np.trace(covariance) - variances.sum(), 0) / max(n_features - n_components, 1)
-        noise = max(rest, float(old.noise["floor"]))
-        dtype = old.components.dtype
-        self.explained_variance_ = variances.astype(dtype)
-        scale = np.sqrt(np.maximum(variances - noise, float(old.noise["floor"])))
-        modelled, others = scale**2 + noise, n_features - n_components
-        logs = np.log(modelled).sum() + others * np.log(noise) + n_features * np.log(2 * np.pi)
-        self._likelihood = -0.5 * (logs + (variances / modelled).sum() + others * rest / noise)
+        noise = max(float(rest.mean()) if len(rest) else 0.0, floor)
+        scale = np.sqrt(np.maximum(variances - noise, floor))
+        modelled = np.concatenate([scale**2 + noise, np.full(len(rest), noise)])
+        bound = -0.5 * np.sum(np.log(2 * np.pi * modelled) + values / modelled)
         variance: Any = np.asarray(noise, dtype=dtype)
-        return Parameters(axes.astype(dtype), {"scale": scale.astype(dtype)}, {**old.noise, "variance": variance})
+        parameters = Parameters(
+            (axes * signs[:, None]).astype(dtype),
+            {"scale": scale.astype(dtype)},
+            {**start.noise, "variance": variance},
+        )
+        return Solution(parameters, variances.astype(dtype), float(bound))
 
     def _keep_history(self, result: Fit, annealing: Annealing) -> None:
-        bound = float(self._likelihood)
-        del self._likelihood
-        end = Phase(len(result.bounds) - 1, "the log evidence of the model that is kept")
-        bounds, phases = np.array([*result.bounds[:-1], bound]), (*result.phases, end)
-        super()._keep_history(result._replace(bound=bound, bounds=bounds, phases=phases), annealing)
+        self._online = None
+        self._keep_bounds(result.bounds, result.n_rounds)
 
-
-@jax.jit
-def principal_axes(covariance: Array, start: Array) -> tuple[Array, Array]:
-    """Largest eigenvalues (H,) and their vectors (H, D) of a covariance, from a subspace near theirs.
-
-    EM's step C·Wᵀ(W·C·Wᵀ)⁻¹ spans C·G: it is subspace iteration. Here it goes on with some more directions, and the
-    axes are found inside the subspace after each step.
-    """
-    n_components, n_features = start.shape
-    n_directions = min(n_features, 2 * n_components + GUARDS)
-    # Directions in general position: those that EM has left out must be among them.
-    others = jax.random.normal(jax.random.key(0), (n_directions - n_components, n_features), start.dtype)
-    basis = jnp.linalg.qr(jnp.concatenate([start, others]).T)[0]
-    enough = RESIDUAL * jnp.finfo(start.dtype).eps * jnp.max(jnp.abs(covariance)) * n_features
-
-    def ritz(basis: Array) -> tuple[Array, Array, Array]:
-        image = matmul(covariance, basis)
-        values, vectors = jnp.linalg.eigh(matmul(basis.T, image))
-        order = jnp.argsort(-values)
-        basis, image, values = matmul(basis, vectors[:, order]), matmul(image, vectors[:, order]), values[order]
-        residual = jnp.linalg.norm((image - basis * values)[:, :n_components])
-        return basis, values, residual
-
-    def step(state: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        steps, basis, _, _ = state
-        return (steps + 1, *ritz(jnp.linalg.qr(matmul(covariance, basis))[0]))
-
-    def turning(state: tuple[Array, Array, Array, Array]) -> Array:
-        return (state[3] > enough) & (state[0] < MOST_STEPS)
-
-    _, basis, values, _ = jax.lax.while_loop(turning, step, (jnp.zeros((), jnp.int32), *ritz(basis)))
-    return values[:n_components], basis[:, :n_components].T
+    def _keep_bounds(self, bounds: np.ndarray, n_iter: int) -> None:
+        self.lower_bound_, self.lower_bounds_, self.n_iter_ = float(bounds[-1]), bounds, n_iter
+        self.temperatures_, self.rows_kept_, self.phases_ = np.ones(len(bounds)), None, ()
+        self.annealing_, self.converged_, self.outcome_ = NoAnnealing(), True, Outcome.CONVERGED.value

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul, sum_in_double
+from multicause.arrays import Array, largest_eigenvalue, matmul, sum_in_double
 from multicause.posteriors.base import Inference, Posterior, Recognized, Term
 from multicause.priors.continuous import Continuous, Laplace
 
@@ -98,7 +98,7 @@ class PointEstimate(Inference):
         scale, gram, drive, prior = self._parameters.prior["scale"], self._gram, self._drive, self._prior
         kink = isinstance(prior, Laplace)
         # Components that are all zero drive nothing, and any step will do.
-        curvature = jnp.maximum(jnp.max(jnp.linalg.eigvalsh(gram)), jnp.finfo(gram.dtype).tiny)
+        curvature = jnp.maximum(largest_eigenvalue(gram), jnp.finfo(gram.dtype).tiny)
         steepest = 0.0 if kink else prior.steepest / jnp.min(scale) ** 2
         step = 1 / (curvature + steepest)
 

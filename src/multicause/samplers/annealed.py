@@ -146,9 +146,10 @@ def find_step_sizes(
         beta, number = beta_and_number
         position, step_size = carry
         target = _path(energy, base, parameters, start, beta)
-        position, acceptance, _ = run_chain(SAMPLER, jax.random.fold_in(key, number), position, step_size, target, 1)
+        state = SAMPLER.init(position, target)
+        state, acceptance, _ = run_chain(SAMPLER, jax.random.fold_in(key, number), state, step_size, target, 1)
         step_size = SAMPLER.adapted(step_size, acceptance)
-        return (position, step_size), step_size
+        return (state.position, step_size), step_size
 
     path = jnp.concatenate([jnp.full(WARM_UP, betas[0]), betas])
     first = (position, jnp.asarray(SAMPLER.step_size, dtype) * start[1])

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, largest_eigenvalue, matmul
 from multicause.combinations.base import Combination
 from multicause.learning.updates.base import Update
 from multicause.learning.updates.least_squares import linear_sums, missing_for_squares
@@ -62,7 +62,7 @@ class DeltaRule(Update):
         pairs = statistics["cause_pairs"] / weight
         # Each cause learns at the rate that suits how much it varies; correlations among causes limit it further.
         size = jnp.sqrt(jnp.maximum(jnp.diagonal(pairs), SILENT * self.variance))
-        largest = jnp.max(jnp.linalg.eigvalsh(pairs / (size[:, None] * size)))
+        largest = largest_eigenvalue(pairs / (size[:, None] * size))
         gradient = (statistics["cause_data"] / weight - matmul(pairs, old)) / size[:, None] ** 2
         moved = old + self.rate / jnp.maximum(largest, 1) * gradient
         variance = jnp.diagonal(pairs) - (statistics["causes"] / weight) ** 2
