@@ -140,12 +140,12 @@ class PrincipalComponents(GaussianFactors):
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch of a stream: the principal components of all rows so far."""
         first = not hasattr(self, "components_")
-        model, X, weights = self._receive(X, sample_weight)
+        model, data = self._receive(X, sample_weight)
         with double_precision():
             parameters = None if first else self._parameters
             if parameters is None:
-                data, random = self._load(model, X, weights, 1), check_random_state(self.random_state)
-                parameters = start_of(self._starts(Outset(model, first_moments(data), X, weights, random, 1)))
+                data, random = self._in_blocks(data, model, 1), check_random_state(self.random_state)
+                parameters = start_of(self._starts(Outset(model, first_moments(data), data, random, 1)))
                 self.lower_bounds_, self.n_iter_ = np.empty(0), 0
             solution = self._solve(parameters)
             self.explained_variance_, self._online = solution.variances, None
