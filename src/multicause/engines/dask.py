@@ -271,10 +271,15 @@ class DaskData(Data):
         """Allow as much on each worker as temporary arrays may take."""
         return n_bytes <= bytes_from(self._engine.memory_budget) * max(1, len(self._client.nthreads()))
 
-    def fingerprint(self) -> bytes:
-        """Combine the digests of all parts, which workers compute."""
-        digests = [self._client.submit(tasks.digest_part, part, pure=False) for part in self._parts]
-        return b"".join(self._client.gather(digests))
+    def _hashes(self) -> list[np.ndarray]:
+        """Let workers compute the hashes of their parts."""
+        starts = np.cumsum([0, *self._sizes])
+        return self._client.gather(
+            [
+                self._client.submit(tasks.hash_part, part, int(start), pure=False)
+                for part, start in zip(self._parts, starts[:-1], strict=True)
+            ]
+        )
 
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
         """Bring some rows, or all, to this process."""
