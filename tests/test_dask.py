@@ -20,7 +20,7 @@ from multicause import (
 )
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.cli.engines import EngineChoice
-from multicause.datasets import make_bars
+from multicause.datasets import make_bars, open_rows
 from multicause.engines import Dask, Local
 from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.local import weighted_quantile
@@ -101,6 +101,22 @@ def test_frames_delayed_blocks_and_arrays(client, rows):
     for form in forms.values():
         found = clone(model).fit(form)
         np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
+
+
+def test_workers_read_files(client, rows, tmp_path):
+    for number, part in enumerate(np.split(rows, [700])):
+        np.save(tmp_path / f"{number}.npy", part)
+    source = open_rows(tmp_path / "*.npy")
+    model = LinearCauses(3, engine=Dask(client), **PLAIN)
+    expected = LinearCauses(3, **PLAIN).fit(rows)
+    found = clone(model).fit(source)
+    np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found.transform(source), expected.transform(rows), atol=2e-3)
+    bad = rows[700:].copy()
+    bad[600, 3] = np.inf
+    np.save(tmp_path / "1.npy", bad)
+    with pytest.raises(ValueError, match=r"inf: row 600, column 3 of .*1\.npy"):
+        clone(model).fit(source)
 
 
 def test_a_search_on_a_cluster_finds_all_bars(client, chunked):

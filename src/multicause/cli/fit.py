@@ -35,7 +35,7 @@ def fit(
     data: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="npy, npz, csv, tsv (or .gz) or parquet; images or a folder of them; wav files or a folder of them.",
+            help="npy, npz, csv, tsv (or .gz), parquet, h5 or zarr; images or wav files, or a folder of them.",
             show_default=False,
         ),
     ] = None,
@@ -150,6 +150,8 @@ def fit(
       multicause fit speech.wav --components 12 --out run
 
       multicause fit rows.npy --image-shape 28x28 --model sparse --out run --json
+
+      multicause fit rows/*.parquet --components 200 --out run
 
       multicause fit rows.npy --engine dask --scheduler tcp://scheduler:8786 --out run
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -19,6 +20,7 @@ from multicause.engines import dask_tasks as tasks
 from multicause.engines.base import Data, Engine
 from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
 from multicause.engines.local import Local, LocalData, block_shape
+from multicause.engines.sources import Source
 from multicause.model import Block
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 FAN_IN = 8
 # Rows that are looked at to find starts.
 ROWS_TO_LOOK_AT = 10_000
+# Most memory of a part that workers read from files.
+BYTES_PER_PART = 2**28
 
 
 class Dask(Engine):
@@ -71,8 +75,8 @@ class Dask(Engine):
         self.__dict__.update(state)
 
     def source(self, X: Any) -> Any:
-        """Return X if it is on the cluster, or made there, already."""
-        return X if is_distributed(X) else None
+        """Return X if it is on the cluster, or made there, already, or if workers can read it from files."""
+        return X if is_distributed(X) or isinstance(X, Source) else None
 
     def client(self) -> Client:
         """Return the client, with at least one worker that can run this library."""
@@ -97,7 +101,10 @@ class Dask(Engine):
         return client
 
     def load(self, X: Any, weights: np.ndarray | None = None) -> DaskData:
-        """Take hold of a dask array or data frame, a list of delayed blocks, or an array, which is sent to workers."""
+        """Take hold of a dask array or data frame, a list of delayed blocks, or an array, which is sent to workers.
+
+        What :func:`multicause.datasets.open_rows` returns is read by workers, which have to see the same files.
+        """
         return load(self, self.client(), X, weights)
 
 
@@ -140,6 +147,11 @@ def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None) -> Da
 
 def _chunks(client: Client, X: Any) -> list[Any]:
     """Return futures of arrays, one for each chunk of rows."""
+    if isinstance(X, Source):
+        n_threads = max(1, sum(client.nthreads().values()))
+        n_parts = min(len(X), n_threads * max(1, -(-X.n_bytes // (n_threads * BYTES_PER_PART))))
+        ends = np.linspace(0, len(X), n_parts + 1).astype(int).tolist()
+        return [client.submit(X.read, start, stop, pure=False) for start, stop in pairwise(ends)]
     if isinstance(X, list | tuple) and is_distributed(X):
         return client.compute(list(X))
     if not _is_dask(X):
