@@ -112,6 +112,9 @@ def test_workers_read_files(client, rows, tmp_path):
     found = clone(model).fit(source)
     np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(found.transform(source), expected.transform(rows), atol=2e-3)
+    written = found.transform(source, out=tmp_path / "causes.npy")
+    np.testing.assert_allclose(written, expected.transform(rows), atol=2e-3)
+    (tmp_path / "causes.npy").unlink()
     bad = rows[700:].copy()
     bad[600, 3] = np.inf
     np.save(tmp_path / "1.npy", bad)
@@ -225,6 +228,8 @@ def test_lists_of_states_need_rows_in_memory(client, rows, chunked):
     with pytest.raises(TypeError, match=r"X\[:1000\]\.compute\(\)"):
         model.recognize(chunked)
     assert model.recognize(rows[:5]).states.shape[0] == 5
+    with pytest.raises(TypeError, match="use its to_zarr or store"):
+        model.transform(chunked, out=np.zeros((2000, 3)))
 
 
 def test_a_scheduler_that_does_not_answer():

@@ -223,6 +223,12 @@ def test_a_run_from_files_larger_than_the_budget(rows, folder, tmp_path):
     here = FactorAnalysis(2, max_iter=2, random_state=0, engine=Local(memory_budget="1MiB")).fit(rows)
     np.testing.assert_allclose(model.components_, here.components_, rtol=1e-5, atol=1e-8)
     assert (tmp_path / "run" / "report.html").exists()
+    found = result_of("transform", tmp_path / "run", *files, "--out", tmp_path / "causes.npy")
+    assert found["shape"] == [12_000, 2]
+    np.testing.assert_allclose(np.load(tmp_path / "causes.npy"), here.transform(rows), rtol=1e-4, atol=1e-6)
+    run = call("transform", tmp_path / "run", *files, "--out", tmp_path / "causes.csv")
+    assert run.exit_code == 2
+    assert "is larger than the memory that may be used (1MiB), and such results are written as .npy" in run.stderr
     result_of("report", tmp_path / "run", "--out", tmp_path / "again.html")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,10 @@ class Data(ABC):
     @abstractmethod
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return results of :meth:`map` with one entry per row as arrays over all rows of the data."""
+
+    def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Yield what :meth:`collect` would return of ``map(function, *arguments)``, of some rows after the other."""
+        yield self.collect(self.map(function, *arguments))
 
     @abstractmethod
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:

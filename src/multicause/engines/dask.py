@@ -7,7 +7,7 @@ up in a tree of fixed order. What a lost worker held is computed again by others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -263,6 +263,12 @@ class DaskData(Data):
             for part, of_part in zip(self._parts, mapped, strict=True)
         ]
         return jax.tree.map(lambda *parts: np.concatenate(parts), *self._client.gather(collected))
+
+    def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Bring the results of one part after the other to this process."""
+        mapped = self.map(function, *arguments)
+        for part, of_part in zip(self._parts, mapped, strict=True):
+            yield self._client.submit(tasks.collect_part, part, of_part, pure=False).result()
 
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Find an interval by order statistics of each part, and then the number among those within it, exactly.

@@ -116,6 +116,11 @@ class StreamedData(Data):
         """Return NumPy arrays without the rows that filled blocks up."""
         return collect(mapped, self.n_rows)
 
+    def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Yield the results of one block after the other."""
+        for number, found in enumerate(self._run(function, arguments, ())):
+            yield collect([found], min(self._size, self.n_rows - number * self._size))
+
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Sort the values of all blocks, which are in memory."""
         filling = len(self.blocks) * self._size - self.n_rows
