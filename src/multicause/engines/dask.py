@@ -230,20 +230,18 @@ class DaskData(Data):
     def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
         """Add up on the workers, in a tree of fixed order."""
         shared = self._share((function, jax.device_get(arguments)))
-        of_parts = aligned or [()] * len(self._parts)
-        terms = [
-            self._client.submit(tasks.sum_part, part, shared, own, pure=False)
-            for part, own in zip(self._parts, of_parts, strict=True)
-        ]
+        n_parts = len(self._parts)
+        # Many tasks that are sent together cost the scheduler half as much as one by one.
+        terms = self._client.map(tasks.sum_part, self._parts, [shared] * n_parts, aligned or [()] * n_parts, pure=False)
         while len(terms) > 1:
             groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
-            terms = [self._client.submit(tasks.add_all, group, pure=False) for group in groups]
+            terms = self._client.map(tasks.add_all, groups, pure=False)
         return terms[0].result()
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """Return what will be one list for each part, with one entry for each of its blocks."""
         shared = self._share((function, jax.device_get(arguments)))
-        return [self._client.submit(tasks.map_part, part, shared, pure=False) for part in self._parts]
+        return self._client.map(tasks.map_part, self._parts, [shared] * len(self._parts), pure=False)
 
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
         """Take records apart on the workers."""
@@ -276,13 +274,10 @@ class DaskData(Data):
         Both steps run on the workers, one after the other without a return to this process; no row leaves its worker.
         """
         share = np.asarray(share, dtype=float)
-        ranked = [
-            self._client.submit(tasks.ranked_values, part, of_part, pure=False)
-            for part, of_part in zip(self._parts, mapped, strict=True)
-        ]
-        marks = [self._client.submit(tasks.landmarks, each, pure=False) for each in ranked]
+        ranked = self._client.map(tasks.ranked_values, self._parts, mapped, pure=False)
+        marks = self._client.map(tasks.landmarks, ranked, pure=False)
         interval = self._client.submit(tasks.interval_of, marks, share, pure=False)
-        inside = [self._client.submit(tasks.inside, each, interval, pure=False) for each in ranked]
+        inside = self._client.map(tasks.inside, ranked, [interval] * len(ranked), pure=False)
         return self._client.submit(tasks.threshold, inside, interval, share, pure=False).result()
 
     def can_keep(self, n_bytes: int) -> bool:
