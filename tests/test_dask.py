@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from multicause.datasets import make_bars, open_rows
 from multicause.engines import Dask, Local
 from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.local import weighted_quantile
+from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
 from multicause.posteriors import Preselected
 from tests.test_command_line import call, result_of
 
@@ -120,6 +122,18 @@ def test_workers_read_files(client, rows, tmp_path):
     np.save(tmp_path / "1.npy", bad)
     with pytest.raises(ValueError, match=r"inf: row 600, column 3 of .*1\.npy"):
         clone(model).fit(source)
+
+
+def test_workers_reuse_freed_memory(client, monkeypatch):
+    # Dask tells them not to, which makes an iteration take twice as long.
+    assert set(client.run(os.environ.get, OF_DASK[0]).values()) == {OF_DASK[1]}
+    calls = []
+    monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace(mallopt=lambda *setting: calls.append(setting)))
+    for value, expected in [("65536", [(-1, 2**28), (-3, 2**25)]), ("1000", []), ("", [])]:
+        monkeypatch.setenv(OF_DASK[0], value)
+        reuse_freed_memory.__wrapped__()
+        assert calls == expected
+        calls.clear()
 
 
 def test_a_search_on_a_cluster_finds_all_bars(client, chunked):

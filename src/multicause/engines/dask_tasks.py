@@ -11,6 +11,7 @@ import numpy as np
 from multicause.arrays import double_precision
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.local import Local, LocalData, add, weighted_quantile
+from multicause.engines.worker_memory import reuse_freed_memory
 
 # Order statistics by which each part describes its numbers.
 LANDMARKS = 1024
@@ -70,6 +71,7 @@ def same(value: Any) -> Any:
 
 def sum_part(part: LocalData, shared: tuple[Callable[..., Any], Any], aligned: Sequence[Any]) -> Any:
     """Sum over the blocks of a part."""
+    reuse_freed_memory()
     function, arguments = shared
     with double_precision():
         return jax.device_get(part.sum(function, *arguments, aligned=aligned))
@@ -77,6 +79,7 @@ def sum_part(part: LocalData, shared: tuple[Callable[..., Any], Any], aligned: S
 
 def map_part(part: LocalData, shared: tuple[Callable[..., Any], Any]) -> list[Any]:
     """Return a result for each block of a part."""
+    reuse_freed_memory()
     function, arguments = shared
     with double_precision():
         # Arrays of JAX would lose their double precision on the way to another worker.
