@@ -127,12 +127,15 @@ def select(which: Array, new: Any, old: Any) -> Any:
     )
 
 
-def largest_with_share(values: Array, weights: Array, share: Array) -> Array:
+def largest_with_share(
+    values: Array, weights: Array, share: Array, total: Callable[[Array], Array] = lambda own: own
+) -> Array:
     """Return the largest of all values such that values of at least it have this share of all weight.
 
     With equal weights this is the k-th largest of N values, k = ⌈share · N⌉. The value is found from its highest bits
     to its lowest, which takes sums over all values and no sorting: on a CPU bit by bit, on an accelerator, where
-    starting a sum takes longer than computing it, four bits at a time.
+    starting a sum takes longer than computing it, four bits at a time. Where values are spread over devices, ``total``
+    adds a number up over all of them.
     """
     signed, unsigned = (jnp.int32, jnp.uint32) if values.dtype == jnp.float32 else (jnp.int64, jnp.uint64)
     n_bits = jnp.iinfo(unsigned).bits
@@ -141,14 +144,14 @@ def largest_with_share(values: Array, weights: Array, share: Array) -> Array:
     # Keys have the order of the values: negative numbers are turned round, and lie below the others.
     keys = jnp.where(jax.lax.bitcast_convert_type(values, signed) < 0, ~bits, bits | top)
     # Products such as 0.9 · 10 may end just above a whole number.
-    target = share * sum_in_double(weights) * (1 - 4 * np.finfo(float).eps)
+    target = share * total(sum_in_double(weights)) * (1 - 4 * np.finfo(float).eps)
 
     at_once = 1 if one_by_one() else 4
     digits = jnp.arange(1, 2**at_once, dtype=unsigned)
 
     def add_digit(number: Array, found: Array) -> Array:
         more = found | (digits << (n_bits - at_once * (number + 1)).astype(unsigned))
-        reached = [sum_in_double(jnp.where(keys >= one, weights, 0)) >= target for one in more]
+        reached = [total(sum_in_double(jnp.where(keys >= one, weights, 0))) >= target for one in more]
         # The larger the digit, the less weight reaches it.
         return jnp.max(jnp.where(jnp.stack(reached), more, found))
 
