@@ -34,7 +34,7 @@ def press():
         time.sleep(0.001)
     for _ in range({times}):
         signal.pthread_kill(MAIN, signal.SIGINT)
-        time.sleep(0.5)
+        time.sleep(0.1)
 
 threading.Thread(target=press, daemon=True).start()
 """

@@ -182,7 +182,7 @@ def begun(model, X, seed, n_starts):
     weights = np.ones(len(X))
     weights = weights.astype(X.dtype)
     with double_precision():
-        data = Local().load(X, weights)
+        data = model._engine().load(X, weights)
         parts = model._wire(data)
         data = model._in_blocks(data, parts, 1)
         moments = first_moments(data)

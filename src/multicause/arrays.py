@@ -65,6 +65,10 @@ class Compiled:
         """Return shapes and dtypes of the results."""
         return self._program.eval_shape(*arguments)
 
+    def lower(self, *arguments: Any) -> Any:
+        """Return the program for these arguments before it is compiled."""
+        return self._program.lower(*arguments)
+
     def __reduce__(self) -> str:
         return str(self.__dict__["__qualname__"])
 
