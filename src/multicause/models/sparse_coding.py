@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Sum
+from multicause.compatibility import check
 from multicause.engines import Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
 from multicause.learning.initialization import Outset
 from multicause.learning.results import Fit, start_of
 from multicause.learning.stochastic import learn_in_batches
-from multicause.learning.updates import DeltaRule, LeastSquares, Update
+from multicause.learning.updates import DeltaRule, Update
 from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
@@ -30,8 +31,6 @@ from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
 
 PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": partial(Laplace, scale=0.5)}
-# Updates that need moments of the causes alone, which a point estimate has.
-SERVING = (DeltaRule, LeastSquares)
 
 
 class SparseCoding(CausalEstimator):
@@ -183,12 +182,8 @@ class SparseCoding(CausalEstimator):
         noise = Gaussian()
         posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
         update = resolve(DeltaRule() if self.update is None else self.update, {}, "update", Update)
-        if not isinstance(update, SERVING):
-            names = " and ".join(serving.__name__ for serving in SERVING)
-            raise ValueError(
-                f"{type(update).__name__} cannot learn a sparse code, whose causes are real numbers. {names} serve."
-            )
-        return interned(Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn)))
+        model = Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn))
+        return interned(check(model, type(self).__name__))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Random directions of length one; rows of the data, or the user's components, as they are."""
