@@ -97,7 +97,7 @@ class Requirements:
     uncapped: bool = False
     #: Whether the prior must give probabilities of states of a few candidates.
     selectable: bool = False
-    #: The only estimator that can learn with this part.
+    #: The only estimator, or base of estimators, that can learn with this part.
     estimator: str | None = None
 
     def also(self, **changes: Any) -> Requirements:
@@ -133,10 +133,10 @@ _OFFERED = {
 }
 
 
-def unmet(model: Model, estimator: str | None = None) -> Iterator[Reason]:
+def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
     """Yield every reason why the parts of a model cannot serve together; none if they can.
 
-    ``estimator`` is the name of the class that learns the model; without it, any may.
+    ``estimator`` is the class that learns the model; without it, any may.
     """
     lower, upper = mean_range(model)
     least, most = model.noise.means
@@ -162,8 +162,9 @@ def unmet(model: Model, estimator: str | None = None) -> Iterator[Reason]:
             yield Reason(role, "components without an upper bound", "combination", "has one")
         if needs.selectable and not model.prior.selectable:
             yield Reason(role, "probabilities of states with few causes", "prior", "does not offer them")
-        if estimator is not None and needs.estimator not in (None, estimator):
-            yield Reason(role, f"the estimator {needs.estimator} in place of {estimator}")
+        names = () if estimator is None else tuple(base.__name__ for base in estimator.__mro__)
+        if needs.estimator is not None and names and needs.estimator not in names:
+            yield Reason(role, f"the estimator {needs.estimator} in place of {names[0]}")
 
 
 def mean_range(model: Model) -> tuple[float, float]:
@@ -174,12 +175,12 @@ def mean_range(model: Model) -> tuple[float, float]:
     return lower, upper
 
 
-def fits(model: Model, estimator: str | None = None) -> bool:
+def fits(model: Model, estimator: type | None = None) -> bool:
     """Return whether the parts of a model can serve together."""
     return next(unmet(model, estimator), None) is None
 
 
-def check(model: Model, estimator: str | None = None, *, free: Iterable[str] = ()) -> Model:
+def check(model: Model, estimator: type | None = None, *, free: Iterable[str] = ()) -> Model:
     """Return a model whose parts fit together; otherwise raise an error with all reasons and with what would serve.
 
     ``free`` are roles whose part the estimator has chosen to suit the others, so that it would choose anew.
@@ -190,11 +191,11 @@ def check(model: Model, estimator: str | None = None, *, free: Iterable[str] = (
         return model
     own = [reason for reason in reasons if reason.role not in free] or reasons
     listed = "; ".join(f"({number}) {reason.text(model)}" for number, reason in enumerate(own, 1))
-    where = "These parts" if estimator is None else f"These parts of {estimator}"
+    where = "These parts" if estimator is None else f"These parts of {estimator.__name__}"
     raise IncompatiblePartsError(f"{where} do not fit together: {listed}. {_remedies(model, estimator, free)}")
 
 
-def _remedies(model: Model, estimator: str | None, free: set[str]) -> str:
+def _remedies(model: Model, estimator: type | None, free: set[str]) -> str:
     """Return which other parts would make a model whole: one part if possible, or else two."""
     known = known_parts()
     roles = [role for role in ROLES if role not in free]
@@ -215,7 +216,7 @@ def _remedies(model: Model, estimator: str | None, free: set[str]) -> str:
 
 
 def _serving(
-    model: Model, estimator: str | None, known: dict[str, list[Any]], roles: tuple[str, ...], free: set[str]
+    model: Model, estimator: type | None, known: dict[str, list[Any]], roles: tuple[str, ...], free: set[str]
 ) -> list[tuple[Any, ...]]:
     """Return the known parts in some roles with which the model would be whole."""
 

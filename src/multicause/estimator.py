@@ -377,7 +377,7 @@ class CausalEstimator(Shell):
             if not isinstance(getattr(model, name), base):
                 raise TypeError(f"{name} must be a {base.__name__}; got {getattr(model, name)!r}")
             getattr(model, name).validate()
-        check(model, type(self).__name__)
+        check(model, type(self))
         with double_precision():
             self._preparation = state["preparation"]
             parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
@@ -472,7 +472,7 @@ class CausalEstimator(Shell):
         self._check_learn()
         update = choose_update(prior, combination, noise, posterior, self.update)
         model = Model(prior, combination, noise, posterior, update, frozenset(self.learn))
-        check(model, type(self).__name__, free=() if self.update is not None else ("update",))
+        check(model, type(self), free=() if self.update is not None else ("update",))
         posterior.check(self.n_components)
         if self.repair and not prior.repairable:
             raise ValueError(f"Causes of {prior!r} cannot be repaired, because none is ever off; use repair=None.")

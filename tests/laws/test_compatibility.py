@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from multicause import priors
+from multicause import HelmholtzMachine, LinearCauses, MaximalCauses, NonnegativeCauses, priors
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
 from multicause.compatibility import ROLES, Expectation, IncompatiblePartsError, check, fits, known_parts, unmet
@@ -168,6 +168,43 @@ def test_every_refusal_has_reasons_and_one_error():
         with pytest.raises(IncompatiblePartsError, match="These parts do not fit together") as caught:
             check(model)
         assert all(reason in str(caught.value) for reason in reasons)
+
+
+@pytest.mark.parametrize(("kind", "n_wired"), [(LinearCauses, 14), (NonnegativeCauses, 15), (MaximalCauses, 13)])
+def test_estimators_wire_what_fits_and_refuse_the_rest(kind, n_wired):
+    """One part of a model at a time is replaced by every other part: it is wired, or refused by that one error."""
+    wired = 0
+    for role, parts in known_parts().items():
+        for part in parts:
+            if role == "combination" and not isinstance(part, Maximum if kind is MaximalCauses else Sum):
+                continue
+            if role == "combination" and kind is NonnegativeCauses and part == Sum():
+                continue
+            model, error = wire(kind(H, **{role: part}))
+            if model is None:
+                assert f"These parts of {kind.__name__} do not fit together: (1) " in error
+                assert " serve" in error
+            else:
+                assert fits(model, kind)
+                wired += 1
+    assert wired == n_wired
+
+
+def wire(estimator):
+    """The model of an estimator and no error, or none and the error."""
+    try:
+        return estimator._wire(np.eye(D)), ""
+    except IncompatiblePartsError as error:
+        return None, str(error)
+
+
+def test_a_subclass_may_wire_what_its_base_may():
+    class Machine(HelmholtzMachine):
+        pass
+
+    assert fits(Machine(2)._wire(np.eye(4)), Machine)
+    with pytest.raises(IncompatiblePartsError, match="needs the estimator HelmholtzMachine in place of LinearCauses"):
+        LinearCauses(2, prior=priors.Layered()).fit(np.eye(4))
 
 
 # ------------------------------------------------------------------------------------------- data and parameters

@@ -110,7 +110,7 @@ class GaussianFactors(CausalEstimator):
         self._check_learn()
         noise = self._noise()
         parts = (Gaussian(), self._combination(noise), noise, self._posterior(), LeastSquares())
-        return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self).__name__))
+        return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
     def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         """Weight, mean and covariance of the data, in double precision: all that there is to learn from."""

@@ -240,7 +240,7 @@ class HelmholtzMachine(CausalEstimator):
         network = RecognitionNetwork() if self.posterior is None else self.posterior
         posterior = resolve(network, {}, "posterior", RecognitionNetwork)
         model = Model(prior, Sum(), LogisticBernoulli(), posterior, update, learn=frozenset(self.learn))
-        return interned(check(model, type(self).__name__))
+        return interned(check(model, type(self)))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Small random weights; biases that give causes and data their frequencies."""

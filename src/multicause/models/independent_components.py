@@ -178,7 +178,7 @@ class IndependentComponents(CausalEstimator):
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
         update = resolve(NaturalGradient() if self.update is None else self.update, {}, "update", NaturalGradient)
         model = Model(prior, Sum(), Noiseless(), Inverse(), update, learn=frozenset(self.learn))
-        return interned(check(model, type(self).__name__))
+        return interned(check(model, type(self)))
 
     def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         """Mean and whitening."""

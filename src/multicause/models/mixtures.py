@@ -112,7 +112,7 @@ class Mixture(CausalEstimator):
                 f"{len(X)} rows. Lower n_components to at most {len(X)}."
             )
         parts = (self._prior(), self._combination(noise), noise, self._posterior(), WeightedMean())
-        return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self).__name__))
+        return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Starts differ in their means: rows far apart from each other (k-means++), random rows, or the user's."""

@@ -183,7 +183,7 @@ class SparseCoding(CausalEstimator):
         posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
         update = resolve(DeltaRule() if self.update is None else self.update, {}, "update", Update)
         model = Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn))
-        return interned(check(model, type(self).__name__))
+        return interned(check(model, type(self)))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Random directions of length one; rows of the data, or the user's components, as they are."""

@@ -24,6 +24,7 @@ class Inverse(Posterior):
         supports=frozenset({Support.REAL, Support.GAUSSIAN}),
         rules=frozenset({Rule.SUM}),
         likelihoods=frozenset({Likelihood.NONE}),
+        estimator="IndependentComponents",  # steps of the natural gradient need whitened data
     )
     offers = frozenset({Expectation.MOMENTS, Expectation.EFFECTS, Expectation.SLOPES})
 
