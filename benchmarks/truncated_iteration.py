@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks.steps import one_iteration
 from multicause import LinearCauses, MaximalCauses
 from multicause.arrays import double_precision
+from multicause.engines import Local
 from multicause.experiments.timing import milliseconds
 from multicause.learning.initialization import Outset, first_moments
 from multicause.posteriors import Preselected
@@ -58,9 +59,10 @@ def make_iteration(kind, size, X, W):
     """A function that runs one iteration over all blocks, which are those of a fit."""
     posterior = Preselected(size.candidates, size.max_active, keep=None)
     estimator = kind(size.n_components, posterior=posterior, init=W, noise_scale=1.0)
-    model, weights = estimator._wire(X), np.ones(len(X), X.dtype)
-    data = estimator._load(model, X, weights, n_starts=1)
-    outset = Outset(model, first_moments(data), X, weights, random=None, n_starts=1)
+    data = Local().load(X)
+    model = estimator._wire(data)
+    data = estimator._in_blocks(data, model, n_starts=1)
+    outset = Outset(model, first_moments(data), data, random=None, n_starts=1)
     return partial(one_iteration, model, data, estimator._starts(outset), jnp.full(1, TEMPERATURE))
 
 

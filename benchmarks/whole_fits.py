@@ -86,7 +86,7 @@ def time_fits(text, sizes, shape=None):
     if shape is None:
         from multicause.datasets import make_bars
 
-        X = make_bars(500, noise="poisson", random_state=0).data
+        X = make_bars(500, noise="poisson", random_state=0).data.astype(np.float32)
     else:
         X = large_data(*shape)
     warnings.simplefilter("ignore")

@@ -113,7 +113,7 @@ def test_the_cause_that_is_missed_least():
 
     without = [evidence([h for h in range(5) if h != lost]) for lost in range(5)]
     with double_precision():
-        data = model._load(model._model, X, np.ones(len(X)), 1, fitted=True)
+        data = model._in_blocks(Local().load(X), model._model, 1, fitted=True)
         order = least_missed(model._model, data, model._parameters)
     assert order == list(np.argsort(without)[::-1])
 

@@ -68,7 +68,7 @@ def test_one_step_is_that_of_the_appendix():
 def test_condensed_rows_teach_the_same_as_all(seed):
     X, weights = factors(seed, offset=0.0), np.random.RandomState(seed).uniform(0.1, 2, 400)
     engine = multicause.engines.Local(memory_budget=100_000)
-    weight, mean, covariance = covariance_of(engine, X, weights)
+    weight, mean, covariance = covariance_of(engine.load(X, weights))
     np.testing.assert_allclose(covariance, np.cov(X.T, aweights=weights, bias=True), atol=1e-12)
     np.testing.assert_allclose(mean, np.average(X, axis=0, weights=weights), atol=1e-12)
     rows, few = condensed(weight, covariance, X.dtype)
@@ -78,8 +78,8 @@ def test_condensed_rows_teach_the_same_as_all(seed):
     assert few.sum() == pytest.approx(weight)
 
     class NotCondensed(FactorAnalysis):
-        def _condensed(self, X, weights):
-            return X, weights
+        def _condensed(self, data):
+            return data
 
     settings = {"init": np.ones((2, 8)) * [[1], [0.5]] + np.eye(2, 8), "max_iter": 15, "tol": 0.0}
     short, long = FactorAnalysis(2, **settings).fit(X), NotCondensed(2, **settings).fit(X)
@@ -91,7 +91,7 @@ def test_the_covariance_of_rows_far_from_the_first_ones_keeps_its_digits():
     """Single precision, two blocks with means far apart, the second far away: summed in double all the same."""
     X = np.random.RandomState(0).normal(size=(3000, 3)).astype(np.float32)
     X[1500:] += 1000
-    _, mean, covariance = covariance_of(multicause.engines.Local(memory_budget=100_000), X, np.ones(3000, np.float32))
+    _, mean, covariance = covariance_of(multicause.engines.Local(memory_budget=100_000).load(X))
     np.testing.assert_allclose(mean, X.mean(axis=0, dtype=float), rtol=1e-12)
     np.testing.assert_allclose(covariance, np.cov(X.T.astype(float), bias=True), rtol=1e-11)
 

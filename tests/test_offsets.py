@@ -12,6 +12,7 @@ import pytest
 from multicause import FactorAnalysis, LinearCauses, MaximalCauses, NonnegativeCauses
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum
+from multicause.engines import Local
 from multicause.learning.expectation import expect_one
 from multicause.model import Block, Parameters
 from multicause.posteriors import Exact, Preselected, Truncated
@@ -96,7 +97,7 @@ def infer(estimator, kind, posterior, offset, dtype, temperature=1.0):
     """The same for a far problem, with what the oracle needs to know."""
     W, activity, X = far_problem(kind, offset, dtype)
     with double_precision():
-        model = estimator(H, posterior=posterior)._wire(X)
+        model = estimator(H, posterior=posterior)._wire(Local().load(X))
         noise = {"variance": 1.0, "floor": 1e-6, "origin": X.mean(axis=0, dtype=float)}
         records = (W, {"activity": activity}, noise, model.posterior.initialize())
         parameters = Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), records))

@@ -125,7 +125,7 @@ def test_a_nested_parameter_of_a_name_or_none_is_one_of_the_part_that_would_be_u
         assert samplers.NAMES[estimator.sampler]() == part
     elif role != "engine":
         rows = np.zeros((100, 10))
-        assert model._wire(rows) == estimator._wire(rows)
+        assert model._wire(Local().load(rows)) == estimator._wire(Local().load(rows))
 
 
 def test_settings_of_the_same_call_decide_what_none_stands_for():

@@ -1,4 +1,4 @@
-"""Trees of states: order, growth and descent against loops over states."""
+"""Lists of states: their order, and means and credit of all states against loops over states."""
 
 from itertools import product
 
@@ -8,15 +8,12 @@ import pytest
 
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
-from multicause.posteriors.state_tree import StateTree, all_states, single_causes
+from multicause.posteriors.state_tree import all_states, single_causes, sparse_states
 from tests.oracles import enumeration as oracle
 
 # The maximum whose credit has no winner but the largest.
 HARD = Maximum(least_temperature=1.0)
-# Up to two of four causes, grown level by level: parents of a pair are the singles before its larger cause.
-PAIRS = StateTree(
-    4, (tuple((cause, 0, 1) for cause in range(4)), tuple((cause, 1, 1 + cause) for cause in range(1, 4)))
-)
+PAIRS, TRIPLES = sparse_states(4, 2), sparse_states(4, 3)
 
 
 def test_all_states_are_the_binary_numbers():
@@ -28,9 +25,13 @@ def test_states_of_a_truncated_tree():
     assert len(states) == PAIRS.n_states == 1 + 4 + 6
     assert len({tuple(s) for s in states}) == len(states)
     assert states.sum(axis=1).max() == 2
+    numbers = states @ 2 ** np.arange(4)
+    assert numbers.tolist() == [0, 1, 2, 4, 8, 3, 5, 6, 9, 10, 12]
 
 
-@pytest.mark.parametrize("tree", [all_states(4), PAIRS], ids=["all", "pairs"])
+@pytest.mark.parametrize(
+    "tree", [all_states(4), PAIRS, TRIPLES, sparse_states(4, 4)], ids=["all", "pairs", "triples", "four"]
+)
 @pytest.mark.parametrize("combination", ["max", "sum"])
 def test_means_of_all_states(tree, combination, seed):
     W = np.random.RandomState(seed).uniform(0, 5, (4, 6))
@@ -43,7 +44,9 @@ def test_means_of_all_states(tree, combination, seed):
     np.testing.assert_allclose(direct, expected)
 
 
-@pytest.mark.parametrize("tree", [all_states(4), PAIRS], ids=["all", "pairs"])
+@pytest.mark.parametrize(
+    "tree", [all_states(4), PAIRS, TRIPLES, sparse_states(4, 4)], ids=["all", "pairs", "triples", "four"]
+)
 @pytest.mark.parametrize("temperature", [1.0, 1.05, 3.0])
 def test_credit_equals_the_papers_formula(tree, temperature, seed):
     random = np.random.RandomState(seed)

@@ -182,10 +182,11 @@ def begun(model, X, seed, n_starts):
     weights = np.ones(len(X))
     weights = weights.astype(X.dtype)
     with double_precision():
-        parts = model._wire(X)
-        data = model._load(parts, X, weights, 1)
+        data = Local().load(X, weights)
+        parts = model._wire(data)
+        data = model._in_blocks(data, parts, 1)
         moments = first_moments(data)
-    return parts, data, Outset(parts, moments, X, weights, np.random.RandomState(seed), n_starts)
+    return parts, data, Outset(parts, moments, data, np.random.RandomState(seed), n_starts)
 
 
 def test_critical_temperature_is_where_equal_components_become_unstable():

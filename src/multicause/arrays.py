@@ -77,10 +77,10 @@ def over_active(function: Callable[..., Any], active: Array, *arguments: Any) ->
         return jax.tree.map(lambda leaf: leaf[None], function(*_pick(arguments, 0)))
     batch = starts_at_once(n_starts)
     # Active starts come first; places beyond them hold a number that no start has, and are neither read nor written.
-    count = jnp.sum(active)
-    order = jnp.argsort(~active, stable=True)
-    places = jnp.where(jnp.arange(n_starts) < count, order, n_starts)
-    places = jnp.concatenate([places, jnp.full(batch, n_starts)])
+    rank, numbers = jnp.cumsum(active) - 1, jnp.arange(n_starts + batch)
+    count = rank[-1] + 1
+    has_rank = active & (rank == numbers[:, None])
+    places = jnp.min(jnp.where(has_rank, numbers[:n_starts], n_starts), axis=1)
     shapes = jax.eval_shape(lambda arguments: function(*_pick(arguments, 0)), arguments)
     nothing = jax.tree.map(lambda leaf: jnp.zeros((n_starts, *leaf.shape), leaf.dtype), shapes)
 
@@ -200,6 +200,23 @@ def _in_single_precision(scores: Array) -> Array:
     below = scores - jnp.where(jnp.isfinite(largest), largest, 0)
     distance = -jnp.min(jnp.where(below > -jnp.inf, below, 0), axis=0)
     return (below / jnp.maximum(distance, jnp.finfo(scores.dtype).tiny)).astype(jnp.float32)
+
+
+def rows_at(values: Array, indices: np.ndarray) -> Array:
+    """Return the rows with these indices, which are constants, and known to exist, of (..., n): (indices, ..., n)."""
+    return values.at[indices].get(mode="promise_in_bounds")
+
+
+def sum_rows_at(values: Array, indices: np.ndarray, size: int) -> Array:
+    """Σ of the rows of (..., k, n) that have the same index (k,), which is a constant: (..., size, n).
+
+    A CPU is fastest by a matrix product, an accelerator by sums that are part of what computes the values.
+    """
+    if one_by_one():
+        return matmul(jnp.asarray(np.arange(size)[:, None] == indices, dtype=values.dtype), values)
+    nothing = jnp.zeros_like(values[..., 0, :])
+    sums = [sum((values[..., k, :] for k in np.flatnonzero(indices == place)), nothing) for place in range(size)]
+    return jnp.stack(sums, axis=-2)
 
 
 def sum_by_index(values: Array, indices: Array, size: int) -> Array:

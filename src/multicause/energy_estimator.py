@@ -261,7 +261,7 @@ class EnergyEstimator(EnergyDensity):
                 "X needs at least two different values."
             )
         engine = self._engine()
-        whitening = find_whitening(engine, X, weights, self.whiten, self.n_whitened)
+        whitening = find_whitening(engine.load(X, weights), self.whiten, self.n_whitened)
         dimensions = len(whitening.matrix)
         units = dimensions if self.n_components is None else self.n_components
         self._check_memory(engine, units, X)

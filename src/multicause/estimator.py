@@ -191,23 +191,21 @@ class CausalEstimator(Shell):
             checkpoints. Learning goes on from there and ends as if it had never been interrupted. Another model, other
             settings or other data are refused.
         """
-        X = self._validate_rows(X, reset=True)
-        weights = validate_weights(sample_weight, X)
+        rows, weights = self._validate(X, sample_weight, reset=True)
+        data = self._engine().load(rows, weights)
         self._threshold = None
-        warn(lost_digits(X))
-        with double_precision(), self._watched(resume, X, weights) as fitting:
+        warn(lost_digits(data.look()[0]))
+        with double_precision(), self._watched(resume, rows, weights) as fitting:
             random = fitting.random
-            self._preparation = self._prepare(X, weights)
-            watched, given = X, None if sample_weight is None else weights
-            X, weights = self._condensed(self._prepared(X), weights)
-            model = self._wire(X)
-            model.noise.check_data(X)
+            self._preparation = self._prepare(data)
+            data = self._condensed(data.transformed(self._prepared))
+            model = self._wire(data)
+            data.each(lambda rows, weights: model.noise.check_data(rows))
             repairing = self.annealing == "auto" and model.prior.repairable if self.repair is None else self.repair
-            n_starts = max(self._n_starts, self.n_components if repairing else 1)
-            data = self._load(model, X, weights, n_starts)
-            starts = self._starts(Outset(model, first_moments(data), X, weights, random, self._n_starts))
-            model.posterior.try_out(np.asarray(starts.components[0]), X[:ROWS_TO_TRY])
-            fitting.watch(watched, y, given, partial(self._so_far, model))
+            data = self._in_blocks(data, model, max(self._n_starts, self.n_components if repairing else 1))
+            starts = self._starts(Outset(model, first_moments(data), data, random, self._n_starts))
+            self._try_posterior(model, starts, data)
+            fitting.watch(rows, y, None if sample_weight is None else weights, partial(self._so_far, model))
             settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random)}
             settings |= {"watch": fitting, "journal": fitting.journal}
             search_data = self._search_data(model, data, random) if self.annealing == "auto" else data
@@ -228,14 +226,14 @@ class CausalEstimator(Shell):
         the statistics; see :mod:`multicause.learning.online`. On a fitted model it continues from what was learned.
         """
         first = not hasattr(self, "components_")
-        model, X, weights = self._receive(X, sample_weight)
+        model, data = self._receive(X, sample_weight)
         with double_precision():
-            data = self._load(model, X, weights, 1, fitted=not first)
+            data = self._in_blocks(data, model, 1, fitted=not first)
             if first:
                 random = check_random_state(self.random_state)
-                starts = self._starts(Outset(model, first_moments(data), X, weights, random, 1))
+                starts = self._starts(Outset(model, first_moments(data), data, random, 1))
                 parameters = start_of(starts)
-                model.posterior.try_out(np.asarray(parameters.components), X[:ROWS_TO_TRY])
+                self._try_posterior(model, starts, data)
             else:
                 parameters = self._parameters
             before = None if first or self._remembers_all else self._online
@@ -391,7 +389,7 @@ class CausalEstimator(Shell):
 
     # ------------------------------------------------------------------------- what a named model may change
 
-    def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+    def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         """What :meth:`_prepared` has to know, from the data that are learned from."""
         return {}
 
@@ -403,9 +401,9 @@ class CausalEstimator(Shell):
         """The way back."""
         return rows
 
-    def _condensed(self, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _condensed(self, data: Data) -> Data:
         """Rows and weights that are learned from: these, or fewer from which the same is learned."""
-        return X, weights
+        return data
 
     def _starts(self, outset: Outset) -> Parameters:
         """Parameters before learning, with a leading axis of starts."""
@@ -424,11 +422,11 @@ class CausalEstimator(Shell):
             result = learn(model, data, starts, annealing=annealing, **settings)
         return result, annealing
 
-    def _next_batch(self, X: np.ndarray, weights: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _next_batch(self, data: Data, first: bool) -> Data:
         """Rows and weights that ``partial_fit`` learns from, given those of one more batch."""
         if first:
-            self._preparation = self._prepare(X, weights)
-        return self._prepared(X), weights
+            self._preparation = self._prepare(data)
+        return data.transformed(self._prepared)
 
     def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
         """Parameters that are kept after learning; ``statistics`` are those of all data, if ``fit`` has seen them."""
@@ -466,7 +464,7 @@ class CausalEstimator(Shell):
         bound = self._model.posterior.bound_label
         return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)
 
-    def _wire(self, X: np.ndarray) -> Model:
+    def _wire(self, data: Data) -> Model:
         """Return parts of this fit's own, made from the constructor's words and checked against each other."""
         prior, combination, noise, posterior = self._parts()
         self._check_learn()
@@ -476,7 +474,7 @@ class CausalEstimator(Shell):
         posterior.check(self.n_components)
         if self.repair and not prior.repairable:
             raise ValueError(f"Causes of {prior!r} cannot be repaired, because none is ever off; use repair=None.")
-        posterior = posterior.resolved(model, self.n_components, X.shape[1], len(X))
+        posterior = posterior.resolved(model, self.n_components, data.n_features, data.n_rows)
         return interned(replace(model, posterior=posterior))
 
     def _parts(self) -> tuple[Prior, Combination, Noise, Posterior]:
@@ -489,17 +487,18 @@ class CausalEstimator(Shell):
             posterior = resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
         return prior, self._combination(noise), noise, posterior
 
-    def _receive(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Model, np.ndarray, np.ndarray]:
-        """The model, and rows and weights that it learns from, when one more batch of a stream comes."""
+    def _receive(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Model, Data]:
+        """The model, and what it learns from, when one more batch of a stream comes."""
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
         warn(lost_digits(X) if first else "", stacklevel=5)
-        X, weights = self._next_batch(X, validate_weights(sample_weight, X), first)
-        model = self._wire(X) if first else self._model
+        weights = validate_weights(sample_weight, X)
         if not first:
             X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
-        model.noise.check_data(X)
-        return model, X, weights
+        data = self._next_batch(self._engine().load(X, weights), first)
+        model = self._wire(data) if first else self._model
+        data.each(lambda rows, weights: model.noise.check_data(rows))
+        return model, data
 
     def _check_learn(self) -> None:
         unknown = [name for name in self.learn if name not in LEARNABLE]
@@ -509,10 +508,15 @@ class CausalEstimator(Shell):
                 "A tuple of one name is written ('components',)."
             )
 
-    def _load(self, model: Model, X: np.ndarray, weights: np.ndarray, n_starts: int, *, fitted: bool = False) -> Data:
+    @staticmethod
+    def _try_posterior(model: Model, starts: Parameters, data: Data) -> None:
+        """Try a user's own functions before learning begins."""
+        some = data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows)))
+        model.posterior.try_out(np.asarray(starts.components[0]), some)
+
+    def _in_blocks(self, data: Data, model: Model, n_starts: int, *, fitted: bool = False) -> Data:
         """Return data in blocks within the memory budget, for components that are to be learned or are ``fitted``."""
-        n_components = len(self.components_) if fitted else self.n_components
-        return self._arranged(self._engine().load(X, weights), model, n_components, n_starts)
+        return self._arranged(data, model, len(self.components_) if fitted else self.n_components, n_starts)
 
     def _arranged(self, data: Data, model: Model, n_components: int, n_starts: int) -> Data:
         """Return the same data in blocks that suit a model."""
@@ -624,10 +628,12 @@ class CausalEstimator(Shell):
         """Apply a compiled function of recognition to X, block by block, with this or another model."""
         check_is_fitted(self)
         model = self._recognizer if model is None else model
-        X = self._prepared(self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False))
-        model.noise.check_data(X)
+        rows, _ = self._validate(X, None, reset=False)
+        dtype = self.components_.dtype
+        data = self._engine().load(rows).transformed(lambda rows: self._prepared(rows.astype(dtype, copy=False)))
+        data.each(lambda rows, weights: model.noise.check_data(rows))
         with double_precision():
-            data = self._load(model, X, np.ones(len(X), dtype=X.dtype), 1, fitted=True)
+            data = self._in_blocks(data, model, 1, fitted=True)
             return data.collect(data.map(lambda block: function(model, block, self._parameters, *arguments)))
 
     def _advice(self, outcome: Outcome) -> Advice | None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from numbers import Integral
+from queue import Full, Queue
 from typing import Any
 
 import jax
@@ -59,6 +61,68 @@ def run_all(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_th
     return list(_pool(n_threads).map(lambda task: _run(function, task), tasks))
 
 
+def in_order(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
+    """Yield ``function(*task)`` of every task in order; so many threads are ahead of what is asked for, and no more."""
+    if n_threads <= 1:
+        for task in tasks:
+            yield function(*task)
+        return
+    running: deque[Future[Any]] = deque()
+    try:
+        for task in tasks:
+            running.append(_pool(n_threads).submit(_run, function, task))
+            if len(running) == n_threads:
+                yield running.popleft().result()
+        while running:
+            yield running.popleft().result()
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def read_ahead(items: Iterable[Any], depth: int) -> Iterator[Any]:
+    """Yield the items of an iterable, which a thread of its own asks for so many steps ahead."""
+    waiting: Queue[tuple[bool, Any]] = Queue(depth)
+    ended = threading.Event()
+
+    def offer(entry: tuple[bool, Any]) -> bool:
+        while not ended.is_set():
+            try:
+                waiting.put(entry, timeout=0.1)
+                return True
+            except Full:
+                continue
+        return False
+
+    def read() -> None:
+        try:
+            with double_precision():
+                for item in items:
+                    if not offer((True, item)):
+                        return
+            offer((False, None))
+        except BaseException as error:
+            offer((False, error))
+
+    threading.Thread(target=read, name="multicause-reader", daemon=True).start()
+    try:
+        while True:
+            is_item, item = waiting.get()
+            if is_item:
+                yield item
+            elif item is None:
+                return
+            else:
+                raise item
+    finally:
+        ended.set()
+
+
+def in_background(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    """Begin to call a function in a thread for such calls, one after the other, and return its result to come."""
+    return _background().submit(_run, function, arguments)
+
+
 def _run(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
     _worker.active = True
     try:
@@ -71,6 +135,11 @@ def _run(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
 @lru_cache(maxsize=8)
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="multicause")
+
+
+@lru_cache(maxsize=1)
+def _background() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="multicause-background")
 
 
 def _limit_of_environment() -> int:
@@ -88,3 +157,4 @@ def _inside_joblib() -> bool:
 if hasattr(os, "register_at_fork"):
     # Threads do not survive in a forked process.
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_background.cache_clear)

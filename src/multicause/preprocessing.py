@@ -59,7 +59,7 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Learn mean and covariance of X."""
         rows: np.ndarray = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True)
-        _, mean, covariance = covariance_of(Local() if self.engine is None else self.engine, rows, weights)
+        _, mean, covariance = covariance_of((Local() if self.engine is None else self.engine).load(rows, weights))
         lifted = covariance + self.epsilon * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
         remedy = "regularise with Whitening(epsilon=...), such as 1e-3"
         precision = float(np.finfo(rows.dtype).eps)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from multicause.advice import Advice, advice_on
 from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
 from multicause.engines import Engine, Local
+from multicause.engines.sources import Source
 from multicause.learning.convergence import Outcome
 from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
@@ -60,7 +61,9 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         check_is_fitted(self)
         save(self, path)
 
-    def _watched(self, resume: str | PathLike[str] | None, *data: np.ndarray | None) -> AbstractContextManager[Fitting]:
+    def _watched(
+        self, resume: str | PathLike[str] | None, *data: np.ndarray | Source | None
+    ) -> AbstractContextManager[Fitting]:
         """One fit to rows, weights and whatever else it learns from, perhaps from a checkpoint on."""
         return fitting(self, data, resume)
 
@@ -74,6 +77,22 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
 
     def _engine(self) -> Engine:
         return Local() if self.engine is None else self.engine
+
+    def _validate(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool) -> tuple[Any, np.ndarray | None]:
+        """Return rows and weights as the engine takes them: arrays, or a source of rows that are not in memory."""
+        source = self._engine().source(X)
+        if source is None:
+            rows = self._validate_rows(X, reset=reset)
+            return rows, validate_weights(sample_weight, rows)
+        least = 2 if reset else 1
+        if source.shape[0] < least:
+            raise ValueError(f"Found array with {source.shape[0]} sample(s) while a minimum of {least} is required.")
+        # Scikit-learn takes note of the number of features, or compares it, by a row alone.
+        validate_data(self, source.read(0, 1), reset=reset, dtype=[np.float64, np.float32])
+        if sample_weight is None:
+            return source, None
+        stand_in = np.broadcast_to(np.zeros(1, source.dtype), (source.shape[0], 1))
+        return source, validate_weights(sample_weight, stand_in)
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         return validate_data(

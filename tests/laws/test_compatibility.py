@@ -19,6 +19,7 @@ from multicause import HelmholtzMachine, LinearCauses, MaximalCauses, Nonnegativ
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
 from multicause.compatibility import ROLES, Expectation, IncompatiblePartsError, check, fits, known_parts, unmet
+from multicause.engines import Local
 from multicause.learning import updates
 from multicause.learning.em_step import is_monotone, maximize_one
 from multicause.learning.expectation import statistics_of
@@ -193,7 +194,7 @@ def test_estimators_wire_what_fits_and_refuse_the_rest(kind, n_wired):
 def wire(estimator):
     """The model of an estimator and no error, or none and the error."""
     try:
-        return estimator._wire(np.eye(D)), ""
+        return estimator._wire(Local().load(np.eye(D), np.ones(D))), ""
     except IncompatiblePartsError as error:
         return None, str(error)
 
@@ -202,7 +203,7 @@ def test_a_subclass_may_wire_what_its_base_may():
     class Machine(HelmholtzMachine):
         pass
 
-    assert fits(Machine(2)._wire(np.eye(4)), Machine)
+    assert fits(wire(Machine(2))[0], Machine)
     with pytest.raises(IncompatiblePartsError, match="needs the estimator HelmholtzMachine in place of LinearCauses"):
         LinearCauses(2, prior=priors.Layered()).fit(np.eye(4))
 

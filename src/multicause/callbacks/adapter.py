@@ -14,6 +14,7 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.callback import ProgressBar as SklearnProgressBar
 from sklearn.utils import check_random_state
 
+from multicause.engines.sources import Source
 from multicause.interruption import Interruption, interruptible
 from multicause.learning.journal import Journal
 from multicause.persistence.checkpoints import Identity, Resumption, identity_of, read_checkpoint
@@ -41,7 +42,7 @@ class Fitting:
     def __init__(
         self,
         estimator: Any,
-        data: tuple[np.ndarray | None, ...],
+        data: tuple[np.ndarray | Source | None, ...],
         resume: str | PathLike[str] | None,
         interruption: Interruption,
     ) -> None:
@@ -250,7 +251,7 @@ class IterationCallback:
 
 @contextmanager
 def fitting(
-    estimator: Any, data: tuple[np.ndarray | None, ...], resume: str | PathLike[str] | None
+    estimator: Any, data: tuple[np.ndarray | Source | None, ...], resume: str | PathLike[str] | None
 ) -> Iterator[Fitting]:
     """One fit of an estimator to some arrays, perhaps from a checkpoint on."""
     if _inside_a_search(estimator):

@@ -1,20 +1,20 @@
 """Causes of which the strongest wins: MCA08 eq. 3, ET10 eq. 29."""
 
+from functools import reduce
+
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
+from multicause.arrays import Array, rows_at
 from multicause.combinations.base import Combination, random_positive
-from multicause.combinations.credit import pull_by_duels, pull_by_halves, pull_by_members, pull_by_pairs
+from multicause.combinations.credit import pull_by_halves, pull_by_levels
 from multicause.compatibility import Rule
 from multicause.model import Moments
-from multicause.posteriors.state_tree import StateTree, Step, all_states
+from multicause.posteriors.state_tree import StateTree
 
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
 SHARPEST = 1e9
-# States up to which a list is short: written out one by one, longer ones take too long to compile.
-SHORT = 32
 CREDITS = ("power", "sigmoid")
 # λ of MCA08 eq. 35.
 SLOPE = 0.2
@@ -68,10 +68,14 @@ class Maximum(Combination):
         )
 
     def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
-        """The maximum of the parent's means and the newest cause's."""
-        root = jnp.zeros_like(components[..., :1, :])
+        """The maximum of the empty state's mean and those of the active causes."""
+        root = jnp.zeros_like(components[:1])
         root = root if empty is None else root + empty
-        return tree.grow(root, lambda parents, step: jnp.maximum(parents, _of_cause(components, step)))
+        if not tree.sparsest_first:
+            active = jnp.asarray(tree.states(), dtype=bool)[:, :, None]
+            return jnp.max(jnp.where(active, components, root), axis=1, initial=-jnp.inf)
+        means = jnp.concatenate([components, root])
+        return reduce(jnp.maximum, (rows_at(means, members) for members in tree.padded_members().T))
 
     def shift(self, components: Array, origin: Array) -> Array:
         """W − o."""
@@ -103,13 +107,8 @@ class Maximum(Combination):
 
         if tree.max_active == 1:
             return values[..., 1:, :]  # a cause that is alone has the whole credit
-        if tree == all_states(tree.n_components) and components.ndim == 2 and tree.n_states > SHORT:
-            return pull_by_halves(x, tree, values, sharpness, exponent)
-        if tree.n_states <= SHORT:
-            return pull_by_members(x, tree, values, sharpness, exponent)
-        if tree.sparse and tree.max_active == 2 and components.ndim == 2 and len(tree.generations) == 2:
-            return pull_by_pairs(x, tree, values, sharpness, exponent)
-        return pull_by_duels(x, tree, values, sharpness, exponent)
+        pull = pull_by_levels if tree.sparsest_first else pull_by_halves
+        return pull(x, tree, values, sharpness, exponent)
 
     def overlap(self, tree: StateTree) -> np.ndarray:
         """One, except in the empty state."""
@@ -118,8 +117,3 @@ class Maximum(Combination):
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
         """Positive numbers around the data's mean."""
         return self.reflect(random_positive(generator, n_components, moments))
-
-
-def _of_cause(values: Array, step: Step) -> Array:
-    """The values of a step's cause, out of (..., H, D): (..., 1, D)."""
-    return values[..., step.cause : step.cause + 1, :]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from multicause.engines.sources import Source
 from multicause.model import Block
 from multicause.parts import Part
 
@@ -83,6 +84,21 @@ class Data(ABC):
         """Return some rows, or all, on the host."""
 
     @abstractmethod
+    def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
+        """Return ``function(rows, weights)`` of parts of the rows (n, D), on the host and in order.
+
+        Data in memory are one part.
+        """
+
+    @abstractmethod
+    def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> Data:
+        """Return the data whose rows are ``function(rows)``, which works on each row by itself, not in blocks."""
+
+    @abstractmethod
+    def look(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows and weights to look at on the host: all, if they are in memory, or else a random sample."""
+
+    @abstractmethod
     def released(self) -> Data:
         """Return the same rows, not arranged in blocks, so that no memory of a device is held."""
 
@@ -94,6 +110,10 @@ class Data(ABC):
 class Engine(Part):
     """Where data is, and how sums over it are computed."""
 
+    def source(self, X: Any) -> Source | None:
+        """Return where to read rows from if they are to stay out of memory, or None for arrays in memory."""
+        return None
+
     @abstractmethod
-    def load(self, X: np.ndarray, weights: np.ndarray) -> Data:
-        """Take hold of rows (N, D) and their weights (N,)."""
+    def load(self, X: Any, weights: np.ndarray | None = None) -> Data:
+        """Take hold of rows (N, D) and their weights (N,), which are one by default."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from multicause.arrays import bytes_from, fastest_block, on_cpu
 from multicause.engines.base import Data, Engine
+from multicause.engines.sources import Source, as_source
 from multicause.model import Block
 from multicause.parallel import number_of_jobs, run_all
 
@@ -34,7 +35,8 @@ class Local(Engine):
     ----------
     memory_budget : str or int, default="2GiB"
         Most memory that the temporary arrays of one block may take, as a number of bytes or text such as "512MiB". On a
-        CPU, blocks are smaller if that is faster.
+        CPU, blocks are smaller if that is faster. Memory maps, HDF5 and zarr arrays that are larger are not loaded but
+        read in every pass.
     n_jobs : int, optional
         Number of blocks that are worked on at the same time on a CPU. None means the ``n_jobs`` of an enclosing
         ``joblib.parallel_config``, or else all cores that this process may use (fewer if ``OMP_NUM_THREADS`` says so,
@@ -45,9 +47,18 @@ class Local(Engine):
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
 
-    def load(self, X: np.ndarray, weights: np.ndarray) -> LocalData:
-        """Return a handle on the arrays, which are not copied until they are arranged in blocks."""
-        return LocalData(self, X, weights)
+    def source(self, X: Any) -> Source | None:
+        """Return the source of rows that are in a file and would take more memory than the budget."""
+        source = as_source(X)
+        return None if source is None or source.n_bytes <= bytes_from(self.memory_budget) else source
+
+    def load(self, X: np.ndarray | Source, weights: np.ndarray | None = None) -> Data:
+        """Return a handle on arrays, which are not copied until they are arranged in blocks, or on a source."""
+        if isinstance(X, Source):
+            from multicause.engines.streamed import StreamedData
+
+            return StreamedData(self, X, weights)
+        return LocalData(self, X, np.ones(len(X), dtype=X.dtype) if weights is None else weights)
 
 
 class LocalData(Data):
@@ -73,42 +84,14 @@ class LocalData(Data):
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
     ) -> LocalData:
         """Cut the rows into blocks of one size: one shape, one compilation."""
-        size = self._block_size(bytes_per_row, fixed_bytes)
-        if not exact:
-            size = rounded(size, up=False)
-        n_blocks = -(-self.n_rows // size)
-        if n_blocks > BLOCKS_PER_ROUND:
-            n_blocks = -(-n_blocks // BLOCKS_PER_ROUND) * BLOCKS_PER_ROUND
-        size = -(-self.n_rows // n_blocks)
-        if not exact:
-            size = rounded(size, up=True)
-            n_blocks = -(-self.n_rows // size)
+        size, n_blocks = block_shape(self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact)
         blocks = []
         for number in range(n_blocks):
             own = slice(number * size, (number + 1) * size)
-            rows, weights = self._X[own], self._weights[own]
-            filling = size - len(rows)
-            if filling:
-                rows = np.concatenate([rows, np.repeat(self._X[:1], filling, axis=0)])
-                weights = np.concatenate([weights, np.zeros(filling, dtype=weights.dtype)])
+            rows, weights = filled_up(self._X[own], self._weights[own], size)
             on_device = jnp.asarray(rows)
             blocks.append(Block(on_device, jnp.asarray(weights), summarize(on_device)))
         return LocalData(self._engine, self._X, self._weights, blocks, fixed_bytes + size * bytes_per_row)
-
-    def _block_size(self, bytes_per_row: int, fixed_bytes: int) -> int:
-        budget = self._engine.memory_budget
-        affordable = (bytes_from(budget) - fixed_bytes) // bytes_per_row
-        if affordable < 1:
-            raise ValueError(
-                f"This model needs at least {fixed_bytes + bytes_per_row:,} bytes of temporary memory, more than the "
-                f"budget of {budget!r}. Raise it with engine=Local(memory_budget=...), use float32 data, "
-                "or lower n_components."
-            )
-        fastest = fastest_block()
-        if fastest is None:
-            return affordable
-        worth_it = max(fastest // bytes_per_row, SMALLEST_BLOCK, ROWS_OVER_SHARED * fixed_bytes // bytes_per_row)
-        return min(affordable, worth_it)
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -133,7 +116,7 @@ class LocalData(Data):
         """Add the results up from the first block to the last, whichever is computed first."""
         total = None
         for term in self._run(function, arguments, aligned):
-            total = term if total is None else _add(total, term)
+            total = term if total is None else add(total, term)
         return total
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
@@ -148,15 +131,12 @@ class LocalData(Data):
 
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return NumPy arrays without the rows that filled blocks up."""
-        host = [jax.device_get(result) for result in mapped]
-        return jax.tree.map(lambda *parts: np.concatenate(parts)[: self.n_rows], *host)
+        return collect(mapped, self.n_rows)
 
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Sort the values of all blocks, partially where all weights are equal."""
-        values = np.concatenate([np.asarray(part) for part in mapped], axis=1)
         weights = np.concatenate([np.asarray(block.weights, dtype=float) for block in self.blocks])
-        values, weights = values[:, weights > 0], weights[weights > 0]
-        return np.array([_weighted_quantile(v, weights, s) for v, s in zip(values, share, strict=True)])
+        return quantile_of(mapped, weights, share)
 
     def can_keep(self, n_bytes: int) -> bool:
         """Allow as much as the temporary arrays of one block may take."""
@@ -165,6 +145,18 @@ class LocalData(Data):
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
         """Return rows as they were loaded."""
         return self._X if indices is None else self._X[indices]
+
+    def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
+        """Apply the function to all rows at once."""
+        return [function(self._X, self._weights)]
+
+    def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> LocalData:
+        """Transform all rows at once."""
+        return LocalData(self._engine, function(self._X), self._weights)
+
+    def look(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the arrays that were loaded."""
+        return self._X, self._weights
 
     def released(self) -> LocalData:
         """Return a handle on the arrays that were loaded."""
@@ -195,6 +187,59 @@ class _Slices(Sequence):
         return jax.tree.map(lambda leaf: leaf[number], self._stacked)
 
 
+def block_shape(engine: Local, n_rows: int, bytes_per_row: int, fixed_bytes: int, *, exact: bool) -> tuple[int, int]:
+    """Return how many rows a block has, and how many blocks there are; see :meth:`Data.arranged`."""
+    size = _largest_block(engine, bytes_per_row, fixed_bytes)
+    if not exact:
+        size = rounded(size, up=False)
+    n_blocks = -(-n_rows // size)
+    if n_blocks > BLOCKS_PER_ROUND:
+        n_blocks = -(-n_blocks // BLOCKS_PER_ROUND) * BLOCKS_PER_ROUND
+    size = -(-n_rows // n_blocks)
+    if not exact:
+        size = rounded(size, up=True)
+        n_blocks = -(-n_rows // size)
+    return size, n_blocks
+
+
+def _largest_block(engine: Local, bytes_per_row: int, fixed_bytes: int) -> int:
+    budget = engine.memory_budget
+    affordable = (bytes_from(budget) - fixed_bytes) // bytes_per_row
+    if affordable < 1:
+        raise ValueError(
+            f"This model needs at least {fixed_bytes + bytes_per_row:,} bytes of temporary memory, more than the "
+            f"budget of {budget!r}. Raise it with engine=Local(memory_budget=...), use float32 data, "
+            "or lower n_components."
+        )
+    fastest = fastest_block()
+    if fastest is None:
+        return affordable
+    worth_it = max(fastest // bytes_per_row, SMALLEST_BLOCK, ROWS_OVER_SHARED * fixed_bytes // bytes_per_row)
+    return min(affordable, worth_it)
+
+
+def filled_up(rows: np.ndarray, weights: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return so many rows, the last of which are repetitions of the first one with a weight of zero."""
+    filling = size - len(rows)
+    if filling == 0:
+        return rows, weights
+    rows = np.concatenate([rows, np.repeat(rows[:1], filling, axis=0)])
+    return rows, np.concatenate([weights, np.zeros(filling, dtype=weights.dtype)])
+
+
+def collect(mapped: Sequence[Any], n_rows: int) -> Any:
+    """Return results of blocks, with one entry per row, as NumPy arrays without the rows that filled blocks up."""
+    host = [jax.device_get(result) for result in mapped]
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:n_rows], *host)
+
+
+def quantile_of(mapped: Sequence[Any], weights: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return :meth:`Data.quantile` of values (starts, n) of all blocks, whose rows have these weights (N,)."""
+    values = np.concatenate([np.asarray(part) for part in mapped], axis=1)
+    values, weights = values[:, weights > 0], weights[weights > 0]
+    return np.array([_weighted_quantile(v, weights, s) for v, s in zip(values, share, strict=True)])
+
+
 def rounded(size: int, *, up: bool) -> int:
     """Return the next multiple, up or down, of an eighth of the largest power of two that is not above ``size``."""
     step = max(1, 2 ** (int(size).bit_length() - 1) // STEPS_PER_DOUBLING)
@@ -216,5 +261,6 @@ def _weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) ->
 
 
 @jax.jit
-def _add(a: Any, b: Any) -> Any:
+def add(a: Any, b: Any) -> Any:
+    """Return the sum of two trees of arrays."""
     return jax.tree.map(jnp.add, a, b)

@@ -12,30 +12,45 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, double_precision, matmul
-from multicause.engines.base import Engine
+from multicause.engines.base import Data
 from multicause.model import Block
 
 # Arrays of the size of a block that its covariance needs at once.
 ARRAYS = 4
 
 
-def covariance_of(engine: Engine, X: np.ndarray, weights: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+def covariance_of(data: Data) -> tuple[float, np.ndarray, np.ndarray]:
     """Total weight, weighted mean (D,) and weighted covariance (D, D) of all rows, in double precision.
 
     Two passes: an offset, or a mean that differs between the first rows and the others, would cancel digits in one.
     """
     with double_precision():
-        # Nothing needs to be known of a row beforehand; any number of its own may stand for its summary.
-        data = engine.load(X, weights).arranged(lambda rows: rows[:, 0], ARRAYS * np.dtype(float).itemsize * X.shape[1])
-        origin = data.rows(np.array([0]))[0].astype(float)
-        weight, total = (np.asarray(part) for part in data.sum(_sums, origin))
-        mean = np.asarray(origin) + total / weight
+        data = _in_blocks(data)
+        weight, mean = _mean_of(data)
         covariance = np.asarray(data.sum(_scatter, jnp.asarray(mean))) / weight
-    if not (np.abs(covariance) <= np.finfo(X.dtype).max).all():
+    if not (np.abs(covariance) <= np.finfo(data.dtype).max).all():
+        largest = max(data.each(lambda rows, weights: float(np.abs(rows).max())))
         raise ValueError(
-            f"The largest value of X, {np.abs(X).max():.3g}, is too large to be squared in {X.dtype}. Scale X down."
+            f"The largest value of X, {largest:.3g}, is too large to be squared in {data.dtype}. Scale X down."
         )
-    return float(weight), mean, covariance
+    return weight, mean, covariance
+
+
+def mean_of(data: Data) -> np.ndarray:
+    """Weighted mean (D,) of all rows, in double precision."""
+    with double_precision():
+        return _mean_of(_in_blocks(data))[1]
+
+
+def _in_blocks(data: Data) -> Data:
+    # Nothing needs to be known of a row beforehand; any number of its own may stand for its summary.
+    return data.arranged(lambda rows: rows[:, 0], ARRAYS * np.dtype(float).itemsize * data.n_features)
+
+
+def _mean_of(data: Data) -> tuple[float, np.ndarray]:
+    origin = data.rows(np.array([0]))[0].astype(float)
+    weight, total = (np.asarray(part) for part in data.sum(_sums, origin))
+    return float(weight), origin + total / weight
 
 
 @jax.jit
@@ -52,17 +67,25 @@ def _scatter(block: Block, mean: Array) -> Array:
     return matmul((block.weights.astype(jnp.float64)[:, None] * centred).T, centred)
 
 
-def check_variation(X: np.ndarray, weights: np.ndarray) -> None:
+def check_variation(data: Data) -> None:
     """Raise ValueError if rows that count do not differ, or by so little that their squares vanish."""
-    rows = X[weights > 0]
-    span = float(np.max(np.ptp(rows, axis=0)))
+    limits = [found for found in data.each(_limits_of_columns) if found is not None]
+    lowest, highest = (np.array(part) for part in zip(*limits, strict=True))
+    span = float(np.max(highest.max(axis=0) - lowest.min(axis=0)))
     if span == 0:
         raise ValueError(
-            f"All {len(rows)} rows of X that have a weight are equal, so nothing varies that causes could explain. "
-            "X needs rows that differ."
+            f"All {data.n_weighted} rows of X that have a weight are equal, so nothing varies that causes could "
+            "explain. X needs rows that differ."
         )
-    if span < np.sqrt(float(np.finfo(X.dtype).tiny)):
-        raise ValueError(f"Values of X differ by at most {span:.3g}, too little to be squared in {X.dtype}. Scale X.")
+    if span < np.sqrt(float(np.finfo(data.dtype).tiny)):
+        raise ValueError(
+            f"Values of X differ by at most {span:.3g}, too little to be squared in {data.dtype}. Scale X."
+        )
+
+
+def _limits_of_columns(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    rows = rows[weights > 0]
+    return (rows.min(axis=0), rows.max(axis=0)) if len(rows) else None
 
 
 def condensed(weight: float, covariance: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

@@ -28,7 +28,7 @@ from multicause.parallel import run_all
 
 # Most steps of one call of the program, and about how long a call should take.
 MOST_STEPS = 64
-SECONDS_PER_CALL = 0.05
+SECONDS_PER_CALL = 0.08
 # A call may have so many times the steps of the one before.
 GROWTH = 4
 
@@ -67,8 +67,7 @@ def learn_all(
     for which the program is made: loops with fewer starts share it. ``components_only`` learns nothing else.
     """
     n_starts = len(starts.components)
-    # An accelerator works on several starts at once, so a place without a start would take its time.
-    places = n_starts if places is None or (n_starts == 1 and not on_cpu()) else max(places, n_starts)
+    places = _n_places(n_starts, places)
     starts = jax.tree.map(partial(_filled_up, places), jax.device_get(starts))
     schedule = annealing.schedule(places)
     learn_others = not components_only
@@ -115,6 +114,21 @@ def learn_all(
     )
 
 
+def compile_ahead(
+    model: Model, data: Data, starts: Parameters, annealing: Annealing, key: Array, places: int | None = None
+) -> None:
+    """Compile the program that :func:`learn_all` will need for such arguments, while others run."""
+    if data.resident is None:
+        return
+    n_starts = len(starts.components)
+    places = _n_places(n_starts, places)
+    starts = jax.tree.map(partial(_filled_up, places), jax.device_get(starts))
+    schedule = annealing.schedule(places)
+    limits = Limits(np.float64(0), np.asarray(0), np.asarray(True), np.asarray(True))
+    state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
+    _Resident(model, data, schedule, limits, key).compile(state)
+
+
 # ------------------------------------------------------------------------------------- where the steps run
 
 
@@ -148,6 +162,11 @@ class _Resident:
             for values in rows:  # of starts that ended before the others
                 values[count:, part] = values[count - 1, part]
         return after, rows
+
+    def compile(self, state: EMState) -> None:
+        """Have the program ready for the first call."""
+        arguments = (self._data.resident, *self._arguments, state, np.asarray(0))
+        jax.block_until_ready(_run_steps(self._model, self._weights_are_kept(state), *arguments))
 
     @staticmethod
     def _parts(learning: np.ndarray, n_parts: int) -> list[np.ndarray]:
@@ -265,6 +284,12 @@ class _Pace:
 
 
 # --------------------------------------------------------------------------------------------- bookkeeping
+
+
+def _n_places(n_starts: int, places: int | None) -> int:
+    """Return for how many starts a program is made."""
+    # An accelerator works on several starts at once, so a place without a start would take its time.
+    return n_starts if places is None or (n_starts == 1 and not on_cpu()) else max(places, n_starts)
 
 
 def _filled_up(places: int, leaf: np.ndarray) -> np.ndarray:

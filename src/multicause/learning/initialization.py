@@ -31,8 +31,7 @@ class Outset(NamedTuple):
 
     model: Model
     moments: Moments
-    X: np.ndarray  # (N, D)
-    weights: np.ndarray  # (N,)
+    data: Data
     random: np.random.RandomState
     n_starts: int
 
@@ -56,7 +55,7 @@ def first_moments(data: Data) -> Moments:
 
 
 def lost_digits(X: np.ndarray) -> str:
-    """Say that X is so far from zero that its dtype cannot tell rows apart; empty if it is not."""
+    """Say that rows are so far from zero that their dtype cannot tell them apart; empty if they are not."""
     rows = X[:: -(-len(X) // ROWS_TO_MEASURE)].astype(float)
     mean = rows.mean(axis=0)
     with np.errstate(over="ignore"):  # values that are too large have an error of their own
@@ -72,20 +71,28 @@ def lost_digits(X: np.ndarray) -> str:
     )
 
 
-def check_values(X: np.ndarray) -> None:
-    """Raise ValueError if values do not differ, or if their squares are no numbers of their dtype."""
-    largest, limits = float(np.abs(X).max()), np.finfo(X.dtype)
-    if largest > np.sqrt(float(limits.max) / X.shape[1]):
+def check_values(data: Data) -> tuple[float, float]:
+    """Return the smallest and the largest value.
+
+    Raise ValueError if values do not differ, or if their squares are no numbers of their dtype.
+    """
+    lowest, highest = np.array(data.each(lambda rows, weights: (rows.min(), rows.max()))).T
+    low, high, limits = float(lowest.min()), float(highest.max()), np.finfo(data.dtype)
+    largest = max(-low, high)
+    if largest > np.sqrt(float(limits.max) / data.n_features):
         raise ValueError(
-            f"The largest value of X, {largest:.3g}, is too large to be squared in {X.dtype}. Scale X down."
+            f"The largest value of X, {largest:.3g}, is too large to be squared in {data.dtype}. Scale X down."
         )
-    if X.min() == X.max():
+    if low == high:
         raise ValueError(
-            f"All values of X are equal ({X.flat[0]:.6g}), so there are no causes to find. "
+            f"All values of X are equal ({low:.6g}), so there are no causes to find. "
             "X needs at least two different values."
         )
     if largest < np.sqrt(float(limits.tiny)):
-        raise ValueError(f"The largest value of X, {largest:.3g}, is too small to be squared in {X.dtype}. Scale X up.")
+        raise ValueError(
+            f"The largest value of X, {largest:.3g}, is too small to be squared in {data.dtype}. Scale X up."
+        )
+    return low, high
 
 
 def starting_parameters(
@@ -97,19 +104,19 @@ def starting_parameters(
     noise_scale: float | None,
 ) -> Parameters:
     """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
-    model, X, n_starts = outset.model, outset.X, outset.n_starts
-    check_values(X)
-    if X.max() <= model.combination.bounds[0]:
+    model, dtype, n_starts = outset.model, outset.data.dtype, outset.n_starts
+    _, largest = check_values(outset.data)
+    if largest <= model.combination.bounds[0]:
         raise ValueError(
-            f"X has no positive value (its largest is {X.max():.6g}), so components that are not negative cannot "
+            f"X has no positive value (its largest is {largest:.6g}), so components that are not negative cannot "
             "explain it. Change the sign of X, or use LinearCauses, whose components may be negative."
         )
     components = [_starting_components(outset, n_components, init) for _ in range(n_starts)]
 
     def repeated(values: dict[str, np.ndarray]) -> dict[str, Any]:
-        return {name: np.stack([value] * n_starts).astype(X.dtype) for name, value in values.items()}
+        return {name: np.stack([value] * n_starts).astype(dtype) for name, value in values.items()}
 
-    start: Any = np.stack(components).astype(X.dtype)
+    start: Any = np.stack(components).astype(dtype)
     return Parameters(
         components=start,
         prior=repeated(model.prior.initialize(n_components, activity)),
@@ -120,13 +127,14 @@ def starting_parameters(
 
 def _starting_components(outset: Outset, n_components: int, init: str | ArrayLike) -> np.ndarray:
     """Components (H, D) before learning: random with or without the mean row, rows, the user's, or another model's."""
-    model, moments, X, weights, random, _ = outset
-    n_features = X.shape[1]
+    model, moments, data, random, _ = outset
+    n_features = data.n_features
     if isinstance(init, str):
         if init in ("random", "mean"):
             draws = model.combination.initialize(random, n_components, moments)
             return draws if init == "random" else _around_mean(draws, moments.mean, model)
         if init == "data":
+            X, weights = data.look()
             possible = np.flatnonzero(weights > 0)
             chances = weights[possible] / weights[possible].sum(dtype=float)
             few = n_components > len(possible)
@@ -134,7 +142,7 @@ def _starting_components(outset: Outset, n_components: int, init: str | ArrayLik
             return model.combination.reflect(chosen)
         raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or a model.")
     components = np.asarray(
-        _components_of(init, n_components, X, weights, random) if hasattr(init, "fit") else init, dtype=float
+        _components_of(init, n_components, data, random) if hasattr(init, "fit") else init, dtype=float
     )
     if components.shape != (n_components, n_features):
         raise ValueError(
@@ -164,10 +172,9 @@ def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarra
     return draws * (1 + positive / positive.mean()) / 2 if positive.any() else draws
 
 
-def _components_of(
-    estimator: Any, n_components: int, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState
-) -> np.ndarray:
+def _components_of(estimator: Any, n_components: int, data: Data, random: np.random.RandomState) -> np.ndarray:
     """What another model finds in the data, by the weights of their rows if it takes any."""
+    X, weights = data.look()
     model = clone(estimator)
     settings = model.get_params(deep=False)
     if settings.get("n_components", n_components) != n_components:

@@ -24,11 +24,21 @@ from multicause.engines.base import Data
 from multicause.learning.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.learning.convergence import Outcome
 from multicause.learning.critical_temperature import spread_at
-from multicause.learning.em_loop import learn
+from multicause.learning.em_loop import compile_ahead, learn
 from multicause.learning.journal import Journal
 from multicause.learning.repair import MOST_VARIANTS, repair
-from multicause.learning.results import Fit, Phase, Progress, Watcher, concatenate_history, offset_iterations, one_start
+from multicause.learning.results import (
+    Fit,
+    Phase,
+    Progress,
+    Watcher,
+    concatenate_history,
+    offset_iterations,
+    one_start,
+    start_of,
+)
 from multicause.model import Model, Parameters
+from multicause.parallel import in_background
 from multicause.posteriors import SMALL, Exact, Posterior, Preselected
 
 # Rows for each cause, and at least, that are looked at to find the causes; all rows are used to measure them.
@@ -100,6 +110,21 @@ def search(
     # All loops of the search share one program for each posterior.
     places = max(len(starts.components), len(TEMPERATURES), min(n_components, MOST_VARIANTS))
     settings: dict[str, Any] = {"key": key, "journal": journal}
+    plain: dict[Model, Annealing] = {
+        each: NoAnnealing() if each.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1)
+        for each in (search_model, model)
+    }
+    # Programs of later phases are compiled while the first phase runs.
+    later: list[tuple[Model, Data, int | None]] = (
+        [(search_model, search_data, places)] if annealed and search_model is not annealing_model else []
+    )
+    later += [(model, data, None)] if finishing else []
+    programs = {
+        (using, rows, n_places): in_background(
+            compile_ahead, using, rows, one_start(start_of(starts)), plain[using], key, n_places
+        )
+        for using, rows, n_places in later
+    }
 
     def seen_by(other: Model, watch: Callable[[Progress], bool] | None) -> Callable[[Progress], bool] | None:
         """Return the watcher of a phase: statistics of another posterior would be of no use to the model."""
@@ -130,11 +155,13 @@ def search(
 
     def go_on(before: Model, using: Model, data: Data, until: int, places: int | None, state: Search) -> Search:
         spent = 0 if state.fit is None else state.fit.n_rounds
+        if (using, data, places) in programs:
+            programs[using, data, places].result()
         then = learn(
             using,
             data,
             starts if state.fit is None else one_start(state.fit.parameters),
-            annealing=NoAnnealing() if using.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1),
+            annealing=plain[using],
             max_iter=max(0, until - spent),
             tol=tol,
             watch=offset_iterations(seen_by(using, watch), spent),

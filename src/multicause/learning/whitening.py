@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from multicause.arrays import Array, matmul
-from multicause.engines.base import Engine
+from multicause.engines.base import Data
 from multicause.learning.condensing import covariance_of
 
 KINDS = ("pca", "zca")
@@ -38,17 +38,15 @@ def whiten(rows: Array, mean: Array, matrix: Array) -> Array:
     return matmul(rows - mean, matrix.T)
 
 
-def find_whitening(
-    engine: Engine, X: np.ndarray, weights: np.ndarray, kind: str | None, n_directions: int | None
-) -> WhiteningMap:
+def find_whitening(data: Data, kind: str | None, n_directions: int | None) -> WhiteningMap:
     """The whitening of a data set for an energy model; ``None`` centres only."""
-    D = X.shape[1]
+    D = data.n_features
     if n_directions is not None and (kind != "pca" or n_directions > D):
         raise ValueError(
             f"n_whitened={n_directions} keeps the largest principal components of at most {D}, which needs "
             f"whiten='pca' and no more than that; got whiten={kind!r}."
         )
-    _, mean, covariance = covariance_of(engine, X, weights)
+    _, mean, covariance = covariance_of(data)
     if kind is None:
         check_covariance(covariance)
         return WhiteningMap(mean, np.eye(D), np.eye(D), 0.0, float(np.trace(covariance)) / D)
@@ -57,7 +55,7 @@ def find_whitening(
         kind,
         n_directions,
         remedy="keep the {rank} directions that vary with whiten='pca' and n_whitened={rank}, or use whiten=None",
-        precision=float(np.finfo(X.dtype).eps),
+        precision=float(np.finfo(data.dtype).eps),
     )
     return WhiteningMap(mean, matrix, inverse, float(np.log(np.linalg.svd(matrix, compute_uv=False)).sum()), 1.0)
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
-from multicause.engines import Engine
+from multicause.engines import Data, Engine, Local
 from multicause.estimator import CausalEstimator
 from multicause.learning.condensing import check_variation, condensed, covariance_of
 from multicause.learning.updates import LeastSquares
@@ -101,25 +101,26 @@ class GaussianFactors(CausalEstimator):
     def _combination(self, noise: Noise) -> Combination:
         return Sum()
 
-    def _wire(self, X: np.ndarray) -> Model:
-        if self.n_components > X.shape[1]:
+    def _wire(self, data: Data) -> Model:
+        if self.n_components > data.n_features:
             raise ValueError(
                 f"{type(self).__name__} describes data by fewer causes than features: n_components="
-                f"{self.n_components}, but X has {X.shape[1]} features. Lower n_components to at most {X.shape[1]}."
+                f"{self.n_components}, but X has {data.n_features} features. Lower n_components to at most "
+                f"{data.n_features}."
             )
         self._check_learn()
         noise = self._noise()
         parts = (Gaussian(), self._combination(noise), noise, self._posterior(), LeastSquares())
         return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
-    def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+    def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         """Weight, mean and covariance of the data, in double precision: all that there is to learn from."""
-        check_variation(X, weights)
-        return self._moments(X, weights)
+        check_variation(data)
+        return self._moments(data)
 
-    def _moments(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
-        weight, mean, covariance = covariance_of(self._engine(), X, weights)
-        self.mean_ = mean.astype(X.dtype)
+    def _moments(self, data: Data) -> dict[str, np.ndarray]:
+        weight, mean, covariance = covariance_of(data)
+        self.mean_ = mean.astype(data.dtype)
         return {"weight": np.asarray(weight), "mean": mean, "covariance": covariance}
 
     def _prepared(self, X: np.ndarray) -> np.ndarray:
@@ -128,20 +129,20 @@ class GaussianFactors(CausalEstimator):
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         return rows + self._preparation["mean"].astype(rows.dtype)
 
-    def _condensed(self, X: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _condensed(self, data: Data) -> Data:
         """Rows with the same moments, of which there are never more than twice the number of features."""
-        if len(X) <= 2 * X.shape[1]:
-            return X, weights
-        return condensed(float(self._preparation["weight"]), self._preparation["covariance"], X.dtype)
+        if data.n_rows <= 2 * data.n_features:
+            return data
+        return Local().load(*condensed(float(self._preparation["weight"]), self._preparation["covariance"], data.dtype))
 
-    def _next_batch(self, X: np.ndarray, weights: np.ndarray, first: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _next_batch(self, data: Data, first: bool) -> Data:
         """Rows with the moments of all batches so far: nothing of the stream is forgotten."""
         if first:
-            self._preparation = self._prepare(X, weights)
-            return self._condensed(self._prepared(X), weights)
-        self._preparation = merged(self._preparation, self._moments(X, weights))
-        self.mean_ = self._preparation["mean"].astype(X.dtype)
-        return condensed(float(self._preparation["weight"]), self._preparation["covariance"], X.dtype)
+            self._preparation = self._prepare(data)
+            return self._condensed(data.transformed(self._prepared))
+        self._preparation = merged(self._preparation, self._moments(data))
+        self.mean_ = self._preparation["mean"].astype(data.dtype)
+        return Local().load(*condensed(float(self._preparation["weight"]), self._preparation["covariance"], data.dtype))
 
 
 def merged(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

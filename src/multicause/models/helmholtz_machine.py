@@ -179,13 +179,13 @@ class HelmholtzMachine(CausalEstimator):
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch of a stream: wake and sleep once over its rows."""
         first = not hasattr(self, "components_")
-        model, X, weights = self._receive(X, sample_weight)
+        model, data = self._receive(X, sample_weight)
         random = check_random_state(self.random_state)
         n_batches = 0 if first else self.n_iter_
         with double_precision():
-            data = self._load(model, X, weights, 1, fitted=not first)
+            data = self._in_blocks(data, model, 1, fitted=not first)
             if first:
-                starts = self._starts(Outset(model, first_moments(data), X, weights, random, 1))
+                starts = self._starts(Outset(model, first_moments(data), data, random, 1))
             else:
                 starts = one_start(self._parameters)
             # The same seed must not draw the same samples for every batch.
@@ -233,7 +233,7 @@ class HelmholtzMachine(CausalEstimator):
             "update": PartChoice(defaults=lambda: (WakeSleep(),)),
         }
 
-    def _wire(self, X: np.ndarray) -> Model:
+    def _wire(self, data: Data) -> Model:
         prior = Layered(higher=tuple(int(size) for size in self.higher))
         prior.validate()
         update = resolve(WakeSleep() if self.update is None else self.update, {}, "update", WakeSleep)
@@ -245,11 +245,11 @@ class HelmholtzMachine(CausalEstimator):
     def _starts(self, outset: Outset) -> Parameters:
         """Small random weights; biases that give causes and data their frequencies."""
         starts = super()._starts(outset)
-        model, X = outset.model, outset.X
-        sizes = (X.shape[1], self.n_components, *model.prior.higher)
+        model, data = outset.model, outset.data
+        sizes = (data.n_features, self.n_components, *model.prior.higher)
 
         def small(*shape: int) -> jax.Array:
-            return jnp.asarray(SMALL * outset.random.normal(size=(outset.n_starts, *shape)), dtype=X.dtype)
+            return jnp.asarray(SMALL * outset.random.normal(size=(outset.n_starts, *shape)), dtype=data.dtype)
 
         components, noise = starts.components, dict(starts.noise)
         nonnegative = model.update.nonnegative

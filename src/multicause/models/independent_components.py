@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, Options
 
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
-from multicause.engines import Engine
+from multicause.engines import Data, Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
 from multicause.learning.condensing import check_variation, covariance_of
@@ -174,29 +174,29 @@ class IndependentComponents(CausalEstimator):
             "update": PartChoice(defaults=lambda: (NaturalGradient(),)),
         }
 
-    def _wire(self, X: np.ndarray) -> Model:
+    def _wire(self, data: Data) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
         update = resolve(NaturalGradient() if self.update is None else self.update, {}, "update", NaturalGradient)
         model = Model(prior, Sum(), Noiseless(), Inverse(), update, learn=frozenset(self.learn))
         return interned(check(model, type(self)))
 
-    def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+    def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         """Mean and whitening."""
-        if self.n_components is not None and self.n_components > X.shape[1]:
+        if self.n_components is not None and self.n_components > data.n_features:
             raise ValueError(
                 f"There cannot be more independent components than features: n_components={self.n_components}, but X "
-                f"has {X.shape[1]} features. Lower n_components, or use SparseCoding."
+                f"has {data.n_features} features. Lower n_components, or use SparseCoding."
             )
-        check_variation(X, weights)
-        _, mean, covariance = covariance_of(self._engine(), X, weights)
+        check_variation(data)
+        _, mean, covariance = covariance_of(data)
         forward, backward = whitening_matrices(
             covariance,
             "pca",
             self.n_components,
             remedy="lower n_components to at most {rank}",
-            precision=float(np.finfo(X.dtype).eps),
+            precision=float(np.finfo(data.dtype).eps),
         )
-        self.mean_ = mean.astype(X.dtype)
+        self.mean_ = mean.astype(data.dtype)
         return {"mean": mean, "forward": forward, "backward": backward}
 
     def _prepared(self, X: np.ndarray) -> np.ndarray:
@@ -208,7 +208,7 @@ class IndependentComponents(CausalEstimator):
         return rows @ record["backward"].T.astype(rows.dtype) + record["mean"].astype(rows.dtype)
 
     def _starts(self, outset: Outset) -> Parameters:
-        H = outset.X.shape[1]
+        H = outset.data.n_features
         if isinstance(self.init, str):
             if self.init not in ("random", "identity"):
                 raise ValueError(f"Unknown init {self.init!r}. Known: 'random', 'identity', or an array.")
@@ -225,7 +225,7 @@ class IndependentComponents(CausalEstimator):
                 raise ValueError("init must be invertible; its rows are linearly dependent. Use other components.")
         volume = 0.5 * np.linalg.slogdet(self._preparation["forward"] @ self._preparation["forward"].T)[1]
         records = (components, outset.model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
-        return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=outset.X.dtype)[None], records))
+        return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=outset.data.dtype)[None], records))
 
     def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
         if self.solver == "natural_gradient":

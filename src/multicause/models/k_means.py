@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, compiled, sum_in_double
-from multicause.engines import Engine
+from multicause.engines import Data, Engine
 from multicause.estimator import FitProblem
 from multicause.learning.annealing import Annealing
-from multicause.learning.condensing import check_variation
+from multicause.learning.condensing import check_variation, mean_of
 from multicause.learning.initialization import Outset
 from multicause.learning.results import Fit
 from multicause.model import Block, Model, Parameters
@@ -114,9 +114,9 @@ class KMeans(Mixture):
 
     # Distances are expanded into squares around a point amid the data: an offset would cancel their digits.
 
-    def _prepare(self, X: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
-        check_variation(X, weights)
-        return {"origin": (weights / weights.sum(dtype=float)).astype(X.dtype) @ X}
+    def _prepare(self, data: Data) -> dict[str, np.ndarray]:
+        check_variation(data)
+        return {"origin": mean_of(data).astype(data.dtype)}
 
     def _prepared(self, X: np.ndarray) -> np.ndarray:
         return X - self._preparation["origin"].astype(X.dtype, copy=False)

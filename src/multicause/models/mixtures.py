@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, Options
 
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
-from multicause.engines import Engine
+from multicause.engines import Data, Engine
 from multicause.estimator import LEARNABLE, CausalEstimator
 from multicause.learning.annealing import Annealing
 from multicause.learning.initialization import Outset, check_values
@@ -102,30 +102,30 @@ class Mixture(CausalEstimator):
     def _combination(self, noise: Noise) -> Combination:
         return Sum().within(noise.means)
 
-    def _wire(self, X: np.ndarray) -> Model:
+    def _wire(self, data: Data) -> Model:
         self._check_learn()
         noise = self._noise()
         noise.validate()
-        if self.n_components > len(X):
+        if self.n_components > data.n_rows:
             raise ValueError(
                 f"A mixture needs at least one row for each cause: n_components={self.n_components}, but X has "
-                f"{len(X)} rows. Lower n_components to at most {len(X)}."
+                f"{data.n_rows} rows. Lower n_components to at most {data.n_rows}."
             )
         parts = (self._prior(), self._combination(noise), noise, self._posterior(), WeightedMean())
         return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Starts differ in their means: rows far apart from each other (k-means++), random rows, or the user's."""
-        X, random = outset.X, outset.random
-        check_values(X)
+        check_values(outset.data)
         if not (isinstance(self.init, str) and self.init == "kmeans++"):
             if isinstance(self.init, str) and self.init not in ("random", "data"):
                 raise ValueError(f"Unknown init {self.init!r}. Known: 'kmeans++', 'random', 'data', or an array.")
             kept = "data" if isinstance(self.init, str) else self.init
             return self._starts_from(kept, outset)
         draws = []
+        X, weights = outset.data.look()
         for _ in range(outset.n_starts):
-            centres, _ = kmeans_plusplus(X, self.n_components, sample_weight=outset.weights, random_state=random)
+            centres, _ = kmeans_plusplus(X, self.n_components, sample_weight=weights, random_state=outset.random)
             draws.append(self._starts_from(centres, outset._replace(n_starts=1)))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *draws)
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Maximum
-from multicause.engines import Engine
+from multicause.engines import Data, Engine, Local
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning.annealing import Annealing
 from multicause.learning.expectation import expect
@@ -53,14 +53,14 @@ class RestrictedCauses(CausalEstimator):
     def _combination(self, noise: Noise) -> Combination:
         return Maximum()
 
-    def _wire(self, X: np.ndarray) -> Model:
+    def _wire(self, data: Data) -> Model:
         n_states, most = self.posterior.n_states(self.n_components), self.posterior.max_states
         if n_states > most:
             raise ValueError(
                 f"{type(self).__name__} compares all pairs of causes: {n_states:,} states for n_components="
                 f"{self.n_components}, more than {most:,}. Use fewer, or MaximalCauses, which selects candidates."
             )
-        return super()._wire(X)
+        return super()._wire(data)
 
     @property
     def _recognizer(self) -> Model:
@@ -68,7 +68,8 @@ class RestrictedCauses(CausalEstimator):
 
     def _starts(self, outset: Outset) -> Parameters:
         """The shared start, scaled to the sum C. Rows without anything cannot be scaled, so none is a start."""
-        starts = super()._starts(outset._replace(weights=outset.weights * outset.X.any(axis=1)))
+        X, weights = outset.data.look()
+        starts = super()._starts(outset._replace(data=Local().load(X, weights * X.any(axis=1))))
         sums = starts.components.sum(axis=-1, keepdims=True)
         if not (np.asarray(sums) > 0).all():
             raise ValueError(

@@ -246,7 +246,7 @@ class SoftmaxNetwork(RestrictedCauses):
                 weights = weights.astype(X.dtype)
                 model.noise.check_data(X)
                 parameters = jax.tree.map(jnp.asarray, self._parameters)
-                data = self._load(model, X, weights, 1, fitted=True)
+                data = self._in_blocks(self._engine().load(X, weights), model, 1, fitted=True)
                 temperature = self._checked_temperature()
                 temperature = self.temperature_ if temperature == "auto" else float(temperature)
                 course = self._course(model, data, one_start(parameters), temperature)
@@ -272,10 +272,11 @@ class SoftmaxNetwork(RestrictedCauses):
 
     def _begin(self, X: np.ndarray, weights: np.ndarray, random: Any, *, compared: bool) -> Course:
         """Everything before the first presentation; with a judge where several networks are to be ``compared``."""
-        model = self._wire(X)
+        data = self._engine().load(X, weights)
+        model = self._wire(data)
         model.noise.check_data(X)
-        data = self._load(model, X, weights, 1)
-        starts = self._starts(Outset(model, first_moments(data), X, weights, random, self.n_init))
+        data = self._in_blocks(data, model, 1)
+        starts = self._starts(Outset(model, first_moments(data), data, random, self.n_init))
         temperature = self._checked_temperature()
         if temperature == "auto":
             sample = self._search_data(model, data, random)

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
-from multicause.engines import Engine
+from multicause.engines import Data, Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
 from multicause.learning.initialization import Outset
@@ -177,7 +177,7 @@ class SparseCoding(CausalEstimator):
             "update": PartChoice(defaults=lambda: (DeltaRule(),)),
         }
 
-    def _wire(self, X: np.ndarray) -> Model:
+    def _wire(self, data: Data) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
         noise = Gaussian()
         posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
@@ -190,7 +190,7 @@ class SparseCoding(CausalEstimator):
         starts = super()._starts(outset)
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts
-        draws = outset.random.normal(size=starts.components.shape).astype(outset.X.dtype)
+        draws = outset.random.normal(size=starts.components.shape).astype(outset.data.dtype)
         return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
 
     def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:

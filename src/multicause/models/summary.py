@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from multicause.engines import Local
+
 NAMES = (
     "MixtureOfGaussians",
     "MixtureOfPoissons",
@@ -37,7 +39,7 @@ def summary_table() -> str:
     lines = ["| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
     for name in NAMES:
         estimator = getattr(multicause, name)
-        model = estimator()._wire(np.zeros((100, 10)))
+        model = estimator()._wire(Local().load(np.zeros((100, 10))))
         brief = estimator.in_brief
         joint = " × ".join(_describe(part) for part in (model.prior, model.combination, model.noise))
         how = ", ".join(_describe(part) for part in (model.posterior, model.update))

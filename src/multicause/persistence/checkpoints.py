@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from multicause import __version__
+from multicause.engines.sources import Source
 from multicause.learning.journal import Record
 from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 SUFFIX = ".checkpoint"
 # Settings that change what a fit says, but not what it learns.
 SILENT = ("verbose",)
+# Rows of a source that are read at once to tell data apart.
+ROWS_AT_ONCE = 2**14
 
 
 class Identity(NamedTuple):
@@ -52,7 +55,7 @@ class Resumption(NamedTuple):
     memories: tuple[Any, ...] = ()  # of its callbacks
 
 
-def identity_of(model: Shell, *data: np.ndarray | None) -> Identity:
+def identity_of(model: Shell, *data: np.ndarray | Source | None) -> Identity:
     """The identity of a fit of a model to some arrays: rows, weights, and whatever else it learns from."""
     settings = {}
     for name, value in settings_of(model).items():
@@ -149,12 +152,17 @@ def _check_same(path: Path, theirs: Identity, ours: Identity) -> None:
         )
 
 
-def _digest(*pieces: bytes | np.ndarray | None) -> str:
+def _digest(*pieces: bytes | np.ndarray | Source | None) -> str:
     digest = hashlib.sha256()
     for piece in pieces:
         if isinstance(piece, np.ndarray):
             digest.update(f"{piece.dtype.str}{piece.shape}".encode())
             digest.update(np.ascontiguousarray(piece).data if piece.size else b"")
+        elif isinstance(piece, Source):
+            # Equal to that of the same rows in memory.
+            digest.update(f"{piece.dtype.str}{piece.shape}".encode())
+            for start in range(0, piece.shape[0], ROWS_AT_ONCE):
+                digest.update(piece.read(start, start + ROWS_AT_ONCE).data)
         else:
             digest.update(b"none" if piece is None else piece)
     return digest.hexdigest()

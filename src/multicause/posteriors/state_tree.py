@@ -1,139 +1,104 @@
-"""Lists of states that grow one cause at a time, so that each state costs what its newest cause adds."""
+"""Lists of binary states: which causes are active together."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import combinations
 from math import comb
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
 
+class Level(NamedTuple):
+    """States with the same number of active causes."""
 
-class Step(NamedTuple):
-    """Some states that are born together: the states ``parents`` with one more cause are the states ``children``."""
+    states: slice  # their places in the list
+    members: np.ndarray  # (states, active causes) which causes are active, in ascending order
+    parents: np.ndarray  # (states,) places, in the level before, of the states without the last of these causes
 
-    cause: int
-    parents: slice
-    children: slice
+    @property
+    def last(self) -> np.ndarray:
+        """The last active cause of each state: (states,)."""
+        return self.members[:, -1]
 
 
 @dataclass(frozen=True)
 class StateTree:
-    """Binary states in an order in which each is an earlier one, its parent, plus one cause.
+    """All states of H causes of which at most ``max_active`` are active.
 
-    State 0 has no active cause. A generation is a tuple of ``(cause, start, stop)``: the states ``start`` to ``stop``
-    with ``cause`` switched on are appended. Parents belong to earlier generations, so that all arrays are slices and
-    joins, never gathers. Arrays over states are (..., S, D), arrays over causes (..., H, D).
+    They are ordered by their number of active causes if ``sparsest_first``, and by their binary number, with cause 0 as
+    the lowest digit. State 0 has no active cause. Arrays over states are (..., S, D), arrays over causes (H, D).
     """
 
     n_components: int
-    generations: tuple[tuple[tuple[int, int, int], ...], ...]
+    max_active: int
+    sparsest_first: bool = True
 
     @property
     def n_states(self) -> int:
         """Number of states, the empty one included."""
-        return 1 + sum(stop - start for steps in self.generations for _, start, stop in steps)
-
-    def steps(self) -> list[list[Step]]:
-        """All steps, generation by generation."""
-        return _steps(self)
-
-    @property
-    def max_active(self) -> int:
-        """Most causes that are active in one state."""
-        return int(self.states().sum(axis=1).max())
-
-    @property
-    def sparse(self) -> bool:
-        """Whether only few of all 2^H states are in the list because states have few active causes."""
-        return self.max_active < self.n_components
-
-    def all_steps(self) -> list[Step]:
-        """All steps in one list."""
-        return [step for steps in self.steps() for step in steps]
-
-    def kins_of(self, states: slice) -> list[int]:
-        """Where those begin that are born together (the empty state, or children of one step) and make up a slice."""
-        starts = [0, *(step.children.start for step in self.all_steps())]
-        return [start for start in starts if states.start <= start < states.stop]
-
-    def heirs(self, step: Step) -> list[int]:
-        """Causes that are added to children of this step."""
-        born = step.children.start
-        return sorted({other.cause for other in self.all_steps() if other.parents.start <= born < other.parents.stop})
+        return sum(comb(self.n_components, active) for active in range(self.max_active + 1))
 
     def states(self) -> np.ndarray:
-        """The states as a matrix of zeros and ones: (S, H)."""
+        """Return the states as a matrix of zeros and ones: (S, H)."""
         return _matrix(self)
 
-    def grow(self, root: Array, make: Callable[[Array, Step], Array]) -> Array:
-        """Values of all states (..., S, D), from the empty state's (..., 1, D) and ``make(parents' values, step)``."""
-        grown = root
-        for steps in self.steps():
-            new = [make(grown[..., step.parents, :], step) for step in steps]
-            grown = jnp.concatenate([grown, *new], axis=-2)
-        return grown
+    def levels(self) -> tuple[Level, ...]:
+        """Return the states without an active cause, with one, with two and so on; of lists with the sparsest first."""
+        return _levels(self)
 
-    def descend(self, values: Array, shares: Callable[[Step], tuple[Array, Array]]) -> Array:
-        """Hand the values of all states (..., S, D) down to the causes: (..., H, D), the reverse of :meth:`grow`.
-
-        ``shares(step)`` says which part of a child's value its newest cause gets, and which part its parent.
-        """
-        received: list[list[Array]] = [[] for _ in range(self.n_components)]
-        for steps in reversed(self.steps()):
-            earlier = values[..., : steps[0].children.start, :]
-            for step in steps:
-                to_cause, to_parent = shares(step)
-                received[step.cause].append(jnp.sum(values[..., step.children, :] * to_cause, axis=-2))
-                earlier = earlier.at[..., step.parents, :].add(values[..., step.children, :] * to_parent)
-            values = earlier
-        return jnp.stack([sum(parts[1:], parts[0]) for parts in received], axis=-2)
+    def padded_members(self) -> np.ndarray:
+        """Return the active causes of each state, filled up with H: (S, max_active)."""
+        return _padded_members(self)
 
 
 def all_states(n_components: int) -> StateTree:
     """All 2^H states, in the order of binary numbers with cause 0 as the lowest digit."""
-    return StateTree(n_components, tuple(((cause, 0, 2**cause),) for cause in range(n_components)))
+    return StateTree(n_components, n_components, sparsest_first=False)
 
 
 def sparse_states(n_components: int, max_active: int) -> StateTree:
-    """All states with at most ``max_active`` active causes, sparsest first.
-
-    Within a level, states are ordered by their newest, that is last, cause: the parents of all states that end with a
-    cause are then the first states of the level before.
-    """
-    generations, level = [], 0
-    for active in range(1, max_active + 1):
-        steps = [(h, level, level + comb(h, active - 1)) for h in range(active - 1, n_components)]
-        generations.append(tuple(steps))
-        level += comb(n_components, active - 1)
-    return StateTree(n_components, tuple(generations))
+    """All states with at most ``max_active`` active causes, sparsest first."""
+    return StateTree(n_components, min(max_active, n_components))
 
 
 def single_causes(n_components: int) -> StateTree:
     """The empty state and the H states with one active cause."""
-    return StateTree(n_components, (tuple((cause, 0, 1) for cause in range(n_components)),))
+    return StateTree(n_components, 1)
 
 
 @cache
-def _steps(tree: StateTree) -> list[list[Step]]:
-    born, all_steps = 1, []
-    for generation in tree.generations:
-        steps = []
-        for cause, start, stop in generation:
-            steps.append(Step(cause, slice(start, stop), slice(born, born + stop - start)))
-            born += stop - start
-        all_steps.append(steps)
-    return all_steps
+def _levels(tree: StateTree) -> tuple[Level, ...]:
+    assert tree.sparsest_first
+    levels, start = [], 0
+    before: dict[tuple[int, ...], int] = {}
+    for active in range(tree.max_active + 1):
+        # Ordered by the last cause, then by the one before: this is the order of binary numbers.
+        chosen = sorted(combinations(range(tree.n_components), active), key=lambda causes: causes[::-1])
+        members = np.array(chosen, dtype=int).reshape(len(chosen), active)
+        parents = np.array([before.get(causes[:-1], 0) for causes in chosen])
+        levels.append(Level(slice(start, start + len(members)), members, parents))
+        before = {causes: place for place, causes in enumerate(chosen)}
+        start += len(members)
+    return tuple(levels)
 
 
 @cache
 def _matrix(tree: StateTree) -> np.ndarray:
-    matrix = np.zeros((tree.n_states, tree.n_components), dtype=np.int8)
-    for step in (step for steps in _steps(tree) for step in steps):
-        matrix[step.children] = matrix[step.parents]
-        matrix[step.children, step.cause] = 1
+    if tree.sparsest_first:
+        matrix = np.zeros((tree.n_states, tree.n_components), dtype=np.int8)
+        for states, members, _ in _levels(tree):
+            np.put_along_axis(matrix[states], members, 1, axis=1)
+    else:
+        matrix = (np.arange(tree.n_states)[:, None] >> np.arange(tree.n_components) & 1).astype(np.int8)
     matrix.setflags(write=False)
     return matrix
+
+
+@cache
+def _padded_members(tree: StateTree) -> np.ndarray:
+    states = tree.states()
+    causes = np.where(states, np.arange(tree.n_components), tree.n_components)
+    members = np.sort(causes, axis=1)[:, : tree.max_active]
+    members.setflags(write=False)
+    return members

@@ -1,0 +1,109 @@
+"""Rows that are not in memory: memory maps, HDF5 and zarr arrays, read some at a time."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+
+class Source(ABC):
+    """A table of numbers (N, D) somewhere else, of which rows can be read."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: Any) -> None:
+        if len(shape) != 2:
+            raise ValueError(
+                f"{name} must have two dimensions, rows and features; got the shape {tuple(shape)}. Reshape it, for "
+                "example to one row per image."
+            )
+        if np.dtype(dtype).kind not in "biuf":
+            raise ValueError(f"{name} must hold real numbers; got dtype {dtype}.")
+        self.name, self.shape = name, (int(shape[0]), int(shape[1]))
+        #: What rows are turned into: float32 stays, all else becomes float64.
+        self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory that all rows would take."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the rows from ``start`` to ``stop`` as finite floating-point numbers."""
+        stop = min(stop, self.shape[0])
+        try:
+            rows = np.ascontiguousarray(self._read(start, stop), dtype=self.dtype)
+        except (OSError, KeyError, ValueError, RuntimeError) as error:
+            raise OSError(f"Rows {start:,} to {stop - 1:,} of {self.name} cannot be read: {error}") from error
+        if rows.shape != (stop - start, self.shape[1]):
+            raise OSError(
+                f"Rows {start:,} to {stop - 1:,} of {self.name} cannot be read: it has become smaller since it was "
+                "opened. Do not write to a file while it is learned from."
+            )
+        if not np.isfinite(rows).all():
+            row, column = np.argwhere(~np.isfinite(rows))[0]
+            raise ValueError(
+                f"Input X contains {rows[row, column]}: row {start + row:,}, column {column} of {self.name}. Rows must "
+                "be finite."
+            )
+        return rows
+
+    @abstractmethod
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        """Return some rows as they are stored."""
+
+
+class _ArrayLikeSource(Source):
+    """An array of another library, or a part of a memory map, that is read by slices."""
+
+    def __init__(self, name: str, array: Any) -> None:
+        super().__init__(name, array.shape, np.dtype(array.dtype))
+        self._array = array
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        rows = np.array(self._array[start:stop])
+        mapped = getattr(self._array, "_mmap", None)
+        if mapped is not None and hasattr(mmap, "MADV_DONTNEED") and getattr(self._array, "mode", "c") == "r":
+            # Pages that have been read would otherwise count as memory of this process.
+            mapped.madvise(mmap.MADV_DONTNEED)
+        return rows
+
+
+class _FileSource(Source):
+    """A memory map of a whole file, read from the file: pages of a map would count as memory of this process."""
+
+    def __init__(self, array: np.memmap) -> None:
+        super().__init__(f"the memory map of {array.filename}", array.shape, array.dtype)
+        self._stored, self._offset = array.dtype, int(array.offset)
+        # Like the map, this goes on to exist if the name of the file is removed.
+        self._file = os.open(str(array.filename), os.O_RDONLY)
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        width = self.shape[1] * self._stored.itemsize
+        values = np.empty((stop - start, self.shape[1]), self._stored)
+        buffer, done = values.data.cast("B"), 0
+        while done < len(buffer):
+            count = os.preadv(self._file, [buffer[done:]], self._offset + start * width + done)
+            if count == 0:
+                return values[: done // width]
+            done += count
+        return values
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            os.close(self._file)
+
+
+def as_source(X: Any) -> Source | None:
+    """Return where rows can be read from, or None for all that is an array in memory."""
+    if isinstance(X, np.memmap):
+        whole = isinstance(X.base, mmap.mmap) and X.flags.c_contiguous and X.mode == "r" and X.filename is not None
+        if whole and hasattr(os, "preadv"):
+            return _FileSource(X)
+        return _ArrayLikeSource(f"the memory map of {X.filename}", X)
+    package = type(X).__module__.partition(".")[0]
+    if package in ("h5py", "zarr") and hasattr(X, "shape"):
+        return _ArrayLikeSource(f"the {package} array {getattr(X, 'name', '')}".rstrip(), X)
+    return None

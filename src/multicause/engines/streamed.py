@@ -1,0 +1,173 @@
+"""Data that are read from disk anew in every pass, because they are larger than the memory that may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import bytes_from, on_cpu
+from multicause.engines.base import Data
+from multicause.engines.local import Local, LocalData, add, block_shape, collect, filled_up, quantile_of
+from multicause.engines.sources import Source
+from multicause.model import Block
+from multicause.parallel import in_order, number_of_jobs, read_ahead
+
+# Part of the memory budget that rows which are worked through on the host may take, and blocks that are read ahead.
+PART_OF_BUDGET = 16
+READ_AHEAD = 2
+# Rows that are looked at to find starts, and rows of a sample that lie next to each other, as single ones are slow.
+ROWS_TO_LOOK_AT = 10_000
+RUN = 16
+
+
+class StreamedData(Data):
+    """Rows of a source; blocks are read by a thread while others are worked on.
+
+    Blocks are worked on side by side and summed in order, as in memory. What is kept of each row between two passes of
+    a data cut, and what is returned for each row, is in memory.
+    """
+
+    resident = None
+
+    def __init__(
+        self,
+        engine: Local,
+        source: Source,
+        weights: np.ndarray | None,
+        functions: tuple[Callable[[np.ndarray], np.ndarray], ...] = (),
+    ) -> None:
+        self._engine, self._source, self._weights, self._functions = engine, source, weights, functions
+        self.n_rows = source.shape[0]
+        row = self._read(0, 1)
+        self.n_features, self.dtype = row.shape[1], row.dtype
+        self.n_weighted = self.n_rows if weights is None else int((weights > 0).sum())
+        self.n_jobs = number_of_jobs(engine.n_jobs) if on_cpu() else 1
+        self._size = 0
+        self._summarize: Callable[[Any], Any] | None = None
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        rows = self._source.read(start, stop)
+        for function in self._functions:
+            rows = function(rows)
+        return rows
+
+    def _weights_of(self, start: int, stop: int) -> np.ndarray:
+        stop = min(stop, self.n_rows)
+        return np.ones(stop - start, self.dtype) if self._weights is None else self._weights[start:stop]
+
+    def arranged(
+        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
+    ) -> StreamedData:
+        """Choose the size of blocks, which are read when they are needed."""
+        data = StreamedData(self._engine, self._source, self._weights, self._functions)
+        # A block that is read ahead is on its way in the dtype of the source and in that of the data.
+        bytes_per_row += 2 * READ_AHEAD * self.n_features * self.dtype.itemsize
+        data._size, _ = block_shape(self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact)
+        data._summarize = summarize
+        most = bytes_from(self._engine.memory_budget) // (fixed_bytes + data._size * bytes_per_row)
+        data.n_jobs = max(1, min(most, self.n_jobs))
+        return data
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The blocks, which are read one by one when they are asked for."""
+        if self._summarize is None:
+            raise RuntimeError("Data must be arranged in blocks before they can be used: call arranged().")
+        return _Blocks(self)
+
+    def _block(self, number: int) -> Block:
+        assert self._summarize is not None
+        start, size = number * self._size, self._size
+        rows, weights = filled_up(self._read(start, start + size), self._weights_of(start, start + size), size)
+        on_device = jnp.asarray(rows)
+        return Block(on_device, jnp.asarray(weights), self._summarize(on_device))
+
+    def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> Iterator[Any]:
+        blocks = self.blocks
+        tasks = (
+            (block, *arguments, *((aligned[number],) if aligned else ()))
+            for number, block in enumerate(read_ahead(blocks, READ_AHEAD))
+        )
+        return in_order(function, tasks, self.n_jobs)
+
+    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
+        """Add the results up from the first block to the last, whichever is computed first."""
+        total = None
+        for term in self._run(function, arguments, aligned):
+            total = term if total is None else add(total, term)
+        return total
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+        """Return a list with one entry per block."""
+        return list(self._run(function, arguments, ()))
+
+    def collect(self, mapped: Sequence[Any]) -> Any:
+        """Return NumPy arrays without the rows that filled blocks up."""
+        return collect(mapped, self.n_rows)
+
+    def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
+        """Sort the values of all blocks, which are in memory."""
+        filling = len(self.blocks) * self._size - self.n_rows
+        weights = np.concatenate([self._weights_of(0, self.n_rows).astype(float), np.zeros(filling)])
+        return quantile_of(mapped, weights, share)
+
+    def can_keep(self, n_bytes: int) -> bool:
+        """Allow as much as the temporary arrays of one block may take."""
+        return n_bytes <= bytes_from(self._engine.memory_budget)
+
+    def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
+        """Read some rows."""
+        chosen = np.arange(self.n_rows) if indices is None else np.asarray(indices)
+        runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)
+        return np.concatenate([self._read(int(run[0]), int(run[-1]) + 1) for run in runs])
+
+    def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
+        """Apply the function to parts that are read one after the other."""
+        budget = bytes_from(self._engine.memory_budget) // PART_OF_BUDGET
+        size = max(1, budget // (self._source.shape[1] * self._source.dtype.itemsize))
+        starts = range(0, self.n_rows, size)
+        parts = ((self._read(start, start + size), self._weights_of(start, start + size)) for start in starts)
+        return [function(*part) for part in read_ahead(parts, 1)]
+
+    def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> StreamedData:
+        """Apply one more function to rows when they are read."""
+        return StreamedData(self._engine, self._source, self._weights, (*self._functions, function))
+
+    def look(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return a sample that is the same each time."""
+        return self._sample(ROWS_TO_LOOK_AT, np.random.RandomState(0))
+
+    def released(self) -> StreamedData:
+        """Return the same rows, not arranged in blocks."""
+        return StreamedData(self._engine, self._source, self._weights, self._functions)
+
+    def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
+        """Draw short runs of rows, and keep them in memory."""
+        return self if self.n_rows <= n_rows else LocalData(self._engine, *self._sample(n_rows, random))
+
+    def _sample(self, n_rows: int, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+        possible = np.arange(self.n_rows) if self._weights is None else np.flatnonzero(self._weights > 0)
+        n_runs = -(-len(possible) // RUN)
+        chosen = np.sort(random.choice(n_runs, min(n_runs, -(-n_rows // RUN)), replace=False))
+        indices = possible[(chosen[:, None] * RUN + np.arange(RUN)).ravel().clip(max=len(possible) - 1)]
+        indices = np.unique(indices)[:n_rows]
+        weights = np.ones(len(indices), self.dtype) if self._weights is None else self._weights[indices]
+        return self.rows(indices), weights
+
+
+class _Blocks(Sequence):
+    """Blocks that are read when they are asked for."""
+
+    def __init__(self, data: StreamedData) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return -(-self._data.n_rows // self._data._size)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number >= len(self):
+            raise IndexError(number)
+        return self._data._block(number)

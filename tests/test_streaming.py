@@ -1,0 +1,154 @@
+"""Data that stay on disk: the same results as in memory, and errors that name the rows."""
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from multicause import FactorAnalysis, KMeans, LinearCauses, MaximalCauses, MixtureOfPoissons
+from multicause.callbacks import Checkpoint
+from multicause.datasets import make_bars
+from multicause.engines import Local
+from multicause.engines.sources import as_source
+from multicause.engines.streamed import StreamedData
+from multicause.parallel import in_order, read_ahead
+
+# Less than the rows take, so that they are read anew in every pass.
+SMALL = Local(memory_budget="2MiB", n_jobs=2)
+PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_bars(24_000, noise="poisson", random_state=0).data.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def stored(rows, tmp_path_factory):
+    """The same rows as a memory map, a part of one, an HDF5 and a zarr array."""
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    folder = tmp_path_factory.mktemp("stored")
+    np.save(folder / "rows.npy", rows)
+    np.save(folder / "more.npy", np.concatenate([rows[:10], rows]))
+    with h5py.File(folder / "rows.h5", "w") as file:
+        file.create_dataset("rows", data=rows, chunks=(1000, 25))
+    array = zarr.create_array(folder / "rows.zarr", shape=rows.shape, chunks=(1000, 25), dtype=rows.dtype)
+    array[:] = rows
+    with h5py.File(folder / "rows.h5") as file:
+        yield {
+            "memory map": np.load(folder / "rows.npy", mmap_mode="r"),
+            "part of a memory map": np.load(folder / "more.npy", mmap_mode="r")[10:],
+            "h5py": file["rows"],
+            "zarr": zarr.open(folder / "rows.zarr", mode="r"),
+        }
+
+
+def fit_both(model, rows, stored, **settings):
+    """Return the model fitted in memory and from disk, in blocks of about the same size."""
+    return (clone(model).set_params(engine=SMALL).fit(X, **settings) for X in (rows, stored))
+
+
+@pytest.mark.parametrize("kind", ["memory map", "part of a memory map", "h5py", "zarr"])
+def test_a_fit_to_rows_on_disk_equals_one_in_memory(rows, stored, kind):
+    assert SMALL.source(stored[kind]) is not None
+    here, there = fit_both(MaximalCauses(6, noise="poisson", **PLAIN), rows, stored[kind])
+    np.testing.assert_allclose(there.lower_bounds_, here.lower_bounds_, rtol=1e-6)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(there.transform(stored[kind]), here.transform(rows), atol=1e-4)
+    assert there.score(stored[kind]) == pytest.approx(here.score(rows), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LinearCauses(6, posterior="preselected", **PLAIN),
+        FactorAnalysis(4, max_iter=4, random_state=0),
+        KMeans(4, max_iter=3, init="data", random_state=0),
+        MixtureOfPoissons(4, max_iter=3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_every_model_of_sums_reads_from_disk(rows, stored, model, seed):
+    if hasattr(model, "init") and not isinstance(model, LinearCauses | FactorAnalysis):
+        model = clone(model).set_params(init=rows[:4] + 0.5)  # starts must not depend on which rows are looked at
+    weights = np.random.RandomState(seed).uniform(0.5, 2, len(rows))
+    here, there = fit_both(model, rows, stored["memory map"], sample_weight=weights)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
+
+
+def test_a_search_from_disk_finds_all_bars(stored):
+    model = MaximalCauses(10, noise="poisson", engine=SMALL, random_state=0, max_iter=150).fit(stored["memory map"])
+    assert ((model.components_ > 5).sum(axis=1) == 5).all()  # ten bars of five pixels each
+
+
+def test_small_maps_are_loaded(stored):
+    assert Local().source(stored["memory map"]) is None
+    assert Local().source(np.zeros((3, 2))) is None
+
+
+def test_a_fit_from_disk_is_resumed(rows, stored, tmp_path):
+    model = LinearCauses(4, engine=SMALL, **PLAIN).set_callbacks(Checkpoint(tmp_path, every=1))
+    whole = model.fit(stored["memory map"])
+    for path in sorted(tmp_path.glob("*.checkpoint"))[1:]:
+        path.unlink()
+    again = clone(model).fit(stored["memory map"], resume=tmp_path)
+    np.testing.assert_array_equal(again.components_, whole.components_)
+    with pytest.raises(ValueError, match="data"):
+        clone(model).fit(np.asarray(stored["memory map"]) + 1, resume=tmp_path)
+
+
+def test_a_bad_value_is_named(rows, tmp_path):
+    bad = rows.copy()
+    bad[20_123, 7] = np.nan
+    np.save(tmp_path / "bad.npy", bad)
+    with pytest.raises(ValueError, match=r"nan: row 20,123, column 7 of the memory map of .*bad\.npy"):
+        LinearCauses(3, engine=SMALL, **PLAIN).fit(np.load(tmp_path / "bad.npy", mmap_mode="r"))
+
+
+def test_a_file_that_shrinks_is_named(rows, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, rows)
+    source = as_source(np.load(path, mmap_mode="r"))
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(OSError, match=r"Rows 23,000 to 23,999 of .* has become smaller"):
+        source.read(23_000, 24_000)
+
+
+def test_a_file_that_vanishes_can_be_read_on(rows, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, rows)
+    source = as_source(np.load(path, mmap_mode="r"))
+    path.unlink()
+    np.testing.assert_array_equal(source.read(5, 9), rows[5:9])
+
+
+def test_shapes_and_dtypes_that_cannot_be_learned_from(tmp_path):
+    np.save(tmp_path / "cube.npy", np.zeros((4, 3, 2)))
+    with pytest.raises(ValueError, match=r"two dimensions.*\(4, 3, 2\)"):
+        as_source(np.load(tmp_path / "cube.npy", mmap_mode="r"))
+    np.save(tmp_path / "text.npy", np.array([["a", "b"]]))
+    with pytest.raises(ValueError, match="real numbers"):
+        as_source(np.load(tmp_path / "text.npy", mmap_mode="r"))
+
+
+def test_samples_are_rows_of_the_data(rows, stored):
+    data = SMALL.load(as_source(stored["memory map"]))
+    assert isinstance(data, StreamedData)
+    sample = data.sample(500, np.random.RandomState(0))
+    known = {row.tobytes() for row in rows}
+    assert sample.n_rows == 500
+    assert all(row.tobytes() in known for row in sample.rows())
+    np.testing.assert_array_equal(data.rows(np.array([3, 4, 5, 900])), rows[[3, 4, 5, 900]])
+
+
+def test_results_come_in_order_and_errors_come_through():
+    assert list(in_order(lambda k: k * k, ((k,) for k in range(20)), 3)) == [k * k for k in range(20)]
+    assert list(read_ahead(range(50), 2)) == list(range(50))
+
+    def failing():
+        yield 1
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(in_order(lambda k: k, ((k,) for k in read_ahead(failing(), 2)), 2))
