@@ -372,17 +372,16 @@ def test_the_product_agrees_with_the_oracle(group):
             if truth.bound is not None:
                 np.testing.assert_allclose(inference.total_bound, truth.bound, rtol=1e-7)
                 np.testing.assert_allclose(inference.total_free_energy, truth.free_energy, rtol=1e-7)
-            for model in group:
-                model = resolved(model, n_features)
-                sums = statistics_of(model, jax.tree.map(jnp.asarray, parameters), block, inference)
+            models = [resolved(model, n_features) for model in group]
+            given = jax.tree.map(jnp.asarray, parameters)
+            found = [(model, statistics_of(model, given, block, inference)) for model in models]
+            for model, sums in found:
                 if "curvature_squares" not in sums.components:
                     agrees(sums.components, truth.sums, model.update)
                     agrees(sums.prior, truth.sums, model.prior)
                     agrees(sums.noise, truth.noise, model.noise)
         slope = gradient_of(truth.expected, parameters.components)
-        for model in group:
-            model = resolved(model, n_features)
-            sums = statistics_of(model, jax.tree.map(jnp.asarray, parameters), block, inference)
+        for model, sums in found:
             new = maximize_one(model, sums, jax.tree.map(jnp.asarray, parameters))
             check_step(model, parameters, sums, new, slope, truth, Y)
 
