@@ -214,8 +214,8 @@ def one_by_one() -> bool:
     return jax.default_backend() == "cpu"
 
 
-def sum_over_features(function: Callable[..., Array], zero: Array, *arrays: Array) -> Array:
-    """Σ_d ``function(array_d, ...)`` over the first axis of some arrays; ``zero`` has the shape of one term."""
+def sum_over_features(function: Callable[..., Array], zero: Array, *arrays: Any) -> Array:
+    """Σ_d ``function(array_d, ...)`` over the first axis of arrays or records of such; ``zero`` has a term's shape."""
     if one_by_one():
         return jax.lax.scan(lambda total, one: (total + function(*one), None), zero, arrays)[0]
     return jnp.sum(jax.vmap(function)(*arrays), axis=0)

@@ -6,6 +6,7 @@ that share. All functions return Σ_s credit_hd(s) · v_d(s) for values (..., S,
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -98,6 +99,15 @@ def _inverse_power(total: Array, exponent: Array) -> Array:
     return stored(jnp.exp(-exponent * jnp.log(jnp.where(total > 0, total, 1))))
 
 
+@lru_cache
+def _powers_of_chebyshev(degree: int) -> np.ndarray:
+    """Return the coefficients of powers (rows) of Chebyshev's polynomials (columns) up to a degree."""
+    to_powers = np.zeros((degree + 1, degree + 1))
+    for k in range(degree + 1):
+        to_powers[: k + 1, k] = chebyshev.cheb2poly(np.eye(degree + 1)[k, : k + 1])
+    return to_powers
+
+
 class _PowerOfTotals:
     """total^{−exponent} for totals between 1 and ``most``, to rounding; any finite number for the empty state's zero.
 
@@ -118,10 +128,8 @@ class _PowerOfTotals:
         # Chebyshev's coefficients first: solving for those of the powers at once would lose half of the digits.
         to_chebyshev = 2 / (degree + 1) * np.cos(np.outer(np.arange(degree + 1), angles))
         to_chebyshev[0] /= 2
-        to_powers = np.zeros((degree + 1, degree + 1))
-        for k in range(degree + 1):
-            to_powers[: k + 1, k] = chebyshev.cheb2poly(np.eye(degree + 1)[k, : k + 1])
-        self._coefficients = matmul(jnp.asarray(to_powers), matmul(jnp.asarray(to_chebyshev), samples)).astype(dtype)
+        to_powers = jnp.asarray(_powers_of_chebyshev(degree))
+        self._coefficients = matmul(to_powers, matmul(jnp.asarray(to_chebyshev), samples)).astype(dtype)
 
     def __call__(self, total: Array) -> Array:
         if self._coefficients is None:
