@@ -258,8 +258,13 @@ def _in_single_precision(scores: Array) -> Array:
 
 
 def rows_at(values: Array, indices: np.ndarray) -> Array:
-    """Return the rows with these indices, which are constants, and known to exist, of (..., n): (indices, ..., n)."""
-    return values.at[indices].get(mode="promise_in_bounds")
+    """Return the rows with these indices, which are constants, and known to exist, of (H, n): (indices, n).
+
+    A CPU reads them by their indices, an accelerator each by itself, as part of what uses them.
+    """
+    if one_by_one():
+        return values.at[indices].get(mode="promise_in_bounds")
+    return jnp.stack([values[int(index)] for index in indices])
 
 
 def sum_rows_at(values: Array, indices: np.ndarray, size: int) -> Array:
