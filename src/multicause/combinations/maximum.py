@@ -5,9 +5,9 @@ from functools import reduce
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, rows_at
+from multicause.arrays import Array, one_by_one, rows_at
 from multicause.combinations.base import Combination, random_positive
-from multicause.combinations.credit import pull_by_halves, pull_by_levels
+from multicause.combinations.credit import pull_by_halves, pull_by_levels, pull_by_members
 from multicause.compatibility import Rule
 from multicause.model import Moments
 from multicause.posteriors.state_tree import StateTree
@@ -15,6 +15,8 @@ from multicause.posteriors.state_tree import StateTree
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
 SHARPEST = 1e9
+# States up to which an accelerator works through a list state by state.
+SHORT = 32
 CREDITS = ("power", "sigmoid")
 # λ of MCA08 eq. 35.
 SLOPE = 0.2
@@ -108,6 +110,8 @@ class Maximum(Combination):
         if tree.max_active == 1:
             return values[..., 1:, :]  # a cause that is alone has the whole credit
         pull = pull_by_levels if tree.sparsest_first else pull_by_halves
+        if tree.sparsest_first and tree.n_states <= SHORT and not one_by_one():
+            pull = pull_by_members
         return pull(x, tree, values, sharpness, exponent)
 
     def overlap(self, tree: StateTree) -> np.ndarray:
