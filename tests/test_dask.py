@@ -1,5 +1,6 @@
 """Learning on a Dask cluster of two processes: the same results as in this process, whatever happens to workers."""
 
+import errno
 import os
 import signal
 import warnings
@@ -18,10 +19,13 @@ from multicause import (
     load,
 )
 from multicause.callbacks import Checkpoint, IterationCallback
-from multicause.datasets import make_bars
-from multicause.engines import Dask
+from multicause.cli.engines import EngineChoice
+from multicause.datasets import make_bars, open_rows
+from multicause.engines import Dask, Local
+from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.local import weighted_quantile
 from multicause.posteriors import Preselected
+from tests.test_command_line import call, result_of
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -99,6 +103,25 @@ def test_frames_delayed_blocks_and_arrays(client, rows):
         np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
 
 
+def test_workers_read_files(client, rows, tmp_path):
+    for number, part in enumerate(np.split(rows, [700])):
+        np.save(tmp_path / f"{number}.npy", part)
+    source = open_rows(tmp_path / "*.npy")
+    model = LinearCauses(3, engine=Dask(client), **PLAIN)
+    expected = LinearCauses(3, **PLAIN).fit(rows)
+    found = clone(model).fit(source)
+    np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found.transform(source), expected.transform(rows), atol=2e-3)
+    written = found.transform(source, out=tmp_path / "causes.npy")
+    np.testing.assert_allclose(written, expected.transform(rows), atol=2e-3)
+    (tmp_path / "causes.npy").unlink()
+    bad = rows[700:].copy()
+    bad[600, 3] = np.inf
+    np.save(tmp_path / "1.npy", bad)
+    with pytest.raises(ValueError, match=r"inf: row 600, column 3 of .*1\.npy"):
+        clone(model).fit(source)
+
+
 def test_a_search_on_a_cluster_finds_all_bars(client, chunked):
     model = MaximalCauses(10, noise="poisson", random_state=0, max_iter=150).fit(chunked)
     assert ((model.components_ > 5).sum(axis=1) == 5).all()
@@ -152,6 +175,36 @@ def test_a_fit_on_a_cluster_is_resumed(client, chunked, tmp_path):
     np.testing.assert_array_equal(again.components_, whole.components_)
 
 
+def test_a_fit_of_this_process_is_resumed_on_a_cluster_and_the_other_way_round(client, rows, tmp_path):
+    for number, engines in enumerate([(Local(), Dask(client)), (Dask(client), Local())]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        model = LinearCauses(4, engine=engines[0], **PLAIN).set_callbacks(Checkpoint(folder, every=1))
+        whole = model.fit(rows)
+        for path in sorted(folder.glob("*.checkpoint"))[1:]:
+            path.unlink()
+        again = clone(model).set_params(engine=engines[1]).fit(rows, resume=folder)
+        np.testing.assert_allclose(again.components_, whole.components_, rtol=1e-4, atol=1e-4)
+        with pytest.raises(ValueError, match="data"):
+            clone(model).set_params(engine=engines[1]).fit(rows[::-1], resume=folder)
+
+
+def test_a_fingerprint_tells_rows_apart_and_not_how_they_are_cut(client, rows):
+    weights = np.random.RandomState(0).uniform(size=len(rows))
+    expected = Local().load(rows, weights.astype(np.float32)).fingerprint()
+    for size in (300, 512, 2000):
+        assert Dask(client).load(da.from_array(rows, chunks=(size, 25)), weights).fingerprint() == expected
+    others = {
+        "another value": (rows + np.float32(np.arange(50_000).reshape(2000, 25) == 700), weights),
+        "rows exchanged": (rows[[1, 0, *range(2, 2000)]], weights),
+        "columns exchanged": (rows[:, [1, 0, *range(2, 25)]], weights),
+        "weights exchanged": (rows, weights[::-1]),
+        "another dtype": (rows.astype(float), weights),
+    }
+    for X, w in others.values():
+        assert Local().load(X, w.astype(X.dtype)).fingerprint() != expected
+
+
 def test_a_bad_value_is_named_with_its_block(client, rows):
     bad = rows.copy()
     bad[1300, 7] = np.nan
@@ -175,6 +228,8 @@ def test_lists_of_states_need_rows_in_memory(client, rows, chunked):
     with pytest.raises(TypeError, match=r"X\[:1000\]\.compute\(\)"):
         model.recognize(chunked)
     assert model.recognize(rows[:5]).states.shape[0] == 5
+    with pytest.raises(TypeError, match="use its to_zarr or store"):
+        model.transform(chunked, out=np.zeros((2000, 3)))
 
 
 def test_a_scheduler_that_does_not_answer():
@@ -196,3 +251,89 @@ def test_an_engine_can_be_cloned_and_saved(client, chunked, tmp_path):
     assert clone(model).engine.scheduler is client
     model.fit(chunked).save(tmp_path / "model.mca")
     assert load(tmp_path / "model.mca").engine.scheduler == client.scheduler.address
+
+
+# ------------------------------------------------------------------------------------------- the command line
+
+OPTIONS = ["--model", "mixture", "--components", 3, "--seed", 1, "--iterations", 6, "--set", "tol=0", "--no-report"]
+
+
+def test_the_command_line_learns_on_a_cluster_and_resumes_there(client, rows, tmp_path, monkeypatch):
+    np.save(tmp_path / "rows.npy", rows[:300])
+    address = client.scheduler.address
+    result_of("fit", tmp_path / "rows.npy", *OPTIONS, "--out", tmp_path / "here")
+    monkeypatch.setattr("multicause.cli.fitting.dashboard_link", lambda client: "http://scheduler:8787/status")
+    words = ["fit", tmp_path / "rows.npy", *OPTIONS, "--engine", "dask", "--scheduler", address, "--checkpoint", 0]
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", "x")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("multicause.cli.fitting.write_run", full)
+        run = call(*words, "--out", tmp_path / "there")
+    assert run.exit_code == 2
+    said = " ".join(run.stdout.split())
+    assert f"Dask cluster {address}: 2 workers, 2 threads." in said
+    assert "Dashboard: http://scheduler:8787/status" in said
+    found = result_of("fit", "--resume", tmp_path / "there")
+    assert found["engine"]["engine"] == "dask"
+    models = [load(tmp_path / name / "model.multicause") for name in ("here", "there")]
+    np.testing.assert_allclose(models[0].components_, models[1].components_, rtol=1e-6)
+    # A model in a file does not need the cluster.
+    assert isinstance(models[1].engine, Local)
+
+
+def test_a_run_on_a_cluster_may_go_on_in_this_process(client, rows, tmp_path, monkeypatch):
+    np.save(tmp_path / "rows.npy", rows[:300])
+    words = ["fit", tmp_path / "rows.npy", *OPTIONS, "--scheduler", client.scheduler.address, "--checkpoint", 0]
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("multicause.cli.fitting.write_run", interrupted)
+        assert call(*words, "--out", tmp_path / "run").exit_code == 130
+    assert result_of("fit", "--resume", tmp_path / "run", "--engine", "local")["engine"]["engine"] == "local"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--engine magic", "Unknown engine 'magic'. Known: local, dask."),
+        (
+            "--engine local --scheduler tcp://x:1",
+            "but the engine is local. Use --engine dask, or leave out --scheduler",
+        ),
+        ("--engine dask --n-jobs 2", "--n-jobs is for --engine local"),
+        ("--scheduler tcp://x:1 --devices all", "--devices is for --engine local"),
+        ("--devices some", "--devices must be 'all' or a positive number of devices; got 'some'"),
+        ("--n-jobs 0", "n_jobs must be a positive number of threads"),
+        ("--scheduler tcp://127.0.0.1:9", "No Dask scheduler answers at 'tcp://127.0.0.1:9'"),
+    ],
+)
+def test_engines_that_the_command_line_refuses(words, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(Dask.__init__, "__kwdefaults__", {"memory_budget": "2GiB", "timeout": 0.5})
+    np.save(tmp_path / "rows.npy", np.eye(4))
+    run = call("fit", tmp_path / "rows.npy", "--model", "kmeans", *words.split(), "--out", tmp_path / "run")
+    assert run.exit_code == 2
+    assert message in run.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
+
+
+def test_a_dashboard_has_a_link(client):
+    assert dashboard_link(client) == client.dashboard_link
+
+    class WithoutDashboard:
+        @property
+        def dashboard_link(self):
+            raise KeyError("dashboard")  # as clients of a scheduler that was started with --no-dashboard do
+
+    assert dashboard_link(WithoutDashboard()) is None
+
+
+def test_devices_of_the_command_line_are_a_setting_of_the_engine(monkeypatch):
+    made = []
+    monkeypatch.setattr("multicause.engines.Local", lambda **settings: made.append(settings))
+    EngineChoice(devices="all").make("1GiB")
+    EngineChoice(devices="4", n_jobs=2).make("1GiB")
+    assert [settings["devices"] for settings in made] == ["all", 4]

@@ -1,12 +1,13 @@
 """Data that stay on disk: the same results as in memory, and errors that name the rows."""
 
+import errno
 import os
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from multicause import FactorAnalysis, KMeans, LinearCauses, MaximalCauses, MixtureOfPoissons
+from multicause import EnergyComponents, FactorAnalysis, KMeans, LinearCauses, MaximalCauses, MixtureOfPoissons
 from multicause.callbacks import Checkpoint
 from multicause.datasets import make_bars
 from multicause.engines import Local
@@ -152,3 +153,72 @@ def test_results_come_in_order_and_errors_come_through():
 
     with pytest.raises(OSError, match="the disk is gone"):
         list(in_order(lambda k: k, ((k,) for k in read_ahead(failing(), 2)), 2))
+
+
+# -------------------------------------------------------------------------------------- results that are written
+
+
+@pytest.fixture(scope="module")
+def fitted(rows):
+    return FactorAnalysis(3, max_iter=2, random_state=0, engine=SMALL).fit(rows)
+
+
+def test_results_are_written_block_by_block(rows, stored, fitted, tmp_path, monkeypatch):
+    expected = fitted.transform(stored["memory map"])
+    monkeypatch.setattr(StreamedData, "collect", None)  # all results would be in memory
+    found = fitted.transform(stored["memory map"], out=tmp_path / "causes.npy")
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.load(tmp_path / "causes.npy"), expected)
+    array = np.zeros((24_000, 3))
+    assert fitted.transform(stored["memory map"], out=array) is array
+    np.testing.assert_array_equal(array, expected)
+    mapped = np.lib.format.open_memmap(tmp_path / "map.npy", "w+", np.float32, (24_000, 3))
+    fitted.transform(stored["memory map"], out=mapped)
+    np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), expected)
+
+
+def test_results_of_rows_in_memory_are_written(rows, fitted, tmp_path):
+    for model in (fitted, EnergyComponents(3, max_iter=1, random_state=0).fit(rows[:50])):
+        found = model.transform(rows[:100], out=str(tmp_path / "causes.npy"))
+        np.testing.assert_array_equal(found, model.transform(rows[:100]))
+    assert [path.name for path in tmp_path.iterdir()] == ["causes.npy"]
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "message"),
+    [
+        (np.zeros((5, 3)), ValueError, r"out must have the shape \(24000, 3\) of the results; got \(5, 3\)"),
+        (np.zeros((24_000, 3), int), ValueError, "out must hold float32, or .*; got int64"),
+        (np.broadcast_to(0.0, (24_000, 3)), ValueError, "out cannot be written to"),
+        ([0], TypeError, "out must be an array or the name of a file that ends in .npy; got list"),
+        ("causes.csv", ValueError, "ends in .npy; got 'causes.csv'"),
+        ("nowhere/causes.npy", FileNotFoundError, "the folder 'nowhere' does not exist"),
+    ],
+)
+def test_places_that_results_cannot_be_written_to(stored, fitted, out, error, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        fitted.transform(stored["memory map"], out=out)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("when", ["before", "while writing"])
+def test_a_full_disk_leaves_no_half_written_file(stored, fitted, when, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "causes.npy").write_text("what was there before")
+    monkeypatch.setattr("os.posix_fallocate" if when == "before" else "os.fsync", full)
+    with pytest.raises(OSError, match=r"Cannot write to .*causes.npy: there is no space left on the device; free some"):
+        fitted.transform(stored["memory map"], out=tmp_path / "causes.npy")
+    assert (tmp_path / "causes.npy").read_text() == "what was there before"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_system_that_cannot_reserve_space(stored, fitted, tmp_path, monkeypatch):
+    def unsupported(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr("os.posix_fallocate", unsupported)
+    assert fitted.transform(stored["memory map"], out=tmp_path / "causes.npy").shape == (24_000, 3)

@@ -21,6 +21,7 @@ from multicause.engines import Data
 from multicause.learning import contrastive_divergence as cd
 from multicause.learning.whitening import WhiteningMap, whiten
 from multicause.model import Block
+from multicause.row_writing import check_out, write_rows
 from multicause.samplers import Sampler, annealed
 from multicause.samplers.annealed import ARRAYS, LogPartition
 from multicause.shell import Shell, ValueLabels
@@ -41,9 +42,12 @@ class EnergyDensity(Shell):
     _course: cd.Course
     _whitening: WhiteningMap
 
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """Hidden activities, those of all layers side by side: (n_samples, n_components + sum of layers)."""
-        return self._by_rows(_activities, X)
+    def transform(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
+        """Hidden activities, those of all layers side by side: (n_samples, n_components + sum of layers).
+
+        ``out``, an array of that shape or the name of a ``.npy`` file, is where they are written block by block.
+        """
+        return self._by_rows(_activities, X, out)
 
     def energy(self, X: ArrayLike) -> np.ndarray:
         """E(z) of each row: (n_samples,)."""
@@ -256,14 +260,20 @@ class EnergyDensity(Shell):
         """Blocks of rows whose temporary arrays are as wide as all units, and of double precision."""
         return self._engine().load(X, weights).arranged(_nothing, 8 * (width + ARRAYS * X.shape[1]))
 
-    def _by_rows(self, function: Any, X: ArrayLike) -> Any:
+    def _by_rows(self, function: Any, X: ArrayLike, out: Any = None) -> Any:
         check_is_fitted(self)
+        if out is not None:
+            check_out(out)
         X = self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False)
         with double_precision():
             data = self._in_blocks(X, np.ones(len(X), dtype=X.dtype), self._n_features_out)
             whitening = self._on_device(self._whitening, X.dtype)
             energy, parameters = self._energy, self._parameters
-            return data.collect(data.map(lambda block: function(energy, block, parameters, whitening)))
+
+            def own(block: Block) -> Any:
+                return function(energy, block, parameters, whitening)
+
+            return data.collect(data.map(own)) if out is None else write_rows(out, len(X), data.results(own))
 
     @property
     def _n_features_out(self) -> int:

@@ -49,6 +49,7 @@ from multicause.noises import Noise
 from multicause.parts import PartChoice, resolve
 from multicause.posteriors import Posterior, choose_posterior, default_posteriors
 from multicause.priors import Bernoulli, Prior
+from multicause.row_writing import check_out, write_rows
 from multicause.shell import Shell, ValueLabels, outcome_of_batch, validate_weights, warn, warn_of
 
 PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
@@ -261,9 +262,19 @@ class CausalEstimator(Shell):
 
     # ------------------------------------------------------------------------------------------- recognition
 
-    def transform(self, X: ArrayLike) -> np.ndarray:
-        """Posterior mean of the causes, the probability of each to be active: (n_samples, n_components)."""
-        return self._by_rows(recognition.mean_causes, X)
+    def transform(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
+        """Posterior mean of the causes, the probability of each to be active: (n_samples, n_components).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        out : array or path-like, optional
+            Where to write the result, block by block, if it is too large for memory: an array of its shape, such as a
+            memory map that can be written to, or the name of a ``.npy`` file. The file appears when it is whole, and is
+            returned as a memory map.
+        """
+        return self._by_rows(recognition.mean_causes, X, out=out)
 
     def reconstruct(self, X: ArrayLike) -> np.ndarray:
         """Posterior mean of the data, X as its causes explain it: (n_samples, n_features)."""
@@ -630,18 +641,30 @@ class CausalEstimator(Shell):
             "outcome_": Outcome.STOPPED.value,
         }
 
-    def _by_rows(self, function: Any, X: ArrayLike, *arguments: Any, model: Model | None = None) -> Any:
+    def _by_rows(
+        self, function: Any, X: ArrayLike, *arguments: Any, model: Model | None = None, out: Any = None
+    ) -> Any:
         """Apply a compiled function of recognition to X, block by block, with this or another model."""
         check_is_fitted(self)
         model = self._recognizer if model is None else model
+        if out is not None:
+            check_out(out)
         if is_distributed(X):
+            if out is not None:
+                raise TypeError(
+                    "The result for a dask array is a dask array: leave out=, and use its to_zarr or store."
+                )
             return self._lazily(partial(self._by_rows, function, model=model), X, *arguments)
         data = self._load(X, None, reset=False)
         data = data.transformed(partial(np.asarray, dtype=self.components_.dtype)).transformed(self._preparer())
         data.each(lambda rows, weights: model.noise.check_data(rows))
         with double_precision():
             data = self._in_blocks(data, model, 1, fitted=True)
-            return data.collect(data.map(lambda block: function(model, block, self._parameters, *arguments)))
+
+            def own(block: Any) -> Any:
+                return function(model, block, self._parameters, *arguments)
+
+            return data.collect(data.map(own)) if out is None else write_rows(out, data.n_rows, data.results(own))
 
     def _lazily(self, function: Any, X: Any, *arguments: Any) -> Any:
         """Return a dask array of a function's results, which are computed where the chunks of X are."""

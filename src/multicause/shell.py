@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from multicause.advice import Advice, advice_on
@@ -33,6 +34,8 @@ class ValueLabels(NamedTuple):
 class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, NestedParts):
     """A scikit-learn estimator of this library; it is fitted once it has ``components_``."""
 
+    #: Where results are written is no metadata that scikit-learn should hand on.
+    __metadata_request__transform = {"out": UNUSED}
     #: Attributes with a fit's results that only this model has; they are saved with it.
     _results: tuple[str, ...] = ()
     components_: np.ndarray

@@ -59,7 +59,7 @@ def transform(
       multicause transform run photos --out causes.npy
     """
     with command(json, verbose) as output:
-        from multicause.cli.places import TABLES, check_data, check_ending
+        from multicause.cli.places import TABLES, check_data, check_ending, describe_paths
         from multicause.writing import check_file
 
         check_ending(out, TABLES)
@@ -71,6 +71,7 @@ def transform(
         from multicause.cli.fitting import tell_data
         from multicause.cli.results import component_names, write_table
         from multicause.cli.runs import open_run
+        from multicause.engines.sources import Source
 
         fitted = open_run(run, device)
         found = fitted.read(
@@ -82,11 +83,21 @@ def transform(
             decimal=decimal,
             thousands=thousands,
             encoding=encoding,
+            memory_budget=fitted.memory_budget,
         )
         tell_data(output, data, found)
-        with errors_in_options(fitted.model):
-            causes = np.asarray(fitted.model.transform(found.rows))
-        tell_lost(output, out, write_table(out, causes, component_names(fitted.model), found.others()))
+        if isinstance(found.rows, Source):
+            if out.suffix.lower() != ".npy":
+                raise ValueError(
+                    f"{describe_paths(data)} is larger than the memory that may be used ({fitted.memory_budget}), and "
+                    f"such results are written as .npy; got {str(out)!r}."
+                )
+            with errors_in_options(fitted.model):
+                causes = fitted.model.transform(found.rows, out=out)
+        else:
+            with errors_in_options(fitted.model):
+                causes = np.asarray(fitted.model.transform(found.rows))
+            tell_lost(output, out, write_table(out, causes, component_names(fitted.model), found.others()))
         output.say(f"Causes of {causes.shape[0]} rows: {out}")
         output.result(out=str(out), shape=list(causes.shape))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +35,7 @@ def fit(
     data: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="npy, npz, csv, tsv (or .gz) or parquet; images or a folder of them; wav files or a folder of them.",
+            help="npy, npz, csv, tsv (or .gz), parquet, h5 or zarr; images or wav files, or a folder of them.",
             show_default=False,
         ),
     ] = None,
@@ -113,6 +113,29 @@ def fit(
     dtype: Annotated[str, typer.Option(help="float64 or float32.", rich_help_panel=COMPUTING)] = "float64",
     device: Device = "auto",
     memory: Memory = "2GiB",
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="local (this machine, the default) or dask (a cluster, or processes on this machine).",
+            rich_help_panel=COMPUTING,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler, such as tcp://scheduler:8786.", rich_help_panel=COMPUTING),
+    ] = None,
+    n_jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="Blocks that are worked on at a time on a CPU; all cores by default.", rich_help_panel=COMPUTING
+        ),
+    ] = None,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            help="Number of GPUs of this machine to use, or 'all'; one by default.", rich_help_panel=COMPUTING
+        ),
+    ] = None,
     report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel=COMPUTING)] = True,
     checkpoint: Annotated[
         float, typer.Option(help="Seconds from one checkpoint to the next.", min=0, rich_help_panel=COMPUTING)
@@ -132,11 +155,16 @@ def fit(
 
       multicause fit rows.npy --image-shape 28x28 --model sparse --out run --json
 
+      multicause fit rows/*.parquet --components 200 --out run
+
+      multicause fit rows.npy --engine dask --scheduler tcp://scheduler:8786 --out run
+
       multicause fit --resume run
 
     Ctrl-C ends learning and keeps the model so far; 'multicause fit --resume run' goes on with it.
     """
     with command(json, verbose) as output:
+        from multicause.cli.engines import ENGINE_OPTIONS, EngineChoice
         from multicause.cli.places import FILES, check_data
         from multicause.cli.unfinished import Request, check_unfinished, is_stopped, read_request
         from multicause.writing import check_place
@@ -155,6 +183,7 @@ def fit(
             check_unfinished(out, resume=False, force=force)
         check_place(out, force or (recorded is not None and is_stopped(out)), FILES)
         check_data(data or [])
+        choice = EngineChoice(engine, scheduler, n_jobs, devices)
 
         from multicause.cli.fitting import fit_run
         from multicause.cli.resuming import check_same
@@ -190,11 +219,16 @@ def fit(
             "random_state": seed,
         }
         paths = [str(path.expanduser().resolve()) for path in data or ()]
-        request = Request(paths, model, parameters, list(settings or ()), reading.settings(), memory, report)
+        extra, where = list(settings or ()), asdict(choice)
+        request = Request(paths, model, parameters, extra, reading.settings(), memory, report, where)
         if recorded is not None:
             given = {name for name in context.params if _is_given(context, name)}
             check_same(given, request, recorded)
-            request = replace(recorded, with_report=report if "report" in given else recorded.with_report)
+            request = replace(
+                recorded,
+                with_report=report if "report" in given else recorded.with_report,
+                engine=where if given.intersection(ENGINE_OPTIONS) else recorded.engine,
+            )
         found = fit_run(output, request, out, device=device, every=checkpoint, resume=recorded is not None, force=force)
         output.result(out=str(out), **found)
 

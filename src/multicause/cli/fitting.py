@@ -8,8 +8,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from multicause.arrays import bytes_from, use_device
 from multicause.callbacks import Checkpoint, ProgressBar
+from multicause.cli.engines import EngineChoice
 from multicause.cli.models import make_model
 from multicause.cli.output import Output
 from multicause.cli.places import FILES, MODEL, REPORT, describe_paths
@@ -18,7 +21,9 @@ from multicause.cli.runs import describe_run, write_run
 from multicause.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
 from multicause.cli.words import errors_in_options, in_options
 from multicause.datasets.reading import Reading, UserData, read_data
-from multicause.engines import Local
+from multicause.engines import Dask, Local
+from multicause.engines.dask_clusters import dashboard_link
+from multicause.engines.sources import Source
 from multicause.learning.convergence import Outcome
 from multicause.persistence import newest_checkpoint
 from multicause.writing import new_folder
@@ -26,26 +31,37 @@ from multicause.writing import new_folder
 # What the end of a fit says about reconstructions, and the names of these numbers in its settings.
 QUALITY = {"variance explained, R²": "r2", "R² without row means": "r2_without_row_means"}
 
+# Rows of data larger than memory that are compared with their reconstructions, and that the report is made of.
+ROWS_TO_DESCRIBE = 10_000
+
 
 def fit_run(
     output: Output, request: Request, out: Path, *, device: str, every: float, resume: bool, force: bool
 ) -> dict[str, Any]:
     """Learn from files or folders and write the folder of the run; returns its settings."""
     bytes_from(request.memory)
-    engine = Local(memory_budget=request.memory)
+    choice = EngineChoice(**request.engine)
+    engine = choice.make(request.memory)
     model = make_model(request.name, {**request.parameters, "engine": engine}, request.extra)
     use_device(device)
+    if isinstance(engine, Dask):
+        tell_cluster(output, engine)
     paths = [Path(path) for path in request.paths]
-    data = read_data(paths, Reading.from_settings(request.reading))
+    data = read_data(paths, Reading.from_settings(request.reading), memory_budget=request.memory)
     check_rows(data, paths)
     tell_data(output, paths, data)
     with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, data, checkpoints, every)
-        settings = describe_run(paths, data, request.name, model, seconds, [*data.remarks, *notes])
+        # The rows that are described are in this process, and a model in a file must not depend on a cluster.
+        model.engine = Local(memory_budget=request.memory)
+        shown = described_rows(data, request.memory)
+        remarks = [*shown.remarks, *notes]
+        settings = describe_run(paths, data, shown, request.name, model, seconds, remarks)
+        settings["engine"] = {**request.engine, "engine": choice.name}
         with new_folder(out, force=force or (resume and is_stopped(out)), files=FILES) as folder:
             write_run(folder, model, settings)
             if request.with_report:
-                write_run_report(folder / REPORT, model, data, paths, settings)
+                write_run_report(folder / REPORT, model, shown, paths, settings)
             if model.outcome_ == Outcome.STOPPED:
                 keep_for_resuming(checkpoints, folder)
     tell(output, out, model, settings, notes, request.with_report)
@@ -64,6 +80,28 @@ def check_rows(data: UserData, paths: Sequence[Path]) -> None:
     }
     remedy = remedies.get(data.kind, "Name a table with more rows.")
     raise ValueError(f"{describe_paths(paths)} gives one row, and at least two are needed to learn from. {remedy}")
+
+
+def described_rows(data: UserData, memory_budget: str | int) -> UserData:
+    """Return data that are in memory: a random sample of those that are not."""
+    if not isinstance(data.rows, Source):
+        return data
+    sample = Local(memory_budget=memory_budget).load(data.rows).sample(ROWS_TO_DESCRIBE, np.random.RandomState(0))
+    remark = f"Reconstructions and the report are of a random sample of {sample.n_rows:,} of {len(data.rows):,} rows."
+    return data._replace(rows=sample.rows(), remarks=(*data.remarks, remark))
+
+
+def tell_cluster(output: Output, engine: Dask) -> None:
+    """Connect to a cluster, before slow work begins, and say where its dashboard is."""
+    try:
+        client = engine.client()
+    except TimeoutError as error:
+        raise TimeoutError(str(error).replace(", or wait longer with engine=Dask(timeout=...)", "")) from error
+    workers = client.nthreads()
+    output.say(f"Dask cluster {client.scheduler.address}: {len(workers)} workers, {sum(workers.values())} threads.")
+    dashboard = dashboard_link(client)
+    if dashboard is not None:
+        output.say(f"Dashboard: {dashboard}")
 
 
 def tell_data(output: Output, paths: Sequence[Path], data: UserData) -> None:

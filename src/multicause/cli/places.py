@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from multicause.paths import file_of
+
 MODEL, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED = (
     "model.multicause",
     "history.csv",
@@ -34,8 +36,8 @@ def check_ending(path: Path, known: Sequence[str]) -> None:
 def check_data(paths: Sequence[Path]) -> None:
     """Refuse files and folders that are not there."""
     for path in paths:
-        if not path.expanduser().exists():
-            raise FileNotFoundError(f"There is no {str(path)!r}.")
+        if not file_of(path.expanduser()).exists():
+            raise FileNotFoundError(f"There is no {str(file_of(path))!r}.")
 
 
 def describe_paths(paths: Sequence[Path]) -> str:

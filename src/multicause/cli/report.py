@@ -42,17 +42,18 @@ def report(
             check_file(out, force)
         check_data(data or [])
 
-        from multicause.cli.fitting import write_run_report
+        from multicause.cli.fitting import described_rows, write_run_report
         from multicause.cli.runs import open_run
+        from multicause.paths import file_of
 
         fitted = open_run(run, device)
         paths = data or fitted.paths
-        missing = [path for path in paths if not path.exists()]
+        missing = [path for path in paths if not file_of(path).exists()]
         if missing:
             raise FileNotFoundError(
                 f"The data of this run are not at {str(missing[0])!r} any more; name them with --data."
             )
-        found = fitted.read(paths)
+        found = described_rows(fitted.read(paths, memory_budget=fitted.memory_budget), fitted.memory_budget)
         out = run / REPORT if out is None else out
         write_run_report(out, fitted.model, found, paths, fitted.settings)
         output.say(f"Report: {out}")

@@ -57,13 +57,18 @@ class Run(NamedTuple):
         shape = self.data["image_shape"]
         return None if shape is None else (shape[0], shape[1])
 
-    def read(self, paths: Sequence[Path], **changes: Any) -> UserData:
-        """Data that this model can be applied to, read as those of its fit."""
+    @property
+    def memory_budget(self) -> str | int:
+        """Most memory that rows may take."""
+        return getattr(self.model.engine, "memory_budget", "2GiB")
+
+    def read(self, paths: Sequence[Path], *, memory_budget: str | int | None = None, **changes: Any) -> UserData:
+        """Data that this model can be applied to, read as those of its fit; by default all of them are loaded."""
         names = self.data["names"]
         given = {key: value for key, value in changes.items() if value is not None}
         columns = None if names is None else tuple(names)
         own = replace(self.reading, drop=(), index="none", columns=columns, **given)
-        data = read_data(paths, own)
+        data = read_data(paths, own, memory_budget=memory_budget)
         if data.rows.shape[1] != self.model.n_features_in_:
             raise ValueError(
                 f"{describe_paths(paths)} gives rows of {data.rows.shape[1]} values, but the model has learned from "
@@ -108,10 +113,16 @@ def _is_complete(settings: dict[str, Any]) -> bool:
 
 
 def describe_run(
-    paths: Sequence[Path], data: UserData, name: str, model: Any, seconds: float, notes: Sequence[str]
+    paths: Sequence[Path],
+    data: UserData,
+    shown: UserData,
+    name: str,
+    model: Any,
+    seconds: float,
+    notes: Sequence[str],
 ) -> dict[str, Any]:
-    """Settings of a run, as plain values."""
-    quality = reconstruction_quality(model, data.rows) if hasattr(model, "reconstruct") else None
+    """Settings of a run, as plain values; ``shown`` has the rows that reconstructions are compared with."""
+    quality = reconstruction_quality(model, shown.rows) if hasattr(model, "reconstruct") else None
     return {
         "format": FORMAT,
         "model": name,

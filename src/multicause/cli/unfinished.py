@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class Request:
     reading: dict[str, Any]
     memory: str
     with_report: bool
+    engine: dict[str, Any] = field(default_factory=dict)  # options that say where it computes
 
 
 def unfinished(out: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from multicause.datasets.bars import make_bars
 from multicause.datasets.images import load_photographs, make_white_patches, whiten_image
+from multicause.datasets.opening import open_rows
 from multicause.datasets.overlap import reconstruct_image
 from multicause.datasets.patches import make_patches
 from multicause.datasets.phonemes import make_phoneme_mixtures
@@ -15,6 +16,7 @@ __all__ = [
     "make_patches",
     "make_phoneme_mixtures",
     "make_white_patches",
+    "open_rows",
     "read_data",
     "reconstruct_image",
     "whiten_image",

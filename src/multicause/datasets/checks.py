@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +21,13 @@ def positive(number: float, name: str) -> float:
     if not isinstance(number, Real) or isinstance(number, bool) or not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a positive number; got {number!r}.")
     return float(number)
+
+
+def check_dtype(dtype: Any) -> np.dtype:
+    """A floating-point type that models compute in, or an error."""
+    if dtype not in ("float32", "float64", np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
+    return np.dtype(dtype)
 
 
 def one_per_cause(activity: float | ArrayLike | None, n_causes: int, cause: str) -> np.ndarray:

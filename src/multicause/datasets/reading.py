@@ -14,9 +14,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from multicause.datasets import pictures, recordings, tables
-from multicause.datasets.checks import positive, whole
+from multicause.datasets.checks import check_dtype, positive, whole
 from multicause.datasets.files import read_sound
+from multicause.datasets.large_tables import STORES, LargeTable, open_table
 from multicause.datasets.spectrograms import N_CHANNELS
+from multicause.paths import file_of
 
 DEFAULT_COUNT = 10_000
 SOUNDS = ("spectrogram", "waveform")
@@ -63,7 +65,7 @@ class Reading:
 class UserData(NamedTuple):
     """Rows that were read, and what is known of them."""
 
-    rows: np.ndarray  # (n, D)
+    rows: Any  # an array (n, D), or a Source if they exceed the memory that may be used
     kind: str  # table, images, patches, spectrogram, waveform
     image_shape: tuple[int, int] | None
     names: list[str] | None  # of columns
@@ -77,8 +79,10 @@ class UserData(NamedTuple):
 def read_data(
     path: str | PathLike[str] | Sequence[str | PathLike[str]],
     reading: Reading = Reading(),  # noqa: B008, it is frozen
+    *,
+    memory_budget: int | str | None = None,
 ) -> UserData:
-    """Read a table (npy, npz, csv, tsv, parquet), an image or a folder of images, a wav file or a folder of them.
+    """Read a table (npy, npz, csv, tsv, parquet, HDF5, zarr), an image, a wav file, or a folder of images or wav files.
 
     Text files may be compressed (``.csv.gz``). What is not said about their format is detected, and ``summary`` and
     ``remarks`` of the result tell what was understood.
@@ -89,6 +93,9 @@ def read_data(
         File or folder; or several of one kind, whose rows follow each other.
     reading : Reading
         How rows are made: patches, spectrograms, columns that are left out and so on.
+    memory_budget : int or str, optional
+        Number of bytes, or text such as "2GiB". Rows of npy, parquet, HDF5 and zarr files that would take more memory
+        are not loaded but opened, see :func:`open_rows`. By default all rows are loaded.
     """
     paths = [Path(one).expanduser() for one in ([path] if isinstance(path, str | PathLike) else path)]
     _check(reading)
@@ -99,10 +106,12 @@ def read_data(
     elif kind == "image" or reading.patches is not None:
         data = _pictures(files, reading)
     else:
-        data = _tables(files, reading)
+        data = _tables(files, reading, memory_budget)
     if reading.count is not None and data.kind in ("table", "images"):
         unused = "The count is only for patches of images and pieces of sound; all rows are used."
         data = data._replace(remarks=(*data.remarks, unused))
+    if not isinstance(data.rows, np.ndarray):
+        return data._replace(remarks=(*remarks, *data.remarks))
     place = paths[0] if len(paths) == 1 else Path(os.path.commonpath([file.absolute() for file in files]))
     tables.check_finite(data.rows, place, data.names)
     summary = data.summary or f"{data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind})"
@@ -112,7 +121,7 @@ def read_data(
 
 def kind_of(file: Path) -> str:
     """Whether a file is a table, an image or a sound, by the ending of its name."""
-    suffix = tables.suffix_of(file)
+    suffix = tables.suffix_of(file_of(file))
     return "sound" if suffix == ".wav" else "image" if suffix in pictures.SUFFIXES else "table"
 
 
@@ -133,11 +142,12 @@ def files_of(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
 
 def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Files of one kind, and a remark on those that are left out."""
-    if not path.exists():
-        raise FileNotFoundError(f"There is no {str(path)!r}.")
-    known = (*tables.SUFFIXES, *pictures.SUFFIXES, ".wav")
-    if path.is_file():
-        if tables.suffix_of(path) not in known:
+    file = file_of(path)
+    if not file.exists():
+        raise FileNotFoundError(f"There is no {str(file)!r}.")
+    known = (*tables.SUFFIXES, *STORES, *pictures.SUFFIXES, ".wav")
+    if file.is_file() or file.suffix.lower() in STORES:
+        if tables.suffix_of(file) not in known:
             raise ValueError(f"{str(path)!r} has a format that is not known. Known endings: {', '.join(known)}.")
         return (path,), ()
     inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
@@ -156,8 +166,16 @@ def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     return tuple(found), (remark,) if remark else ()
 
 
-def _tables(files: Sequence[Path], reading: Reading) -> UserData:
+def _tables(files: Sequence[Path], reading: Reading, memory_budget: int | str | None) -> UserData:
     """Rows of tables with the same columns, one table after the other."""
+    budget = None
+    if memory_budget is not None:
+        from multicause.arrays import bytes_from
+
+        budget = bytes_from(memory_budget)
+    large = open_table(files, reading, budget)
+    if large is not None:
+        return _of_large_table(files, reading, large, budget)
     first = _table(files[0], reading)
     if len(files) == 1:
         return first
@@ -180,6 +198,15 @@ def _tables(files: Sequence[Path], reading: Reading) -> UserData:
     return first._replace(rows=whole, files=tuple(files), summary=summary, others=partial(_all_others, others))
 
 
+def _of_large_table(files: Sequence[Path], reading: Reading, table: LargeTable, budget: int | None) -> UserData:
+    shape = reading.image_shape or table.image_shape
+    _check_image_shape(shape, table.source.shape[1], files[0])
+    kind = "table" if shape is None else "images"
+    fits = budget is None or table.source.n_bytes <= budget
+    rows, summary = (np.asarray(table.source), "") if fits else (table.source, table.summary)
+    return UserData(rows, kind, shape, table.source.names, tuple(files), table.remarks, reading, summary)
+
+
 def _all_others(others: Sequence[Callable[[], dict[str, np.ndarray]]]) -> dict[str, np.ndarray]:
     """Return the columns that were left out of several tables, as far as all of them have these columns."""
     found = [each() for each in others]
@@ -196,13 +223,17 @@ def _table(path: Path, reading: Reading) -> UserData:
         rows = rows.reshape(len(rows), -1)
     if rows.ndim != 2:
         raise ValueError(f"{str(path)!r} must have shape (rows, columns) or (rows, height, width); got {rows.shape}.")
-    if shape is not None and shape[0] * shape[1] != rows.shape[1]:
-        raise ValueError(
-            f"Images of {shape[0]}×{shape[1]} have {shape[0] * shape[1]} pixels, but {str(path)!r} has {rows.shape[1]} "
-            "columns; change --image-shape."
-        )
+    _check_image_shape(shape, rows.shape[1], path)
     kind, remarks = "table" if shape is None else "images", table.remarks
     return UserData(rows, kind, shape, table.names, (path,), remarks, reading, table.summary, table.others)
+
+
+def _check_image_shape(shape: tuple[int, int] | None, n_columns: int, path: Path) -> None:
+    if shape is not None and shape[0] * shape[1] != n_columns:
+        raise ValueError(
+            f"Images of {shape[0]}×{shape[1]} have {shape[0] * shape[1]} pixels, but {str(path)!r} has {n_columns} "
+            "columns; change --image-shape."
+        )
 
 
 def _read_table(path: Path, reading: Reading) -> tables.Table:
@@ -264,5 +295,4 @@ def _check(reading: Reading) -> None:
         whole(getattr(reading, name), name, least)
     if reading.sound not in SOUNDS:
         raise ValueError(f"Unknown sound {reading.sound!r}. Known: {', '.join(SOUNDS)}.")
-    if reading.dtype not in ("float32", "float64"):
-        raise ValueError(f"dtype must be float32 or float64; got {reading.dtype!r}.")
+    check_dtype(reading.dtype)

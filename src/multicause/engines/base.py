@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from multicause.engines.fingerprints import hash_of_rows
 from multicause.model import Block
 from multicause.parts import Part
 
@@ -75,6 +75,10 @@ class Data(ABC):
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return results of :meth:`map` with one entry per row as arrays over all rows of the data."""
 
+    def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Yield what :meth:`collect` would return of ``map(function, *arguments)``, of some rows after the other."""
+        yield self.collect(self.map(function, *arguments))
+
     @abstractmethod
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """For each start, return the largest number that rows with this share of all weight reach or exceed: (starts,).
@@ -100,17 +104,19 @@ class Data(ABC):
 
     def fingerprint(self) -> bytes:
         """Return what tells these rows and weights from others, however they are cut into parts."""
-        of_rows, of_weights = (
-            hashlib.sha256(f"{self.dtype.str}{self.n_rows},{self.n_features}".encode()),
-            hashlib.sha256(),
-        )
+        hashed = sum(self._hashes(), np.zeros(2, dtype=np.uint64))
+        return f"{self.dtype.str}{self.n_rows},{self.n_features}:".encode() + hashed.tobytes()
 
-        def update(rows: np.ndarray, weights: np.ndarray) -> None:
-            of_rows.update(np.ascontiguousarray(rows).data)
-            of_weights.update(np.ascontiguousarray(weights).data)
+    def _hashes(self) -> list[np.ndarray]:
+        """Return sums of hashes of parts of the rows."""
+        start = 0
 
-        self.each(update)
-        return of_rows.digest() + of_weights.digest()
+        def hashed(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+            nonlocal start
+            start += len(rows)
+            return hash_of_rows(rows, weights, start - len(rows))
+
+        return self.each(hashed)
 
     @abstractmethod
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> Data:

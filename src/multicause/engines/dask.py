@@ -7,8 +7,9 @@ up in a tree of fixed order. What a lost worker held is computed again by others
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -19,6 +20,7 @@ from multicause.engines import dask_tasks as tasks
 from multicause.engines.base import Data, Engine
 from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
 from multicause.engines.local import Local, LocalData, block_shape
+from multicause.engines.sources import Source
 from multicause.model import Block
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 FAN_IN = 8
 # Rows that are looked at to find starts.
 ROWS_TO_LOOK_AT = 10_000
+# Most memory of a part that workers read from files.
+BYTES_PER_PART = 2**28
 
 
 class Dask(Engine):
@@ -71,8 +75,8 @@ class Dask(Engine):
         self.__dict__.update(state)
 
     def source(self, X: Any) -> Any:
-        """Return X if it is on the cluster, or made there, already."""
-        return X if is_distributed(X) else None
+        """Return X if it is on the cluster, or made there, already, or if workers can read it from files."""
+        return X if is_distributed(X) or isinstance(X, Source) else None
 
     def client(self) -> Client:
         """Return the client, with at least one worker that can run this library."""
@@ -97,7 +101,10 @@ class Dask(Engine):
         return client
 
     def load(self, X: Any, weights: np.ndarray | None = None) -> DaskData:
-        """Take hold of a dask array or data frame, a list of delayed blocks, or an array, which is sent to workers."""
+        """Take hold of a dask array or data frame, a list of delayed blocks, or an array, which is sent to workers.
+
+        What :func:`multicause.datasets.open_rows` returns is read by workers, which have to see the same files.
+        """
         return load(self, self.client(), X, weights)
 
 
@@ -140,6 +147,11 @@ def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None) -> Da
 
 def _chunks(client: Client, X: Any) -> list[Any]:
     """Return futures of arrays, one for each chunk of rows."""
+    if isinstance(X, Source):
+        n_threads = max(1, sum(client.nthreads().values()))
+        n_parts = min(len(X), n_threads * max(1, -(-X.n_bytes // (n_threads * BYTES_PER_PART))))
+        ends = np.linspace(0, len(X), n_parts + 1).astype(int).tolist()
+        return [client.submit(X.read, start, stop, pure=False) for start, stop in pairwise(ends)]
     if isinstance(X, list | tuple) and is_distributed(X):
         return client.compute(list(X))
     if not _is_dask(X):
@@ -218,20 +230,18 @@ class DaskData(Data):
     def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
         """Add up on the workers, in a tree of fixed order."""
         shared = self._share((function, jax.device_get(arguments)))
-        of_parts = aligned or [()] * len(self._parts)
-        terms = [
-            self._client.submit(tasks.sum_part, part, shared, own, pure=False)
-            for part, own in zip(self._parts, of_parts, strict=True)
-        ]
+        n_parts = len(self._parts)
+        # Many tasks that are sent together cost the scheduler half as much as one by one.
+        terms = self._client.map(tasks.sum_part, self._parts, [shared] * n_parts, aligned or [()] * n_parts, pure=False)
         while len(terms) > 1:
             groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
-            terms = [self._client.submit(tasks.add_all, group, pure=False) for group in groups]
+            terms = self._client.map(tasks.add_all, groups, pure=False)
         return terms[0].result()
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """Return what will be one list for each part, with one entry for each of its blocks."""
         shared = self._share((function, jax.device_get(arguments)))
-        return [self._client.submit(tasks.map_part, part, shared, pure=False) for part in self._parts]
+        return self._client.map(tasks.map_part, self._parts, [shared] * len(self._parts), pure=False)
 
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
         """Take records apart on the workers."""
@@ -252,29 +262,37 @@ class DaskData(Data):
         ]
         return jax.tree.map(lambda *parts: np.concatenate(parts), *self._client.gather(collected))
 
+    def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Bring the results of one part after the other to this process."""
+        mapped = self.map(function, *arguments)
+        for part, of_part in zip(self._parts, mapped, strict=True):
+            yield self._client.submit(tasks.collect_part, part, of_part, pure=False).result()
+
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Find an interval by order statistics of each part, and then the number among those within it, exactly.
 
         Both steps run on the workers, one after the other without a return to this process; no row leaves its worker.
         """
         share = np.asarray(share, dtype=float)
-        ranked = [
-            self._client.submit(tasks.ranked_values, part, of_part, pure=False)
-            for part, of_part in zip(self._parts, mapped, strict=True)
-        ]
-        marks = [self._client.submit(tasks.landmarks, each, pure=False) for each in ranked]
+        ranked = self._client.map(tasks.ranked_values, self._parts, mapped, pure=False)
+        marks = self._client.map(tasks.landmarks, ranked, pure=False)
         interval = self._client.submit(tasks.interval_of, marks, share, pure=False)
-        inside = [self._client.submit(tasks.inside, each, interval, pure=False) for each in ranked]
+        inside = self._client.map(tasks.inside, ranked, [interval] * len(ranked), pure=False)
         return self._client.submit(tasks.threshold, inside, interval, share, pure=False).result()
 
     def can_keep(self, n_bytes: int) -> bool:
         """Allow as much on each worker as temporary arrays may take."""
         return n_bytes <= bytes_from(self._engine.memory_budget) * max(1, len(self._client.nthreads()))
 
-    def fingerprint(self) -> bytes:
-        """Combine the digests of all parts, which workers compute."""
-        digests = [self._client.submit(tasks.digest_part, part, pure=False) for part in self._parts]
-        return b"".join(self._client.gather(digests))
+    def _hashes(self) -> list[np.ndarray]:
+        """Let workers compute the hashes of their parts."""
+        starts = np.cumsum([0, *self._sizes])
+        return self._client.gather(
+            [
+                self._client.submit(tasks.hash_part, part, int(start), pure=False)
+                for part, start in zip(self._parts, starts[:-1], strict=True)
+            ]
+        )
 
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
         """Bring some rows, or all, to this process."""

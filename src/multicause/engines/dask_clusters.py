@@ -47,6 +47,14 @@ def local_cluster() -> Client:
     return client
 
 
+def dashboard_link(client: Client) -> str | None:
+    """Return the address of the cluster's dashboard, or None if it has none."""
+    try:
+        return client.dashboard_link or None
+    except KeyError:  # the scheduler was started without one
+        return None
+
+
 def _versions() -> dict[str, str]:
     import multicause
 

@@ -13,6 +13,9 @@ import numpy as np
 class Source(ABC):
     """A table of numbers (N, D) somewhere else, of which rows can be read."""
 
+    #: Names of the columns, if they have any.
+    names: list[str] | None = None
+
     def __init__(self, name: str, shape: tuple[int, ...], dtype: Any) -> None:
         if len(shape) != 2:
             raise ValueError(
@@ -25,10 +28,27 @@ class Source(ABC):
         #: What rows are turned into: float32 stays, all else becomes float64.
         self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
+    def use_dtype(self, dtype: np.dtype) -> None:
+        """Turn rows into this dtype from now on."""
+        self.dtype = dtype
+
     @property
     def n_bytes(self) -> int:
         """Memory that all rows would take."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    @property
+    def bytes_at_once(self) -> int:
+        """Memory of the largest piece that can only be read as a whole; zero if any rows can be read."""
+        return 0
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Load all rows, for models that need them in memory."""
+        rows = self.read(0, self.shape[0])
+        return rows if dtype is None else rows.astype(dtype, copy=False)
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return the rows from ``start`` to ``stop`` as finite floating-point numbers."""
@@ -44,9 +64,10 @@ class Source(ABC):
             )
         if not np.isfinite(rows).all():
             row, column = np.argwhere(~np.isfinite(rows))[0]
+            which = f"column {column}" if self.names is None else f"column {column} ({self.names[column]!r})"
             raise ValueError(
-                f"Input X contains {rows[row, column]}: row {start + row:,}, column {column} of {self.name}. Rows must "
-                "be finite."
+                f"Input X contains {rows[row, column]}: row {start + row:,}, {which} of {self.name}. Rows must be "
+                "finite."
             )
         return rows
 
@@ -98,6 +119,8 @@ class _FileSource(Source):
 
 def as_source(X: Any) -> Source | None:
     """Return where rows can be read from, or None for all that is an array in memory."""
+    if isinstance(X, Source):
+        return X
     if isinstance(X, np.memmap):
         whole = isinstance(X.base, mmap.mmap) and X.flags.c_contiguous and X.mode == "r" and X.filename is not None
         if whole and hasattr(os, "preadv"):

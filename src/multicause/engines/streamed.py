@@ -41,6 +41,12 @@ class StreamedData(Data):
     ) -> None:
         if weights is not None and len(weights) != source.shape[0]:
             raise ValueError(f"sample_weight has {len(weights)} values, but X has {source.shape[0]:,} rows.")
+        if source.bytes_at_once > bytes_from(engine.memory_budget):
+            raise ValueError(
+                f"{source.name} has pieces of {source.bytes_at_once:,} bytes that can only be read as a whole, more "
+                f"than the memory budget of {engine.memory_budget!r}. Write parquet files with smaller row groups "
+                "(row_group_size=100_000), or raise it with engine=Local(memory_budget=...)."
+            )
         self._engine, self._source, self._weights, self._functions = engine, source, weights, functions
         self.n_rows = source.shape[0]
         row = self._read(0, 1)
@@ -109,6 +115,11 @@ class StreamedData(Data):
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return NumPy arrays without the rows that filled blocks up."""
         return collect(mapped, self.n_rows)
+
+    def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Yield the results of one block after the other."""
+        for number, found in enumerate(self._run(function, arguments, ())):
+            yield collect([found], min(self._size, self.n_rows - number * self._size))
 
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Sort the values of all blocks, which are in memory."""

@@ -120,7 +120,7 @@ def _read_whole(path: str | PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise _explained(error, f"Cannot read {path}") from error
+        raise explained(error, f"Cannot read {path}") from error
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -143,7 +143,7 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException as error:
         remove()
         if isinstance(error, OSError):
-            raise _explained(error, f"Cannot save to {path}") from error
+            raise explained(error, f"Cannot save to {path}") from error
         raise
 
 
@@ -158,7 +158,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _explained(error: OSError, what: str) -> OSError:
+def explained(error: OSError, what: str) -> OSError:
     """The same kind of error in a sentence that says what to do."""
     reasons = {
         errno.ENOENT: "there is no such file",

@@ -1,0 +1,167 @@
+"""Engines: data larger than memory, processes of Dask against threads, and the load of a scheduler.
+
+``python -m benchmarks.engines stream --gib 20 --budget 2GiB`` learns from a file that is mostly a hole (it takes little
+space on the disk, and all of it is read), and prints the peak of resident memory and the seconds of a pass.
+``python -m benchmarks.engines memory`` compares a pass over a file with one over the same rows in memory.
+``python -m benchmarks.engines dask`` compares two worker processes of Dask with two threads of this process.
+``python -m benchmarks.engines scheduler --workers 1000`` sends one task that does nothing to each of so many workers,
+and adds the results up as an iteration does.
+"""
+
+import argparse
+import resource
+import tempfile
+import warnings
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from multicause import LinearCauses
+from multicause.callbacks import IterationCallback
+from multicause.engines import Dask, Local
+from multicause.engines.dask import FAN_IN
+from multicause.posteriors import Preselected
+
+D = H = 100
+# Rows at the beginning of a file that is otherwise a hole; they have a variance.
+ROWS_OF_NUMBERS = 100_000
+
+
+class Times(IterationCallback):
+    """Notes when each iteration has ended."""
+
+    def __init__(self):
+        self.moments = []
+
+    def after(self, iteration):
+        """Note the time."""
+        self.moments.append(perf_counter())
+
+
+def seconds_of_iteration(X, engine, n_iter=4, n_components=H):
+    """Median time of an iteration (H'=5, γ=3, no data cut), without the first one, which compiles."""
+    times = Times()
+    posterior = Preselected(5, 3, keep=None)
+    settings = {"annealing": None, "repair": False, "tol": 0, "random_state": 0}
+    model = LinearCauses(n_components, posterior=posterior, max_iter=n_iter, engine=engine, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_callbacks(times).fit(X)
+    return float(np.median(np.diff(times.moments)))
+
+
+def random_rows(n_rows, n_features=D):
+    return np.random.RandomState(0).normal(size=(n_rows, n_features)).astype(np.float32)
+
+
+def stream(gib, budget):
+    n_rows = int(gib * 2**30) // (4 * D)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npy"
+        rows = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, D))
+        some = random_rows(min(ROWS_OF_NUMBERS, n_rows // 2))
+        rows[: len(some)] = some
+        rows.flush()
+        del rows, some
+        seconds = seconds_of_iteration(np.load(path, mmap_mode="r"), Local(memory_budget=budget), n_iter=3)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"file {gib} GiB, {n_rows:,} rows, budget {budget}: peak of resident memory {peak:.2f} GiB,")
+    print(f"{seconds:.1f} s a pass, {n_rows / seconds:,.0f} rows/s, {gib / seconds:.2f} GiB/s")
+    return peak, seconds
+
+
+def memory(n_rows, n_iter):
+    X = random_rows(n_rows)
+    # The same budget in both cases, so that blocks are the same.
+    engine = Local(memory_budget=X.nbytes // 2)
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(Path(folder) / "rows.npy", X)
+        mapped = np.load(Path(folder) / "rows.npy", mmap_mode="r")
+        here, there = (seconds_of_iteration(rows, engine, n_iter) for rows in (X, mapped))
+    print(f"N={n_rows:,}, D=H={D}, γ=3: in memory {here:.3f} s, streamed {there:.3f} s an iteration,")
+    print(f"ratio {there / here:.2f}")
+    return there / here
+
+
+def dask(n_rows, n_iter):
+    from distributed import Client, LocalCluster
+
+    X = random_rows(n_rows)
+    here = seconds_of_iteration(X, Local(n_jobs=2), n_iter)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        there = seconds_of_iteration(X, Dask(client), n_iter)
+    print(f"N={n_rows:,}, D=H={D}: Local(n_jobs=2) {here:.3f} s, Dask with 2 workers {there:.3f} s an iteration,")
+    print(f"ratio {there / here:.2f}, {n_rows / there / 2:,.0f} rows/s for each worker")
+    return there / here
+
+
+def nothing(part, shared):
+    return 0
+
+
+def add(terms):
+    return sum(terms)
+
+
+def round_trip(client, parts):
+    """Send one task to each part, add the results up in a tree, and wait for the sum."""
+    shared = client.submit(int, 0, pure=False)
+    terms = client.map(nothing, parts, [shared] * len(parts), pure=False)
+    while len(terms) > 1:
+        groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
+        terms = client.map(add, groups, pure=False)
+    return terms[0].result()
+
+
+def scheduler(workers, n_iter):
+    """Tasks run in threads of the process that has the scheduler, so that all costs but the network's are seen."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        seconds = {}
+        for n_parts in sorted({1, 10, 100, workers}):
+            parts = client.scatter(list(range(n_parts)), hash=False)
+            round_trip(client, parts)
+            times = []
+            for _ in range(n_iter):
+                started = perf_counter()
+                round_trip(client, parts)
+                times.append(perf_counter() - started)
+            seconds[n_parts] = float(np.median(times))
+            print(f"{n_parts:5d} workers, simulated: {1000 * seconds[n_parts]:8.1f} ms an iteration")
+    return seconds
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    own = commands.add_parser("stream")
+    own.add_argument("--gib", type=float, default=20)
+    own.add_argument("--budget", default="2GiB")
+    for name in ("memory", "dask"):
+        own = commands.add_parser(name)
+        own.add_argument("--rows", type=int, default=400_000)
+        own.add_argument("--iterations", type=int, default=8)
+    own = commands.add_parser("scheduler")
+    own.add_argument("--workers", type=int, default=1000)
+    own.add_argument("--iterations", type=int, default=5)
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "stream":
+        return stream(chosen.gib, chosen.budget)
+    if chosen.command == "scheduler":
+        return scheduler(chosen.workers, chosen.iterations)
+    return {"memory": memory, "dask": dask}[chosen.command](chosen.rows, chosen.iterations)
+
+
+if __name__ == "__main__":
+    main()

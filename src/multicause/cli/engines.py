@@ -1,0 +1,60 @@
+"""Options that say where a fit computes: ``--engine``, ``--scheduler``, ``--n-jobs`` and ``--devices``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+ENGINES = ("local", "dask")
+#: Names of the options, as functions of commands have them.
+ENGINE_OPTIONS = ("engine", "scheduler", "n_jobs", "devices")
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Where a fit computes. It does not change what is learned, so a resumed run may choose anew."""
+
+    engine: str | None = None  # None: "dask" if there is a scheduler, else "local"
+    scheduler: str | None = None
+    n_jobs: int | None = None
+    devices: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine is not None and self.engine not in ENGINES:
+            raise ValueError(f"Unknown engine {self.engine!r}. Known: {', '.join(ENGINES)}.")
+        if self.name == "local" and self.scheduler is not None:
+            raise ValueError(
+                f"--scheduler {self.scheduler} is the address of a Dask cluster, but the engine is local. Use --engine "
+                "dask, or leave out --scheduler."
+            )
+        given = [
+            option for option, value in (("--n-jobs", self.n_jobs), ("--devices", self.devices)) if value is not None
+        ]
+        if self.name == "dask" and given:
+            raise ValueError(
+                f"{given[0]} is for --engine local. On a Dask cluster, workers have the threads and devices that they "
+                "were started with."
+            )
+        self._devices()
+
+    @property
+    def name(self) -> str:
+        """The engine that is used."""
+        return self.engine or ("local" if self.scheduler is None else "dask")
+
+    def make(self, memory: str) -> Any:
+        """Return the engine."""
+        from multicause.engines import Dask, Local
+
+        if self.name == "dask":
+            return Dask(self.scheduler, memory_budget=memory)
+        chosen: dict[str, Any] = {} if self.devices is None else {"devices": self._devices()}
+        return Local(memory_budget=memory, n_jobs=self.n_jobs, **chosen)
+
+    def _devices(self) -> str | int | None:
+        if self.devices is None or self.devices == "all":
+            return self.devices
+        if re.fullmatch(r"[1-9]\d*", self.devices) is None:
+            raise ValueError(f"--devices must be 'all' or a positive number of devices; got {self.devices!r}.")
+        return int(self.devices)

@@ -1,0 +1,63 @@
+"""Files that are learned from without being loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from glob import glob
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from multicause.datasets.checks import check_dtype
+from multicause.paths import file_of
+
+if TYPE_CHECKING:
+    from multicause.engines.sources import Source
+
+
+def open_rows(
+    *paths: str | PathLike[str],
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    dtype: Any = None,
+) -> Source:
+    """Open files whose rows are read when they are needed, so that they may be larger than memory.
+
+    The result is data for ``fit``, ``transform`` and the like. What fits into the memory budget of the engine is loaded
+    there, and all else is read block by block in every pass over the data. With :class:`multicause.engines.Dask`,
+    workers read the files, and have to see them under the same paths.
+
+    Parameters
+    ----------
+    *paths : path-like
+        Files that end in ``.npy``, ``.parquet``, ``.h5``, ``.hdf5`` or ``.zarr`` (a folder). Rows of several files
+        follow each other, and must have the same columns. A pattern such as ``"rows/*.parquet"`` stands for all files
+        that match it, in the order of their names. If a HDF5 file has several datasets, name one: ``"file.h5::name"``.
+    columns : sequence of str, optional
+        Columns of parquet files to read, in this order. By default all columns, which must be numbers.
+    drop : sequence of str
+        Columns of parquet files to leave out.
+    dtype : {"float32", "float64"}, optional
+        What values are turned into. By default float32 if all files hold that, else float64.
+
+    Returns
+    -------
+    Source
+        Rows that can be given to ``fit`` in place of an array. ``numpy.asarray`` loads all of them.
+    """
+    from multicause.engines.file_sets import open_files
+
+    if not paths:
+        raise ValueError("Name at least one file; got none.")
+    files = [file for path in paths for file in _matching(Path(path).expanduser())]
+    return open_files(files, columns, drop, None if dtype is None else check_dtype(dtype))
+
+
+def _matching(path: Path) -> list[Path]:
+    """Return the path, or the files that it matches if it is a pattern."""
+    if file_of(path).exists() or not any(sign in str(path) for sign in "*?["):
+        return [path]
+    found = [Path(name) for name in sorted(glob(str(path), recursive=True))]
+    if not found:
+        raise FileNotFoundError(f"No file matches {str(path)!r}.")
+    return found

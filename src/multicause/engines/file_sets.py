@@ -1,0 +1,96 @@
+"""Rows of several files, one file after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multicause.engines.file_sources import ArraySource, FileSource, NpySource
+from multicause.engines.parquet_source import ParquetSource, RowGroup
+from multicause.engines.sources import Source
+from multicause.paths import HDF5, dataset_of
+
+SUFFIXES = (".npy", ".parquet", *HDF5, ".zarr")
+
+
+def open_files(paths: Sequence[Path], columns: Sequence[str] | None, drop: Sequence[str], dtype: Any) -> Source:
+    """Return the rows of some files, one file after the other; see :func:`multicause.datasets.open_rows`."""
+    groups = RowGroup()
+    first = _open(paths[0], columns, drop, groups)
+    # Later files need the columns of the first one, in any order.
+    sources = [first, *(_open(path, columns, drop, groups, first) for path in paths[1:])]
+    source = first if len(sources) == 1 else FileSet(sources)
+    if source.shape[0] == 0:
+        raise ValueError(f"{source.name} has no rows.")
+    if dtype is not None:
+        source.use_dtype(np.dtype(dtype))
+    return source
+
+
+def _open(
+    path: Path, columns: Sequence[str] | None, drop: Sequence[str], groups: RowGroup, first: FileSource | None = None
+) -> FileSource:
+    file, dataset = dataset_of(path)
+    if not file.exists():
+        raise FileNotFoundError(f"There is no {str(file)!r}.")
+    kind = file.suffix.lower()
+    if kind not in SUFFIXES:
+        raise ValueError(f"{str(file)!r} cannot be read some rows at a time. Known endings: {', '.join(SUFFIXES)}.")
+    if kind != ".parquet" and (columns or drop):
+        raise ValueError(f"{str(file)!r} has no names of columns that could be chosen or left out.")
+    if kind == ".parquet":
+        found: FileSource = ParquetSource(file, columns, drop, groups, first)
+    elif kind == ".npy":
+        found = NpySource(file)
+    else:
+        found = ArraySource(file, dataset)
+    if first is not None and (found.names is None) != (first.names is None):
+        without, having = (found, first) if found.names is None else (first, found)
+        raise ValueError(f"{without.name} has no names of columns, but {having.name} has. Read them separately.")
+    if first is not None and found.shape[1] != first.shape[1]:
+        raise ValueError(
+            f"Files that are read together must have rows of one length, but {first.name} has {first.shape[1]} columns "
+            f"and {found.name} has {found.shape[1]}."
+        )
+    return found
+
+
+class FileSet(Source):
+    """Rows of several files, one file after the other."""
+
+    def __init__(self, sources: Sequence[FileSource]) -> None:
+        self._sources = [source for source in sources if source.shape[0]] or list(sources[:1])
+        self._starts = np.cumsum([0, *(source.shape[0] for source in self._sources)])
+        single = all(source.dtype == np.float32 for source in self._sources)
+        shape = (int(self._starts[-1]), sources[0].shape[1])
+        name = f"{sources[0].name} and {len(sources) - 1} other file{'s' if len(sources) > 2 else ''}"
+        super().__init__(name, shape, np.float32 if single else np.float64)
+        self.names = sources[0].names
+        self.use_dtype(self.dtype)
+
+    def use_dtype(self, dtype: np.dtype) -> None:
+        """Turn rows of all files into a dtype."""
+        self.dtype = dtype
+        for source in self._sources:
+            source.use_dtype(dtype)
+
+    @property
+    def bytes_at_once(self) -> int:
+        """Memory of the largest piece of all files."""
+        return max(source.bytes_at_once for source in self._sources)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the rows from ``start`` to ``stop``; errors name the file and its row."""
+        return self._read(start, min(stop, self.shape[0]))
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        first, last = (int(np.searchsorted(self._starts, row, side="right")) - 1 for row in (start, stop - 1))
+        parts = []
+        for number in range(first, last + 1):
+            begin = int(self._starts[number])
+            source = self._sources[number]
+            parts.append(source.read(max(0, start - begin), min(stop - begin, source.shape[0])))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,125 @@
+"""Rows of one file: npy, HDF5 or zarr.
+
+Files are opened when rows are read, and closed again where that is quick, so that a set may have more files than a
+process may have open. A source can be sent to another process that sees the same files.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from multicause.engines.sources import Source
+from multicause.paths import HDF5
+
+# Names that an error lists.
+LISTED = 5
+
+
+class FileSource(Source):
+    """Rows of one file."""
+
+    def __init__(self, path: Path, shape: tuple[int, ...], dtype: Any) -> None:
+        super().__init__(repr(str(path)), shape, dtype)
+        self._path = Path(os.path.abspath(path))
+        self._size = self._size_now()
+
+    def _size_now(self) -> int:
+        return self._path.stat().st_size if self._path.is_file() or not self._path.exists() else 0
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the rows from ``start`` to ``stop``, unless the file has changed."""
+        where = f"Rows {start:,} to {min(stop, self.shape[0]) - 1:,} of {self.name} cannot be read"
+        try:
+            changed = self._size_now() != self._size
+        except OSError as error:
+            raise OSError(f"{where}: {error.strerror}. Do not move files while they are learned from.") from error
+        if changed:
+            raise OSError(
+                f"{where}: its size has changed since it was opened. Do not write to a file while it is learned from."
+            )
+        return super().read(start, stop)
+
+
+class NpySource(FileSource):
+    """An array of NumPy; one with three axes holds one image in each row."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            stored: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{str(path)!r} cannot be read as an array of numbers: {error}") from error
+        self.image_shape = stored.shape[1:] if stored.ndim == 3 else None
+        shape = stored.shape if self.image_shape is None else (len(stored), self.image_shape[0] * self.image_shape[1])
+        super().__init__(path, shape, stored.dtype)
+        self._stored, self._offset, self._by_rows = stored.dtype, int(stored.offset), bool(stored.flags.c_contiguous)
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        if not self._by_rows:
+            return np.load(self._path, mmap_mode="r")[start:stop].reshape(stop - start, -1)
+        with self._path.open("rb") as file:
+            file.seek(self._offset + start * self.shape[1] * self._stored.itemsize)
+            values = np.fromfile(file, self._stored, (stop - start) * self.shape[1])
+        whole = values[: len(values) // self.shape[1] * self.shape[1]]
+        return whole.reshape(-1, self.shape[1])
+
+
+class ArraySource(FileSource):
+    """An array in a HDF5 file or a zarr folder, which stays open: it has a cache of chunks."""
+
+    def __init__(self, path: Path, dataset: str | None) -> None:
+        self._name = dataset
+        self._array = _hdf5_array(path, dataset) if path.suffix.lower() in HDF5 else _zarr_array(path)
+        super().__init__(path, self._array.shape, self._array.dtype)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_array": None}
+
+    def _read(self, start: int, stop: int) -> np.ndarray:
+        if self._array is None:
+            self._array = ArraySource(self._path, self._name)._array
+        return np.asarray(self._array[start:stop])
+
+
+def _hdf5_array(path: Path, name: str | None) -> Any:
+    h5py = package("h5py", "reading HDF5 files", "pip install h5py")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise ValueError(f"{str(path)!r} cannot be read as a HDF5 file: {error}") from error
+    found: dict[str, Any] = {}
+    file.visititems(lambda key, item: found.update({key: item}) if isinstance(item, h5py.Dataset) else None)
+    return _only(found, path, name, f"{path.name}::NAME")
+
+
+def _zarr_array(path: Path) -> Any:
+    zarr = package("zarr", "reading zarr arrays", "pip install zarr")
+    try:
+        stored = zarr.open(path, mode="r")
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read as a zarr array: {error}") from error
+    if hasattr(stored, "shape"):
+        return stored
+    return _only(dict(stored.arrays()), path, None, f"{path.name}/NAME, if it is renamed to end in .zarr")
+
+
+def _only(found: dict[str, Any], path: Path, name: str | None, how: str) -> Any:
+    """Return the array that a user has named, or the only one."""
+    wanted = next(iter(found), None) if name is None and len(found) == 1 else None if name is None else name.strip("/")
+    if wanted is None or wanted not in found:
+        what = "expected one" if name is None else f"there is no {name!r}"
+        some = ", ".join(list(found)[:LISTED])
+        raise ValueError(f"{str(path)!r} holds {len(found)} arrays ({some}); {what}. Choose one with {how}.")
+    return found[wanted]
+
+
+def package(name: str, purpose: str, remedy: str) -> Any:
+    """Return a package that is not always installed, or say how to install it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"{name} is needed for {purpose} and is not installed. Install it: {remedy}.") from error
