@@ -46,7 +46,7 @@ def main():
     print(f"devices: {jax.devices()}")
     random, host = np.random.RandomState(0), jax.devices("cpu")[0]
     for name, combination, noise in CASES:
-        update = choose_update(combination, noise)
+        update = choose_update(Bernoulli(), combination, noise, Exact())
         model = Model(Bernoulli(), combination, noise, Exact(), update, frozenset({"components", "activity", "noise"}))
         for dtype in (np.float32, np.float64):
             for n_rows, n_starts in ((500, 1), (500, 16), (50_000, 1)):

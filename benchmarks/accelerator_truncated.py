@@ -56,7 +56,7 @@ def main():
     learned = frozenset({"components", "activity", "noise"})
     for name, combination, selection, n_rows, n_causes, candidates, max_active, asked in CASES:
         posterior = Preselected(candidates, max_active, selection=selection, keep=None)
-        update = choose_update(combination, Gaussian())
+        update = choose_update(Bernoulli(), combination, Gaussian(), posterior)
         model = Model(Bernoulli(), combination, Gaussian(), posterior, update, learned)
         X, W = data_of(np.random.RandomState(0), n_rows, n_causes)
         with double_precision():

@@ -132,6 +132,8 @@ def test_every_outcome_but_success_names_remedies_that_the_estimator_has():
     for model in estimators():
         own = set(model.get_params(deep=False))
         for outcome in Outcome:
+            if isinstance(model, multicause.PrincipalComponents) and outcome in (Outcome.MAX_ITER, Outcome.BOUND_FELL):
+                continue  # one eigendecomposition can end in neither way
             advice = model._advice(outcome)
             assert (advice is None) == (outcome in (Outcome.CONVERGED, Outcome.STOPPED))
             if advice is None:

@@ -75,12 +75,21 @@ def test_constant_columns_are_learned_like_others():
             r"20 causes has 2\^20 = 1,048,576 states, more than max_states=65,536. Use "
             r"n_components of at most 16, .*posterior=Exact\(max_states=...\)",
         ),
-        ({"noise": "laplace"}, ValueError, "Unknown noise 'laplace'. Known: 'gaussian', 'poisson', or an object"),
+        (
+            {"noise": "laplace"},
+            ValueError,
+            "Unknown noise 'laplace'. Known: 'gaussian', 'diagonal_gaussian', 'poisson', 'bernoulli', or an object",
+        ),
         ({"noise": Gaussian}, ValueError, "'noise' parameter"),
         ({"posterior": "mean_field"}, ValueError, "Unknown posterior 'mean_field'. Known: 'exact'"),
         ({"prior": "gauss"}, ValueError, "Unknown prior 'gauss'. Known: 'bernoulli'"),
         ({"update": "newton"}, ValueError, "Unknown update 'newton'. Known: 'coordinates'"),
-        ({"update": "least_squares"}, ValueError, "LeastSquares lacks a linear combination"),
+        (
+            {"update": "least_squares"},
+            ValueError,
+            r"update LeastSquares\(\) needs a sum of causes, but combination Maximum\(\) has a maximum of causes. With "
+            r"the other parts as they are, these serve: update=CreditMean\(\) or Gradient\(\)\.$",
+        ),
         ({"annealing": "slow"}, ValueError, "'annealing' parameter .*'auto'"),
         ({"learn": ("components", "sigma")}, ValueError, r"learn must be a tuple with names out of \('components', "),
         ({"learn": "components"}, ValueError, r"A tuple of one name is written \('components',\)"),
@@ -93,7 +102,11 @@ def test_constant_columns_are_learned_like_others():
         ({"init": "pca"}, ValueError, "Unknown init 'pca'. Known: 'random', 'mean', 'data', an array, or a model"),
         ({"init": np.ones((3, 4))}, ValueError, r"\(n_components, n_features\) = \(2, 4\); got \(3, 4\)"),
         ({"init": np.full((2, 4), np.nan)}, ValueError, "init must be finite"),
-        ({"init": -np.ones((2, 4))}, ValueError, "init must not be negative for Maximum.*smallest value is -1"),
+        (
+            {"init": -np.ones((2, 4))},
+            ValueError,
+            r"init must have values between 0 and inf, as components of Maximum\(\) have; .*between -1 and -1",
+        ),
         ({"max_iter": 0}, ValueError, "'max_iter' parameter"),
         ({"tol": -1.0}, ValueError, "'tol' parameter"),
         ({"n_init": 0}, ValueError, "'n_init' parameter"),

@@ -34,16 +34,19 @@ def press():
         time.sleep(0.001)
     for _ in range({times}):
         signal.pthread_kill(MAIN, signal.SIGINT)
-        time.sleep(0.5)
+        time.sleep(0.3)  # signals that come faster may be taken for one
 
 threading.Thread(target=press, daemon=True).start()
 """
 FIT = """
 import numpy as np
 from multicause import MaximalCauses
+from multicause.posteriors import Preselected
 
 try:
-    MaximalCauses(10, annealing=None, max_iter=3, random_state=0).fit(np.load(sys.argv[1]))
+    # Many states of many candidates take long to compile.
+    posterior = Preselected(12, 8, keep=None)
+    MaximalCauses(12, posterior=posterior, annealing=None, max_iter=3, random_state=0).fit(np.load(sys.argv[1]))
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -65,6 +65,10 @@ class Compiled:
         """Return shapes and dtypes of the results."""
         return self._program.eval_shape(*arguments)
 
+    def lower(self, *arguments: Any) -> Any:
+        """Return the program for these arguments before it is compiled."""
+        return self._program.lower(*arguments)
+
     def __reduce__(self) -> str:
         return str(self.__dict__["__qualname__"])
 
@@ -127,12 +131,15 @@ def select(which: Array, new: Any, old: Any) -> Any:
     )
 
 
-def largest_with_share(values: Array, weights: Array, share: Array) -> Array:
+def largest_with_share(
+    values: Array, weights: Array, share: Array, total: Callable[[Array], Array] = lambda own: own
+) -> Array:
     """Return the largest of all values such that values of at least it have this share of all weight.
 
     With equal weights this is the k-th largest of N values, k = ⌈share · N⌉. The value is found from its highest bits
     to its lowest, which takes sums over all values and no sorting: on a CPU bit by bit, on an accelerator, where
-    starting a sum takes longer than computing it, four bits at a time.
+    starting a sum takes longer than computing it, four bits at a time. Where values are spread over devices, ``total``
+    adds a number up over all of them.
     """
     signed, unsigned = (jnp.int32, jnp.uint32) if values.dtype == jnp.float32 else (jnp.int64, jnp.uint64)
     n_bits = jnp.iinfo(unsigned).bits
@@ -141,14 +148,14 @@ def largest_with_share(values: Array, weights: Array, share: Array) -> Array:
     # Keys have the order of the values: negative numbers are turned round, and lie below the others.
     keys = jnp.where(jax.lax.bitcast_convert_type(values, signed) < 0, ~bits, bits | top)
     # Products such as 0.9 · 10 may end just above a whole number.
-    target = share * sum_in_double(weights) * (1 - 4 * np.finfo(float).eps)
+    target = share * total(sum_in_double(weights)) * (1 - 4 * np.finfo(float).eps)
 
     at_once = 1 if one_by_one() else 4
     digits = jnp.arange(1, 2**at_once, dtype=unsigned)
 
     def add_digit(number: Array, found: Array) -> Array:
         more = found | (digits << (n_bits - at_once * (number + 1)).astype(unsigned))
-        reached = [sum_in_double(jnp.where(keys >= one, weights, 0)) >= target for one in more]
+        reached = [total(sum_in_double(jnp.where(keys >= one, weights, 0))) >= target for one in more]
         # The larger the digit, the less weight reaches it.
         return jnp.max(jnp.where(jnp.stack(reached), more, found))
 
@@ -207,8 +214,8 @@ def one_by_one() -> bool:
     return jax.default_backend() == "cpu"
 
 
-def sum_over_features(function: Callable[..., Array], zero: Array, *arrays: Array) -> Array:
-    """Σ_d ``function(array_d, ...)`` over the first axis of some arrays; ``zero`` has the shape of one term."""
+def sum_over_features(function: Callable[..., Array], zero: Array, *arrays: Any) -> Array:
+    """Σ_d ``function(array_d, ...)`` over the first axis of arrays or records of such; ``zero`` has a term's shape."""
     if one_by_one():
         return jax.lax.scan(lambda total, one: (total + function(*one), None), zero, arrays)[0]
     return jnp.sum(jax.vmap(function)(*arrays), axis=0)
@@ -251,8 +258,13 @@ def _in_single_precision(scores: Array) -> Array:
 
 
 def rows_at(values: Array, indices: np.ndarray) -> Array:
-    """Return the rows with these indices, which are constants, and known to exist, of (..., n): (indices, ..., n)."""
-    return values.at[indices].get(mode="promise_in_bounds")
+    """Return the rows with these indices, which are constants, and known to exist, of (H, n): (indices, n).
+
+    A CPU reads them by their indices, an accelerator each by itself, as part of what uses them.
+    """
+    if one_by_one():
+        return values.at[indices].get(mode="promise_in_bounds")
+    return jnp.stack([values[int(index)] for index in indices])
 
 
 def sum_rows_at(values: Array, indices: np.ndarray, size: int) -> Array:

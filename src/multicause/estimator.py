@@ -24,6 +24,7 @@ from multicause.advice import Advice
 from multicause.arrays import check_room, double_precision, key_from, starts_at_once
 from multicause.callbacks.adapter import Seen
 from multicause.combinations.base import Combination
+from multicause.compatibility import check
 from multicause.engines import Data, Engine
 from multicause.engines.dask import is_distributed
 from multicause.learning import annealing as schedules
@@ -202,7 +203,7 @@ class CausalEstimator(Shell):
             data = self._condensed(data.transformed(self._preparer()))
             model = self._wire(data)
             data.each(lambda rows, weights: model.noise.check_data(rows))
-            repairing = self.annealing == "auto" if self.repair is None else self.repair
+            repairing = self.annealing == "auto" and model.prior.repairable if self.repair is None else self.repair
             data = self._in_blocks(data, model, max(self._n_starts, self.n_components if repairing else 1))
             starts = self._starts(Outset(model, first_moments(data), data, random, self._n_starts))
             self._try_posterior(model, starts, data)
@@ -386,6 +387,7 @@ class CausalEstimator(Shell):
             if not isinstance(getattr(model, name), base):
                 raise TypeError(f"{name} must be a {base.__name__}; got {getattr(model, name)!r}")
             getattr(model, name).validate()
+        check(model, type(self))
         with double_precision():
             self._preparation = state["preparation"]
             parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
@@ -462,17 +464,16 @@ class CausalEstimator(Shell):
     def _part_choices(self) -> dict[str, PartChoice]:
         """Return what names and None stand for, as :meth:`_wire` reads them."""
 
-        def rule() -> tuple[Combination, Noise]:
-            noise = resolve(self.noise, NOISES, "noise", Noise)
-            return self._combination(noise), noise
+        def combination() -> tuple[Combination]:
+            return (self._combination(resolve(self.noise, NOISES, "noise", Noise)),)
 
         return {
             **super()._part_choices(),
             "noise": PartChoice(NOISES),
-            "combination": PartChoice(defaults=lambda: rule()[:1]),
+            "combination": PartChoice(defaults=combination),
             "prior": PartChoice(priors.NAMES, lambda: (Bernoulli(),)),
             "posterior": PartChoice(posteriors.NAMES, lambda: default_posteriors(self.n_components)),
-            "update": PartChoice(UPDATES, lambda: (choose_update(*rule()),)),
+            "update": PartChoice(UPDATES, lambda: (choose_update(*self._parts()),)),
         }
 
     def _value_labels(self) -> ValueLabels:
@@ -481,20 +482,27 @@ class CausalEstimator(Shell):
         return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)
 
     def _wire(self, data: Data) -> Model:
-        """Parts of this fit's own, made from the constructor's words and checked against each other."""
+        """Return parts of this fit's own, made from the constructor's words and checked against each other."""
+        prior, combination, noise, posterior = self._parts()
+        self._check_learn()
+        update = choose_update(prior, combination, noise, posterior, self.update)
+        model = Model(prior, combination, noise, posterior, update, frozenset(self.learn))
+        check(model, type(self), free=() if self.update is not None else ("update",))
+        posterior.check(self.n_components)
+        if self.repair and not prior.repairable:
+            raise ValueError(f"Causes of {prior!r} cannot be repaired, because none is ever off; use repair=None.")
+        posterior = posterior.resolved(model, self.n_components, data.n_features, data.n_rows)
+        return interned(replace(model, posterior=posterior))
+
+    def _parts(self) -> tuple[Prior, Combination, Noise, Posterior]:
+        """Return all parts but the update, as the constructor's words and their defaults say."""
         noise = resolve(self.noise, NOISES, "noise", Noise)
-        combination = self._combination(noise)
         prior = Bernoulli() if self.prior is None else resolve(self.prior, priors.NAMES, "prior", Prior)
         if self.posterior is None:
             posterior = choose_posterior(self.n_components)
         else:
             posterior = resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
-        posterior.check(self.n_components)
-        self._check_learn()
-        update = choose_update(combination, noise, self.update)
-        model = Model(prior, combination, noise, posterior, update, frozenset(self.learn))
-        posterior = posterior.resolved(model, self.n_components, data.n_features, data.n_rows)
-        return interned(replace(model, posterior=posterior))
+        return prior, self._combination(noise), noise, posterior
 
     def _receive(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Model, Data]:
         """The model, and what it learns from, when one more batch of a stream comes."""
@@ -685,4 +693,4 @@ class CausalEstimator(Shell):
 
     def _accepts_negative(self) -> bool:
         noise = NOISES.get(self.noise) if isinstance(self.noise, str) else type(self.noise)
-        return bool(getattr(noise, "signed", True))
+        return bool(getattr(noise, "means", (-np.inf,))[0] < 0)

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple, Self
 
 from sklearn.base import BaseEstimator, clone
 
+from multicause.compatibility import Requirements
+
 
 class Part(BaseEstimator):
     """A prior, combination, noise, posterior, update or schedule.
@@ -15,6 +17,9 @@ class Part(BaseEstimator):
     :class:`multicause.model.Parameters`.
     """
 
+    #: What this part needs of the other parts of a model (:mod:`multicause.compatibility`).
+    requires: Requirements = Requirements()
+
     def validate(self) -> None:
         """Raise ValueError for impossible hyper-parameters."""
         return
@@ -22,6 +27,10 @@ class Part(BaseEstimator):
     def settings_to_save(self) -> dict[str, Any]:
         """Return the settings as a file can hold them."""
         return self.get_params(deep=False)
+
+    def optional_methods(self) -> tuple[str, ...]:
+        """Methods that a part must have because of what it declares to offer."""
+        return ()
 
     def _identity(self) -> tuple[Any, ...]:
         return type(self), *sorted(self.get_params(deep=False).items())
@@ -50,7 +59,7 @@ def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:
         known = f"one of {', '.join(map(repr, names))} or " if names else ""
         raise TypeError(f"{kind} must be {known}a {base.__name__} object; got {part!r}.{hint}")
     own = clone(part)
-    missing = lacks(own, *(name for name in dir(base) if getattr(getattr(base, name), "__isabstractmethod__", False)))
+    missing = lacks(own)
     if missing:
         raise TypeError(f"{type(own).__name__} must implement {', '.join(missing)}, as {base.__name__} asks.")
     own.validate()
@@ -122,7 +131,8 @@ class NestedParts(BaseEstimator):
         raise ValueError(f"{role}={value!r}{meaning} has no {unknown[0]!r}; its settings are {told}.")
 
 
-def lacks(part: Part, *methods: str) -> list[str]:
-    """Those of the methods that a part's class does not have or leaves abstract."""
-    found = {name: getattr(type(part), name, None) for name in methods}
-    return [name for name, method in found.items() if method is None or getattr(method, "__isabstractmethod__", False)]
+def lacks(part: Part) -> list[str]:
+    """Return the methods that a part leaves abstract, or lacks though it declares to offer what they are for."""
+    kind = type(part)
+    abstract = {name for name in dir(kind) if getattr(getattr(kind, name, None), "__isabstractmethod__", False)}
+    return sorted(abstract.union(name for name in part.optional_methods() if not hasattr(kind, name)))

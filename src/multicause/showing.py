@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.priors.continuous import Continuous
+from multicause.compatibility import Support
 from multicause.shell import Shell
 
 # Part of the limits of all data that those of a single row have at least, so that a row of hardly anything does not
@@ -42,7 +42,7 @@ def check_image_shape(image_shape: Any, n_features: int, name: str) -> None:
 def has_probabilities(model: Any) -> bool:
     """Whether ``transform`` gives probabilities of causes, rather than real values of them."""
     inner = getattr(model, "_model", None)
-    return inner is not None and not isinstance(inner.prior, Continuous)
+    return inner is not None and inner.prior.support not in (Support.REAL, Support.GAUSSIAN)
 
 
 def is_signed(rows: np.ndarray) -> bool:

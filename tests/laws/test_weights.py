@@ -35,7 +35,9 @@ class Weighted:
     def fit(self, method: str, seed: int, X: np.ndarray, weights: np.ndarray | None = None) -> Any:
         """A model after a short fit, or after two calls of ``partial_fit``."""
         settings = {"n_components": H, "random_state": seed, "max_iter": 4} | self.settings
-        if self.init:
+        if self.estimator is multicause.PrincipalComponents:  # has no iterations and no start
+            del settings["max_iter"]
+        elif self.init:
             settings["init"] = np.abs(np.random.RandomState(seed).normal(3, 1, (H, D)))
         model = self.estimator(**settings)
         for _ in range(1 if method == "fit" else 2):

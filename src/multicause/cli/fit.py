@@ -49,7 +49,11 @@ def fit(
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.", rich_help_panel=LEARNING)] = "maximal",
     components: Annotated[int, typer.Option(help="Number of causes.", min=1, rich_help_panel=LEARNING)] = 20,
     noise: Annotated[
-        str | None, typer.Option(help="gaussian or poisson, for models that have a choice.", rich_help_panel=LEARNING)
+        str | None,
+        typer.Option(
+            help="gaussian, diagonal_gaussian, poisson or bernoulli, for models that have a choice.",
+            rich_help_panel=LEARNING,
+        ),
     ] = None,
     posterior: Annotated[
         str | None,

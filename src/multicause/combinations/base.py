@@ -1,12 +1,13 @@
 """The interface of a combination: how active causes make a mean."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
+from multicause.compatibility import Rule
 from multicause.model import Moments
 from multicause.parts import Part
 from multicause.posteriors.state_tree import StateTree
@@ -15,12 +16,10 @@ from multicause.posteriors.state_tree import StateTree
 class Combination(Part):
     """w̄_d(s, W), and its derivative with respect to W_hd, which is the credit of cause h for dimension d."""
 
-    #: Whether w̄ is linear in W and s.
-    linear = False
-    #: Whether components must not be negative.
-    nonnegative = False
-    #: Whether each mean is that of one cause alone, so that increasing functions can be taken of causes, not of states.
-    selects = False
+    #: How active causes make a mean.
+    rule = Rule.OTHER
+    #: Smallest and largest value of components, and of means where causes are on or off.
+    bounds: tuple[float, float] = (-np.inf, np.inf)
 
     @abstractmethod
     def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
@@ -40,8 +39,11 @@ class Combination(Part):
         return self.combine(self.shift(components, origin), tree, -origin)
 
     def natural(self, noise: Any, components: Array, tree: StateTree, parameters: dict[str, Array]) -> Array:
-        """Return η(w̄(s)) of all states of a tree, for noise without an origin: (S, D)."""
-        if not self.selects:
+        """Return η(w̄(s)) of all states of a tree, for noise without an origin: (S, D).
+
+        Under the max rule, each mean is that of one cause alone, so that increasing functions are taken of causes.
+        """
+        if self.rule != Rule.MAXIMUM:
             return noise.natural(self.combine(components, tree), parameters)
         nothing = noise.natural(jnp.zeros_like(components[0]), parameters)
         return self.combine(noise.natural(components, parameters), tree, nothing)
@@ -57,6 +59,38 @@ class Combination(Part):
     @abstractmethod
     def overlap(self, tree: StateTree) -> np.ndarray:
         """Σ_h ∂w̄_d(s)/∂W_hd, how many causes share one mean, for each state: (S, 1)."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether w̄ is linear in W and s."""
+        return self.rule == Rule.SUM
+
+    @property
+    def bounded(self) -> bool:
+        """Whether components are confined to a part of all numbers."""
+        return bool(np.isfinite(self.bounds).any())
+
+    def within(self, means: tuple[float, float]) -> Self:
+        """Return the same rule with bounds that keep means between two numbers, as far as it has such settings."""
+        return self
+
+    def project(self, components: Any) -> Any:
+        """Return the nearest components within the bounds."""
+        return components.clip(*self.bounds) if self.bounded else components
+
+    def reflect(self, components: Any) -> Any:
+        """Return components of which values beyond a bound are mirrored at it, so that random ones do not pile up."""
+        lower, upper = self.bounds
+        components = lower + abs(components - lower) if np.isfinite(lower) else components
+        components = upper - abs(upper - components) if np.isfinite(upper) else components
+        return self.project(components)
+
+    def validate(self) -> None:
+        """Raise ValueError if the upper bound is not positive."""
+        if not self.bounds[1] > max(self.bounds[0], 0):
+            raise ValueError(
+                f"upper of {type(self).__name__} must be a positive number, or None; got {self.bounds[1]!r}."
+            )
 
     @abstractmethod
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:

@@ -5,15 +5,18 @@ from functools import reduce
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, rows_at
+from multicause.arrays import Array, one_by_one, rows_at
 from multicause.combinations.base import Combination, random_positive
-from multicause.combinations.credit import pull_by_halves, pull_by_levels
+from multicause.combinations.credit import pull_by_halves, pull_by_levels, pull_by_members
+from multicause.compatibility import Rule
 from multicause.model import Moments
 from multicause.posteriors.state_tree import StateTree
 
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
 SHARPEST = 1e9
+# States up to which an accelerator works through a list state by state.
+SHORT = 32
 CREDITS = ("power", "sigmoid")
 # λ of MCA08 eq. 35.
 SLOPE = 0.2
@@ -35,21 +38,36 @@ class Maximum(Combination):
         Credit stays as smooth as at this temperature when the posterior's is lower. The default, ρ = 51, lets weights
         that are equal to a few percent share their credit, so that EM does not jump between winners; one is the limit
         ρ → ∞.
+    upper : float, optional
+        Largest component, and so the largest mean: 1.0 for means that are probabilities. By default there is none.
     """
 
-    nonnegative = True
-    selects = True
+    rule = Rule.MAXIMUM
 
-    def __init__(self, *, credit: str = "power", least_temperature: float = 1.02) -> None:
+    def __init__(self, *, credit: str = "power", least_temperature: float = 1.02, upper: float | None = None) -> None:
         self.credit = credit
         self.least_temperature = least_temperature
+        self.upper = upper
+
+    @property
+    def bounds(self) -> tuple[float, float]:  # type: ignore[override]
+        """From zero to the upper bound."""
+        return 0.0, np.inf if self.upper is None else float(self.upper)
 
     def validate(self) -> None:
-        """Known credits, and a temperature that exists."""
+        """Known credits, a temperature that exists, and an upper bound above zero."""
+        super().validate()
         if self.credit not in CREDITS:
             raise ValueError(f"Unknown credit {self.credit!r} of Maximum. Known: {', '.join(map(repr, CREDITS))}.")
         if not self.least_temperature >= 1:
             raise ValueError(f"least_temperature of Maximum must be at least 1; got {self.least_temperature!r}.")
+
+    def within(self, means: tuple[float, float]) -> "Maximum":
+        """Return the same with the largest mean as upper bound, if there is a largest one."""
+        upper = min(means[1], self.bounds[1])
+        return Maximum(
+            credit=self.credit, least_temperature=self.least_temperature, upper=upper if np.isfinite(upper) else None
+        )
 
     def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
         """The maximum of the empty state's mean and those of the active causes."""
@@ -92,6 +110,8 @@ class Maximum(Combination):
         if tree.max_active == 1:
             return values[..., 1:, :]  # a cause that is alone has the whole credit
         pull = pull_by_levels if tree.sparsest_first else pull_by_halves
+        if tree.sparsest_first and tree.n_states <= SHORT and not one_by_one():
+            pull = pull_by_members
         return pull(x, tree, values, sharpness, exponent)
 
     def overlap(self, tree: StateTree) -> np.ndarray:
@@ -100,4 +120,4 @@ class Maximum(Combination):
 
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
         """Positive numbers around the data's mean."""
-        return random_positive(generator, n_components, moments)
+        return self.reflect(random_positive(generator, n_components, moments))

@@ -12,6 +12,9 @@ from multicause.engines.fingerprints import hash_of_rows
 from multicause.model import Block
 from multicause.parts import Part
 
+# The axis of a mesh of devices along which rows are spread.
+ROWS = "rows"
+
 
 class Data(ABC):
     """The rows of one data set, wherever they are, in blocks.
@@ -24,6 +27,7 @@ class Data(ABC):
     n_features: int
     n_weighted: int  # rows of positive weight
     n_jobs: int  # programs that may run at the same time
+    mesh: Any = None  # devices over which the rows of every resident block are spread, along the axis ROWS
     dtype: np.dtype
 
     @abstractmethod

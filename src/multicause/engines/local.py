@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import bytes_from, fastest_block, on_cpu
-from multicause.engines.base import Data, Engine
+from multicause.engines.base import ROWS, Data, Engine
 from multicause.engines.sources import Source, as_source
 from multicause.model import Block
 from multicause.parallel import number_of_jobs, run_all
@@ -41,11 +42,49 @@ class Local(Engine):
         Number of blocks that are worked on at the same time on a CPU. None means the ``n_jobs`` of an enclosing
         ``joblib.parallel_config``, or else all cores that this process may use (fewer if ``OMP_NUM_THREADS`` says so,
         as in worker processes of joblib); −1 means all cores. The result does not depend on it.
+    devices : "all", int or tuple of jax.Device, optional
+        Devices of JAX over which rows are spread, such as all GPUs of this machine. None uses JAX's default device. The
+        memory budget is that of each device.
     """
 
-    def __init__(self, *, memory_budget: str | int = "2GiB", n_jobs: int | None = None) -> None:
+    def __init__(self, *, memory_budget: str | int = "2GiB", n_jobs: int | None = None, devices: Any = None) -> None:
         self.memory_budget = memory_budget
         self.n_jobs = n_jobs
+        self.devices = devices
+
+    def mesh(self) -> jax.sharding.Mesh | None:
+        """Return the devices over which rows are spread, or None for one device."""
+        if self.devices is None:
+            return None
+        known = jax.devices()
+        if isinstance(self.devices, str) and self.devices == "all":
+            chosen = known
+        elif isinstance(self.devices, Integral) and not isinstance(self.devices, bool):
+            if not 1 <= int(self.devices) <= len(known):
+                raise ValueError(
+                    f"devices={self.devices} asks for more devices than there are, or for none; JAX finds "
+                    f"{len(known)}: {', '.join(map(str, known))}."
+                )
+            chosen = known[: int(self.devices)]
+        elif isinstance(self.devices, list | tuple) and self.devices:
+            chosen = list(self.devices)
+            gone = [device for device in chosen if device not in known]
+            if gone:
+                raise ValueError(
+                    f"{', '.join(map(str, gone))} cannot be used in this process; JAX finds "
+                    f"{', '.join(map(str, known))}."
+                )
+        else:
+            raise ValueError(f"devices must be 'all', a number, devices of JAX, or None; got {self.devices!r}.")
+        return None if len(chosen) == 1 else jax.sharding.Mesh(np.array(chosen), (ROWS,))
+
+    def settings_to_save(self) -> dict[str, Any]:
+        """Return how many devices there are instead of devices, which exist in this process only."""
+        devices = self.devices
+        return {
+            **self.get_params(deep=False),
+            "devices": len(devices) if isinstance(devices, list | tuple) else devices,
+        }
 
     def source(self, X: Any) -> Source | None:
         """Return the source of rows that are in a file and would take more memory than the budget."""
@@ -71,6 +110,7 @@ class LocalData(Data):
         weights: np.ndarray,
         blocks: Sequence[Block] = (),
         bytes_per_block: int = 1,
+        mesh: jax.sharding.Mesh | None = None,
     ) -> None:
         self._engine, self._X, self._weights, self._blocks = engine, X, weights, blocks
         self.n_rows, self.n_features = X.shape
@@ -78,7 +118,8 @@ class LocalData(Data):
         self.n_weighted = int((weights > 0).sum())
         # Blocks that are worked on at the same time share the memory budget.
         most = max(1, bytes_from(engine.memory_budget) // bytes_per_block)
-        self.n_jobs = min(most, number_of_jobs(engine.n_jobs)) if on_cpu() else 1
+        self.mesh = mesh
+        self.n_jobs = min(most, number_of_jobs(engine.n_jobs)) if on_cpu() and mesh is None else 1
 
     def __getstate__(self) -> dict[str, Any]:
         """Blocks become NumPy arrays: those of JAX would lose their double precision in a pickle."""
@@ -89,14 +130,19 @@ class LocalData(Data):
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
     ) -> LocalData:
         """Cut the rows into blocks of one size: one shape, one compilation."""
-        size, n_blocks = block_shape(self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact)
+        mesh = self._engine.mesh()
+        n_devices = 1 if mesh is None else mesh.size
+        size, n_blocks = block_shape(
+            self._engine, -(-self.n_rows // n_devices), bytes_per_row, fixed_bytes, exact=exact
+        )
+        size *= n_devices
         blocks = []
         for number in range(n_blocks):
             own = slice(number * size, (number + 1) * size)
             rows, weights = filled_up(self._X[own], self._weights[own], size)
             on_device = jnp.asarray(rows)
             blocks.append(Block(on_device, jnp.asarray(weights), summarize(on_device)))
-        return LocalData(self._engine, self._X, self._weights, blocks, fixed_bytes + size * bytes_per_row)
+        return LocalData(self._engine, self._X, self._weights, blocks, fixed_bytes + size * bytes_per_row, mesh)
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -108,11 +154,14 @@ class LocalData(Data):
     @cached_property
     def resident(self) -> Block | None:
         """All blocks on an accelerator, and a single block on a CPU."""
-        if on_cpu() and len(self.blocks) > 1:
+        if on_cpu() and len(self.blocks) > 1 and self.mesh is None:
             return None
-        if on_cpu():
+        if on_cpu() and self.mesh is None:
             return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)[None]), self.blocks[0])
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.blocks)
+        if self.mesh is not None:
+            spread = jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(None, ROWS))
+            stacked = jax.tree.map(lambda leaf: jax.device_put(leaf, spread), stacked)
         # A second copy would halve the size of the data that an accelerator can take.
         self._blocks = _Slices(stacked)
         return stacked

@@ -141,7 +141,7 @@ class _Resident:
 
     def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, Row]:
         """Do some steps, or fewer if all starts end before; returns the state and the rows of the history."""
-        run = partial(_run_steps, self._model, self._weights_are_kept(state))
+        run = partial(_run_steps, self._model, self._weights_are_kept(state), self._data.mesh)
         # The first step is done by one thread, so that several threads do not compile the same program.
         n_parts = 1 if int(state.iteration) < 0 else self._data.n_jobs
         parts = self._parts(np.asarray(state.learning), n_parts)
@@ -166,7 +166,7 @@ class _Resident:
     def compile(self, state: EMState) -> None:
         """Have the program ready for the first call."""
         arguments = (self._data.resident, *self._arguments, state, np.asarray(0))
-        jax.block_until_ready(_run_steps(self._model, self._weights_are_kept(state), *arguments))
+        jax.block_until_ready(_run_steps(self._model, self._weights_are_kept(state), self._data.mesh, *arguments))
 
     @staticmethod
     def _parts(learning: np.ndarray, n_parts: int) -> list[np.ndarray]:
@@ -195,10 +195,11 @@ class _Resident:
         return self._keep_weights
 
 
-@partial(compiled, static=(0, 1))
+@partial(compiled, static=(0, 1, 2))
 def _run_steps(
     model: Model,
     keep_weights: bool,
+    mesh: jax.sharding.Mesh | None,
     blocks: Block,
     schedule: Schedule,
     limits: Limits,
@@ -217,7 +218,9 @@ def _run_steps(
     def step(carry: tuple[EMState, Row, Array]) -> tuple[EMState, Row, Array]:
         state, rows, done = carry
         temperature = state.cooling.temperature
-        statistics = expect_resident(model, keep_weights, blocks, state.trial, temperature, state.share, state.learning)
+        statistics = expect_resident(
+            model, keep_weights, mesh, blocks, state.trial, temperature, state.share, state.learning
+        )
         after, row = em_step(model, schedule, limits, key, state, statistics)
         rows = jax.tree.map(lambda all_of, new: all_of.at[done].set(new), rows, row)
         return _like(state, after), rows, done + 1

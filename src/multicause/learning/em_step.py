@@ -243,7 +243,7 @@ def perturb_components(model: Model, parameters: Parameters, scale: Array, key: 
     keys = jax.random.split(key, len(scale))
     draws = jax.vmap(lambda k: jax.random.normal(k, components.shape[1:], components.dtype))(keys)
     noisy = components + scale.astype(components.dtype)[:, None, None] * draws
-    return parameters._replace(components=jnp.abs(noisy) if model.combination.nonnegative else noisy)
+    return parameters._replace(components=model.combination.reflect(noisy))
 
 
 def all_finite(parameters: Parameters) -> Array:

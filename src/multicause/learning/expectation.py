@@ -8,6 +8,7 @@ budget.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, jit_by_parts, largest_with_share, over_active, over_starts, sum_in_double
-from multicause.engines.base import Data
+from multicause.engines.base import ROWS, Data
 from multicause.learning.recognition import log_evidence
 from multicause.model import Block, Model, Parameters, Statistics
 from multicause.posteriors.base import Inference
@@ -55,6 +56,7 @@ def expect(model: Model, block: Block, parameters: Parameters, temperature: Arra
 def expect_resident(
     model: Any,
     keep_weights: bool,
+    mesh: jax.sharding.Mesh | None,
     blocks: Block,
     parameters: Parameters,
     temperature: Array,
@@ -64,8 +66,35 @@ def expect_resident(
     """E-step of the active starts over all blocks, which have a leading axis; part of a compiled program.
 
     ``share`` (starts,) is the share of all rows that each start learns from. ``keep_weights`` says whether the weights
-    of all states are kept between the two passes of a data cut. Sums of starts that are not active are zero.
+    of all states are kept between the two passes of a data cut. Sums of starts that are not active are zero. Where the
+    rows of each block are spread over the devices of a ``mesh``, each device sums over its own, and all get the total.
     """
+    of_starts = (parameters, temperature, share, active)
+    if mesh is None:
+        return _expect_here(model, keep_weights, lambda own: own, blocks, *of_starts)
+
+    def on_device(blocks: Block, *of_starts: Any) -> Statistics:
+        total = partial(jax.lax.psum, axis_name=ROWS)
+        return total(_expect_here(model, keep_weights, total, blocks, *of_starts))
+
+    everywhere, spread = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec(None, ROWS)
+    specs = (spread, *(everywhere for _ in of_starts))
+    return jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=everywhere, check_vma=False)(
+        blocks, *of_starts
+    )
+
+
+def _expect_here(
+    model: Any,
+    keep_weights: bool,
+    total: Callable[[Array], Array],
+    blocks: Block,
+    parameters: Parameters,
+    temperature: Array,
+    share: Array,
+    active: Array,
+) -> Statistics:
+    """The same over the rows of one device; ``total`` adds a number up over all devices."""
 
     def one(parameters: Parameters, temperature: Array, share: Array) -> Statistics:
         if model.posterior.keep is None:
@@ -76,7 +105,7 @@ def expect_resident(
             return (weighed if keep_weights else None), energy
 
         records, energies = _map_blocks(weigh, blocks)
-        threshold = jnp.where(share < 1, largest_with_share(energies, blocks.weights, share), -jnp.inf)
+        threshold = jnp.where(share < 1, largest_with_share(energies, blocks.weights, share, total), -jnp.inf)
 
         def above(block: Block, weighed: Any) -> Statistics:
             if weighed is None:

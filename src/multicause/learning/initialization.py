@@ -106,7 +106,7 @@ def starting_parameters(
     """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
     model, dtype, n_starts = outset.model, outset.data.dtype, outset.n_starts
     _, largest = check_values(outset.data)
-    if model.combination.nonnegative and largest <= 0:
+    if largest <= model.combination.bounds[0]:
         raise ValueError(
             f"X has no positive value (its largest is {largest:.6g}), so components that are not negative cannot "
             "explain it. Change the sign of X, or use LinearCauses, whose components may be negative."
@@ -139,7 +139,7 @@ def _starting_components(outset: Outset, n_components: int, init: str | ArrayLik
             chances = weights[possible] / weights[possible].sum(dtype=float)
             few = n_components > len(possible)
             chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]
-            return np.abs(chosen) if model.combination.nonnegative else chosen
+            return model.combination.reflect(chosen)
         raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or a model.")
     components = np.asarray(
         _components_of(init, n_components, data, random) if hasattr(init, "fit") else init, dtype=float
@@ -150,10 +150,11 @@ def _starting_components(outset: Outset, n_components: int, init: str | ArrayLik
         )
     if not np.isfinite(components).all():
         raise ValueError("init must be finite; it holds NaN or infinity.")
-    if model.combination.nonnegative and components.min() < 0:
+    lower, upper = model.combination.bounds
+    if components.min() < lower or components.max() > upper:
         raise ValueError(
-            f"init must not be negative for {type(model.combination).__name__}, whose components are non-negative; "
-            f"its smallest value is {components.min():.6g}."
+            f"init must have values between {lower:g} and {upper:g}, as components of {model.combination!r} have; "
+            f"its values lie between {components.min():.6g} and {components.max():.6g}."
         )
     return components
 
@@ -163,7 +164,7 @@ def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarra
 
     Without the flat half there would be nothing for a feature that no row has had so far. Negative means count as zero.
     """
-    if not model.combination.nonnegative:
+    if model.combination.bounds[0] < 0:
         raise ValueError(
             "init='mean' is for components that are not negative, but here they may be. Use init='random'."
         )

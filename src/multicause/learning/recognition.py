@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, compiled, jit_by_parts
+from multicause.compatibility import Expectation
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors import state_tree
 from multicause.posteriors.base import Inference, Recognized
@@ -55,7 +56,7 @@ def best_states(model: Model, block: Block, parameters: Parameters, top: int) ->
 @jit_by_parts
 def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
     """log p(s_h, y) of the states with one active cause: (n, H)."""
-    if model.prior.one_cause:
+    if Expectation.RESPONSIBILITIES in model.posterior.offers:
         return _infer(model, block, parameters).log_joint.T  # type: ignore[attr-defined]
     tree = state_tree.single_causes(parameters.components.shape[0])
     return SharedStates(model, parameters, tree, block, jnp.ones(())).log_joint[1:].T

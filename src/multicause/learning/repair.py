@@ -255,13 +255,12 @@ def _variants(
     for source in _promising(model, parameters, recycled, lifted):
         factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
         moved = components.copy()
-        if source == recycled and model.combination.nonnegative:
+        if source == recycled and model.combination.bounds[0] >= 0:
             moved += LIFT * components.mean()
         else:
             moved[recycled] = components[source] * (1 + factors)
             moved[source] = components[source] * (1 - factors)
-        if model.combination.nonnegative:
-            moved = np.abs(moved)
+        moved = model.combination.reflect(moved)
         prior = model.prior.copied(parameters.prior, source, recycled)
         starts.append(parameters._replace(components=moved, prior=prior))
     return _stacked(starts)

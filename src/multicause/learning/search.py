@@ -39,7 +39,7 @@ from multicause.learning.results import (
 )
 from multicause.model import Model, Parameters
 from multicause.parallel import in_background
-from multicause.posteriors import SMALL, Exact, Preselected
+from multicause.posteriors import SMALL, Exact, Posterior, Preselected
 
 # Rows for each cause, and at least, that are looked at to find the causes; all rows are used to measure them.
 ROWS_PER_CAUSE = 50
@@ -100,7 +100,7 @@ def search(
     lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
     # Posteriors that do not climb a bound are made for annealing; but their bound is no judge of what they found.
     annealing_model = lean if model.posterior.climbs else model
-    search_model = model if isinstance(model.posterior, Exact) else lean
+    search_model = model if model.posterior.exhaustive else lean
     if not model.posterior.climbs and n_components <= SMALL:
         search_model = replace(model, posterior=Exact())
     finishing = search_model is not model or search_data is not data
@@ -271,14 +271,11 @@ def run_phases(
         return loop.state
 
 
-def lean_posterior(model: Model, n_components: int) -> Preselected:
+def lean_posterior(model: Model, n_components: int) -> Posterior:
     """The model's posterior with few candidates and active causes, and all rows kept."""
     candidates, max_active = min(LEAN[0], n_components), min(LEAN[1], n_components)
-    own = model.posterior
-    if isinstance(own, Preselected):
-        candidates, max_active = min(candidates, own.numbers[0]), min(max_active, own.numbers[1])
-        return Preselected(candidates, max_active, singletons=own.singletons, selection=own.selection, keep=None)
-    return Preselected(candidates, max_active, keep=None).resolved(model, n_components, 1, 1)
+    own = model.posterior.leaner(candidates, max_active)
+    return own or Preselected(candidates, max_active, keep=None).resolved(model, n_components, 1, 1)
 
 
 def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, places: int) -> float:

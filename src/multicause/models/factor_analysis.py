@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from multicause.combinations import Combination, Sum
+from multicause.compatibility import check
 from multicause.engines import Data, Engine, Local
 from multicause.estimator import CausalEstimator
 from multicause.learning.condensing import check_variation, condensed, covariance_of
@@ -110,7 +111,7 @@ class GaussianFactors(CausalEstimator):
         self._check_learn()
         noise = self._noise()
         parts = (Gaussian(), self._combination(noise), noise, self._posterior(), LeastSquares())
-        return interned(Model(*parts, learn=frozenset(self.learn)))
+        return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         """Weight, mean and covariance of the data, in double precision: all that there is to learn from."""

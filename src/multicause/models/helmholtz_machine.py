@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import Interval
 
 from multicause.arrays import double_precision, generator, key_from
 from multicause.combinations import Combination, Sum
+from multicause.compatibility import check
 from multicause.engines import Data, Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
@@ -35,8 +36,8 @@ from multicause.learning.updates.wake_sleep import WakeSleep
 from multicause.learning.wake_sleep import Machine, one_pass
 from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
-from multicause.noises import Bernoulli, Noise
-from multicause.noises.bernoulli import MARGIN
+from multicause.noises import LogisticBernoulli, Noise
+from multicause.noises.logistic import MARGIN
 from multicause.parts import PartChoice, resolve
 from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.posteriors.recognition_network import machine_of
@@ -238,7 +239,8 @@ class HelmholtzMachine(CausalEstimator):
         update = resolve(WakeSleep() if self.update is None else self.update, {}, "update", WakeSleep)
         network = RecognitionNetwork() if self.posterior is None else self.posterior
         posterior = resolve(network, {}, "posterior", RecognitionNetwork)
-        return interned(Model(prior, Sum(), Bernoulli(), posterior, update, learn=frozenset(self.learn)))
+        model = Model(prior, Sum(), LogisticBernoulli(), posterior, update, learn=frozenset(self.learn))
+        return interned(check(model, type(self)))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Small random weights; biases that give causes and data their frequencies."""

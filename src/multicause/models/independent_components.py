@@ -14,6 +14,7 @@ from scipy.stats import special_ortho_group
 from sklearn.utils._param_validation import Interval, Options
 
 from multicause.combinations import Combination, Sum
+from multicause.compatibility import check
 from multicause.engines import Data, Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
@@ -176,7 +177,8 @@ class IndependentComponents(CausalEstimator):
     def _wire(self, data: Data) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
         update = resolve(NaturalGradient() if self.update is None else self.update, {}, "update", NaturalGradient)
-        return interned(Model(prior, Sum(), Noiseless(), Inverse(), update, learn=frozenset(self.learn)))
+        model = Model(prior, Sum(), Noiseless(), Inverse(), update, learn=frozenset(self.learn))
+        return interned(check(model, type(self)))
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         """Mean and whitening."""

@@ -26,8 +26,10 @@ class LinearCauses(CausalEstimator):
     ----------
     n_components : int, default=10
         Number H of causes.
-    noise : {"gaussian", "poisson"} or Noise, default="gaussian"
-        How a mean becomes an observation. With "poisson", data and components are non-negative.
+    noise : {"gaussian", "diagonal_gaussian", "poisson", "bernoulli"} or Noise, default="gaussian"
+        How a mean becomes an observation. With "poisson", data and components are non-negative; with "bernoulli",
+        data are zeros and ones, and sums are cut off at one; "diagonal_gaussian" gives each dimension its own
+        variance.
     combination : Sum, optional
         ``Sum(nonnegative=True)`` keeps components from becoming negative.
     prior : {"bernoulli"} or Prior, optional
@@ -58,4 +60,4 @@ class LinearCauses(CausalEstimator):
     """
 
     def _combination(self, noise: Noise) -> Combination:
-        return resolve(self.combination or Sum(nonnegative=not noise.signed), {}, "combination", Sum)
+        return resolve(self.combination or Sum().within(noise.means), {}, "combination", Sum)

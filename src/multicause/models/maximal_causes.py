@@ -28,8 +28,9 @@ class MaximalCauses(CausalEstimator):
     ----------
     n_components : int, default=10
         Number H of causes.
-    noise : {"gaussian", "poisson"} or Noise, default="gaussian"
-        How a mean becomes an observation; "poisson" is for counts and other non-negative intensities.
+    noise : {"gaussian", "diagonal_gaussian", "poisson", "bernoulli"} or Noise, default="gaussian"
+        How a mean becomes an observation; "poisson" is for counts and other non-negative intensities, "bernoulli" for
+        binary data, "diagonal_gaussian" for dimensions with a noise of their own.
     combination : Maximum, optional
         How credit is shared while learning: ``Maximum(credit="sigmoid")`` is MCA08's smoothed Heaviside function.
     prior : {"bernoulli"} or Prior, optional
@@ -118,4 +119,4 @@ class MaximalCauses(CausalEstimator):
     """
 
     def _combination(self, noise: Noise) -> Combination:
-        return resolve(self.combination or Maximum(), {}, "combination", Maximum)
+        return resolve(self.combination or Maximum().within(noise.means), {}, "combination", Maximum)

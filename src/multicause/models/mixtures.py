@@ -14,6 +14,7 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils._param_validation import Interval, Options
 
 from multicause.combinations import Combination, Sum
+from multicause.compatibility import check
 from multicause.engines import Data, Engine
 from multicause.estimator import LEARNABLE, CausalEstimator
 from multicause.learning.annealing import Annealing
@@ -99,7 +100,7 @@ class Mixture(CausalEstimator):
         return OneHot()
 
     def _combination(self, noise: Noise) -> Combination:
-        return Sum(nonnegative=not noise.signed)
+        return Sum().within(noise.means)
 
     def _wire(self, data: Data) -> Model:
         self._check_learn()
@@ -111,7 +112,7 @@ class Mixture(CausalEstimator):
                 f"{data.n_rows} rows. Lower n_components to at most {data.n_rows}."
             )
         parts = (self._prior(), self._combination(noise), noise, self._posterior(), WeightedMean())
-        return interned(Model(*parts, learn=frozenset(self.learn)))
+        return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Starts differ in their means: rows far apart from each other (k-means++), random rows, or the user's."""
@@ -129,7 +130,7 @@ class Mixture(CausalEstimator):
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *draws)
 
     def _accepts_negative(self) -> bool:
-        return self._noise().signed
+        return self._noise().means[0] < 0
 
 
 class MixtureOfGaussians(Mixture):

@@ -25,10 +25,10 @@ class NonnegativeCauses(CausalEstimator):
     ----------
     n_components : int, default=10
         Number H of causes.
-    noise : {"gaussian", "poisson"} or Noise, default="gaussian"
-        How a mean becomes an observation.
+    noise : {"gaussian", "diagonal_gaussian", "poisson", "bernoulli"} or Noise, default="gaussian"
+        How a mean becomes an observation; "bernoulli" is for binary data, with sums that are cut off at one.
     combination : Sum, optional
-        By default ``Sum(nonnegative=True)``.
+        By default ``Sum(nonnegative=True)``, with an upper bound if the noise needs one.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "preselected"} or Posterior, optional
@@ -54,8 +54,8 @@ class NonnegativeCauses(CausalEstimator):
     """
 
     def _combination(self, noise: Noise) -> Combination:
-        rule = resolve(self.combination or Sum(nonnegative=True), {}, "combination", Sum)
-        if not rule.nonnegative:
+        rule = resolve(self.combination or Sum(nonnegative=True).within(noise.means), {}, "combination", Sum)
+        if rule.bounds[0] < 0:
             raise ValueError(
                 "NonnegativeCauses needs combination=Sum(nonnegative=True); got Sum(nonnegative=False). Use "
                 "LinearCauses for components of any sign."

@@ -16,13 +16,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Combination, Sum
+from multicause.compatibility import check
 from multicause.engines import Data, Engine
 from multicause.estimator import CausalEstimator, FitProblem
 from multicause.learning import annealing as schedules
 from multicause.learning.initialization import Outset
 from multicause.learning.results import Fit, start_of
 from multicause.learning.stochastic import learn_in_batches
-from multicause.learning.updates import DeltaRule, LeastSquares, Update
+from multicause.learning.updates import DeltaRule, Update
 from multicause.model import Model, Parameters, interned
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
@@ -34,8 +35,6 @@ PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": parti
 # How nearly causes must be at rest for a step of learning, unless the user gives a posterior of their own. On patches
 # of photographs F is then too low by a millionth of itself, and steps take less than half of the time.
 LEARNING_TOLERANCE = 1e-2
-# Updates that need moments of the causes alone, which a point estimate has.
-SERVING = (DeltaRule, LeastSquares)
 
 
 class SparseCoding(CausalEstimator):
@@ -188,12 +187,8 @@ class SparseCoding(CausalEstimator):
         noise = Gaussian()
         posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
         update = resolve(DeltaRule() if self.update is None else self.update, {}, "update", Update)
-        if not isinstance(update, SERVING):
-            names = " and ".join(serving.__name__ for serving in SERVING)
-            raise ValueError(
-                f"{type(update).__name__} cannot learn a sparse code, whose causes are real numbers. {names} serve."
-            )
-        return interned(Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn)))
+        model = Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn))
+        return interned(check(model, type(self)))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Random directions of length one; rows of the data, or the user's components, as they are."""

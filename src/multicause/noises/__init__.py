@@ -5,9 +5,25 @@ from multicause.noises.bernoulli import Bernoulli
 from multicause.noises.clusters import ClusterGaussian
 from multicause.noises.diagonal import DiagonalGaussian
 from multicause.noises.gaussian import Gaussian
+from multicause.noises.logistic import LogisticBernoulli
 from multicause.noises.noiseless import Noiseless
 from multicause.noises.poisson import Poisson
 
-NAMES: dict[str, type] = {"gaussian": Gaussian, "poisson": Poisson}
+NAMES: dict[str, type] = {
+    "gaussian": Gaussian,
+    "diagonal_gaussian": DiagonalGaussian,
+    "poisson": Poisson,
+    "bernoulli": Bernoulli,
+}
 
-__all__ = ["NAMES", "Bernoulli", "ClusterGaussian", "DiagonalGaussian", "Gaussian", "Noise", "Noiseless", "Poisson"]
+__all__ = [
+    "NAMES",
+    "Bernoulli",
+    "ClusterGaussian",
+    "DiagonalGaussian",
+    "Gaussian",
+    "LogisticBernoulli",
+    "Noise",
+    "Noiseless",
+    "Poisson",
+]

@@ -1,11 +1,13 @@
 """The interface of a noise model: how a mean becomes an observation."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
+from multicause.compatibility import Likelihood, Link, Spread
 from multicause.model import Moments
 from multicause.parts import Part
 from multicause.posteriors.base import Inference
@@ -18,26 +20,43 @@ class Noise(Part):
 
     This form makes the scores of all states one matrix product, and makes the weighted mean of the data the best
     w for any family (MCA08 appendix A). ``parameters`` is the dictionary that :meth:`initialize` returns; it is
-    empty for a family without a scale.
+    empty for a family without a scale. A noise that is no such family says so by its ``likelihood``, and has none of
+    ``natural``, ``log_normalizer``, ``variance`` and ``sample``.
     """
 
-    #: Whether η(w) is proportional to w: with linearly added causes, projections then replace whole means.
-    linear = False
-    #: Whether the variance is the mean, as it is for counts.
-    counts = False
-    #: Whether means below zero make sense.
-    signed = False
+    #: What w is: the mean of the data, or another parameter.
+    link = Link.MEAN
+    #: Whether there is a likelihood of every mean, or only of causes.
+    likelihood = Likelihood.OF_MEANS
+    #: How the variance depends on the mean.
+    spread = Spread.OTHER
+    #: Smallest and largest w that makes sense.
+    means: tuple[float, float] = (0.0, np.inf)
+    #: Names of parameters with one value for each dimension; functions of w may be called with those of one dimension.
+    of_features: tuple[str, ...] = ()
 
-    @abstractmethod
-    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """η(w), elementwise."""
+    #: η(w), elementwise.
+    natural: Callable[[Array, dict[str, Array]], Array]
+    #: A(w), elementwise.
+    log_normalizer: Callable[[Array, dict[str, Array]], Array]
+    #: Variance of y given its mean, elementwise.
+    variance: Callable[[Array, dict[str, Array]], Array]
+    #: Observations with given means, from a key.
+    sample: Callable[[Array, Array, dict[str, Array]], Array]
 
-    @abstractmethod
-    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """A(w), elementwise."""
+    def optional_methods(self) -> tuple[str, ...]:
+        """Return the functions of a mean, which only noise with a likelihood of means has."""
+        return ("natural", "log_normalizer", "variance", "sample") if self.likelihood == Likelihood.OF_MEANS else ()
+
+    @property
+    def linear(self) -> bool:
+        """Whether η(w) is proportional to w: with linearly added causes, projections then replace whole means."""
+        return self.likelihood == Likelihood.OF_MEANS and self.spread == Spread.CONSTANT
 
     def overshoot(self, mean: Array, values: Array, parameters: dict[str, Array]) -> Array:
         """log p(y | max{y, w}) − log p(y | y), elementwise: what a mean costs that is too large, whatever is added."""
+        if self.linear:
+            return -0.5 * self.standardize(jnp.maximum(mean - values, 0), parameters) ** 2
         reached = self.natural(mean, parameters) * values - self.log_normalizer(mean, parameters)
         peak = self.natural(values, parameters) * values - self.log_normalizer(values, parameters)
         return jnp.where(mean > values, reached - peak, 0)
@@ -62,6 +81,11 @@ class Noise(Part):
         """
         return values / jnp.sqrt(self.variance(values, parameters))
 
+    def split_parameters(self, parameters: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Return the parameters with one value for each dimension, and all others."""
+        own = {name: value for name, value in parameters.items() if name in self.of_features}
+        return own, {name: value for name, value in parameters.items() if name not in own}
+
     def summarize(self, rows: Array) -> Array:
         """A number for each row (n, D) that :meth:`log_base` needs and that is computed once, by default zero: (n,)."""
         return jnp.zeros(rows.shape[0], rows.dtype)
@@ -84,14 +108,6 @@ class Noise(Part):
         differences = jnp.finfo(jnp.float64).eps / epsilon * jnp.sqrt(size)
         distance = jnp.linalg.norm(self.standardize(origin, parameters))
         return size + distance * (epsilon * distance + differences).astype(size.dtype)
-
-    @abstractmethod
-    def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Variance of y given its mean, elementwise."""
-
-    @abstractmethod
-    def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Observations with these means."""
 
     def sample_given(self, key: Array, mean: Array, causes: Array, parameters: dict[str, Array]) -> Array:
         """The same, where noise may differ between causes (n, H)."""

@@ -1,56 +1,74 @@
-"""Binary data: TN10 eq. 10.40."""
+"""Binary data, with the probability of a one as mean."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.model import Moments
 from multicause.noises.base import Noise
-
-# Pixels that are always on or off start this far from certainty.
-MARGIN = 0.02
 
 
 class Bernoulli(Noise):
-    """P(y = 1 | w) = f(bias + w) with f the logistic function; combinations make w, the bias belongs to the noise."""
+    """P(y = 1 | w) = w, for data of zeros and ones and means between zero and one.
 
-    signed = True
+    Parameters
+    ----------
+    floor : float, default=1e-3
+        Means below it count as it, and means above ``1 - floor`` as that, so that a value that contradicts all active
+        causes is improbable, not impossible.
+    """
+
+    means = (0.0, 1.0)
+
+    def __init__(self, *, floor: float = 1e-3) -> None:
+        self.floor = floor
+
+    def validate(self) -> None:
+        """Raise ValueError for a floor that leaves no means."""
+        if not 0 < self.floor < 0.5:
+            raise ValueError(f"floor of Bernoulli must lie between 0 and 0.5; got {self.floor!r}.")
+
+    def _clipped(self, mean: Array) -> Array:
+        return jnp.clip(mean, self.floor, 1 - self.floor)
 
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """η(w) = bias + w."""
-        return mean + parameters["bias"]
+        """η(w) = log w/(1 − w)."""
+        chance = self._clipped(mean)
+        return jnp.log(chance) - jnp.log1p(-chance)
 
     def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """A(w) = log(1 + e^{bias + w})."""
-        return jax.nn.softplus(mean + parameters["bias"])
+        """A(w) = −log(1 − w)."""
+        return -jnp.log1p(-self._clipped(mean))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
-        """Zero."""
+        """b(y) = 0."""
         return summary
 
+    def magnitude(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
+        """Return the size of the largest log-likelihood of each row, as b(y) is zero: (n,)."""
+        return summary - rows.shape[-1] * jnp.log(self.floor)
+
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """p (1 − p)."""
-        chance = jax.nn.sigmoid(mean + parameters["bias"])
+        """w (1 − w)."""
+        chance = self._clipped(mean)
         return chance * (1 - chance)
 
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Zeros and ones."""
-        chance = jax.nn.sigmoid(mean + parameters["bias"])
-        return (jax.random.uniform(key, mean.shape, mean.dtype) < chance).astype(mean.dtype)
-
-    def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
-        """The bias that gives each dimension its mean."""
-        super().initialize(moments, noise_scale)
-        mean = np.clip(moments.mean, MARGIN, 1 - MARGIN)
-        return {"bias": np.log(mean) - np.log1p(-mean)}
+        """Return zeros and ones."""
+        return (jax.random.uniform(key, mean.shape, mean.dtype) < self._clipped(mean)).astype(mean.dtype)
 
     def check_data(self, X: np.ndarray) -> None:
-        """Zeros and ones alone."""
-        other = X[(X != 0) & (X != 1)]
-        if other.size:
-            negative = "Negative values in data: " if other.min() < 0 else ""
-            raise ValueError(
-                f"{negative}Binary data are needed, with values 0 and 1 alone; found {other.flat[0]:.6g} and "
-                f"{other.size - 1} other values that are neither. Cut grey values at a threshold, for example "
-                "X > X.mean()."
-            )
+        """Raise ValueError unless all data are zeros and ones."""
+        check_binary(X)
+
+
+def check_binary(X: np.ndarray) -> None:
+    """Raise ValueError if there are values other than zeros and ones."""
+    other = X[(X != 0) & (X != 1)]
+    if other.size:
+        negative = "Negative values in data: " if other.min() < 0 else ""
+        raise ValueError(
+            f"{negative}Binary data are needed, with values 0 and 1 alone; found {other.flat[0]:.6g} and "
+            f"{other.size - 1} other values that are neither. Cut grey values at a threshold, for example "
+            "X > X.mean()."
+        )

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul, sum_in_double
+from multicause.compatibility import Expectation, Likelihood, Requirements, Support
 from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
@@ -27,7 +28,11 @@ class ClusterGaussian(Noise):
         Regularisation: the smallest variance in any direction; by default a millionth of the data's variance.
     """
 
-    signed = True
+    likelihood = Likelihood.OF_CAUSES
+    means = (-np.inf, np.inf)
+    requires = Requirements(
+        supports=frozenset({Support.ONE_HOT}), expectations=frozenset({Expectation.RESPONSIBILITIES})
+    )
 
     def __init__(self, *, covariance: str = "spherical", min_variance: float | None = None) -> None:
         self.covariance = covariance
@@ -39,10 +44,6 @@ class ClusterGaussian(Noise):
             raise ValueError(f"Unknown covariance {self.covariance!r}. Known: {', '.join(map(repr, COVARIANCES))}.")
         if self.min_variance is not None and not (np.isfinite(self.min_variance) and self.min_variance >= 0):
             raise ValueError(f"min_variance must be a number of at least 0, or None; got {self.min_variance!r}.")
-
-    def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
-        """Needs to know how many causes there are."""
-        raise NotImplementedError("ClusterGaussian starts with initialize_for.")
 
     def initialize_for(self, n_components: int, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
         """The data's variance, unless the user gives ``noise_scale``, a standard deviation.
@@ -59,24 +60,6 @@ class ClusterGaussian(Noise):
             "full": np.broadcast_to(variance * np.eye(n_features), (n_components, n_features, n_features)),
         }
         return {"variance": shapes[self.covariance], "floor": np.asarray(floor), "origin": np.asarray(moments.mean)}
-
-    # What an exponential family with one scale offers does not exist here: scores depend on the cause.
-
-    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Not a function of the mean alone."""
-        raise NotImplementedError("ClusterGaussian differs between causes; use the posterior OneHot.")
-
-    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Not a function of the mean alone."""
-        raise NotImplementedError("ClusterGaussian differs between causes; use the posterior OneHot.")
-
-    def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Not a function of the mean alone."""
-        raise NotImplementedError("ClusterGaussian differs between causes; use the posterior OneHot.")
-
-    def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Needs the causes."""
-        raise NotImplementedError("ClusterGaussian differs between causes; use sample_given.")
 
     def score_singles(self, components: Array, parameters: dict[str, Array], rows: Array) -> Array:
         """−½ (y − W_h)ᵀ Σ_h⁻¹ (y − W_h) − ½ log |Σ_h|: (H, n)."""
@@ -128,7 +111,7 @@ class ClusterGaussian(Noise):
 
     def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Σ_n w_n q_n(h) of 1, y − origin, and its squares or products."""
-        weighted, rows = inference.weighted, inference.rows  # type: ignore[attr-defined]
+        weighted, rows = inference.weighted, inference.rows
         centred = rows - parameters["origin"]
         total = inference.total_causes
         sums = {"weight": total, "data": inference.cause_data - total[:, None] * parameters["origin"]}

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
+from multicause.compatibility import Expectation, Requirements, Spread
 from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
@@ -18,8 +19,10 @@ class DiagonalGaussian(Noise):
     that explains one dimension completely would otherwise make the likelihood infinite (a Heywood case).
     """
 
-    linear = True
-    signed = True
+    spread = Spread.CONSTANT
+    means = (-np.inf, np.inf)
+    of_features = ("origin", "variance")
+    requires = Requirements(expectations=frozenset({Expectation.RESIDUALS}))
 
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """η(w) = w/Σ."""
@@ -28,6 +31,10 @@ class DiagonalGaussian(Noise):
     def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """A(w) = w²/2Σ."""
         return mean**2 / (2 * parameters["variance"])
+
+    def standardize(self, values: Array, parameters: dict[str, Array]) -> Array:
+        """y/√Σ."""
+        return values * (1 / jnp.sqrt(parameters["variance"]))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """b(y) = −½ Σ_d (y_d²/Σ_d + log 2πΣ_d)."""
@@ -57,16 +64,26 @@ class DiagonalGaussian(Noise):
         }
 
     def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
-        """Σ_n w_n of y², ⟨s⟩ y and ⟨s sᵀ⟩."""
-        squares = matmul(inference.row_weights, inference.rows**2)
-        return {"squares": squares, "cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
+        """Σ_n w_n of y², ⟨s⟩ y and ⟨s sᵀ⟩ of real causes that add up; else of (y − origin)² and ⟨(y − w̄)²⟩."""
+        if inference.linear:
+            squares = matmul(inference.row_weights, inference.rows**2)
+            return {"squares": squares, "cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
+        origin = self.origin(parameters)
+        rows = inference.rows if origin is None else inference.rows - origin
+        return {"squares": matmul(inference.row_weights, rows**2), "residuals": inference.residuals}
 
     def maximize_around(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, components: Array
     ) -> dict[str, Array]:
-        """Σ_d = mean squared residual in dimension d around the new components (the table of TN10's appendix)."""
-        explained = matmul(statistics["cause_pairs"], components) - 2 * statistics["cause_data"]
-        residual = statistics["squares"] + jnp.sum(components * explained, axis=0)
+        """Σ_d = mean squared residual in dimension d (the table of TN10's appendix).
+
+        It is that around the new components where moments tell it, and else that around the old ones.
+        """
+        if "residuals" in statistics:
+            residual = statistics["residuals"]
+        else:
+            explained = matmul(statistics["cause_pairs"], components) - 2 * statistics["cause_data"]
+            residual = statistics["squares"] + jnp.sum(components * explained, axis=0)
         relative, squares = parameters["relative_floor"], statistics["squares"] / weight
         # A dimension that never varies has the floor of a dimension a thousand times smaller than the others.
         floor = relative * jnp.maximum(squares, relative * jnp.mean(squares))

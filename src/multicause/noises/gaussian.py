@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, sum_in_double
+from multicause.compatibility import Expectation, Requirements, Spread
 from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
@@ -18,8 +19,10 @@ ROUNDINGS = 1e3
 class Gaussian(Noise):
     """p(y | w) = N(y; w, σ²). σ is the estimator's ``noise_scale``, learned unless ``learn`` leaves out "noise"."""
 
-    linear = True
-    signed = True
+    spread = Spread.CONSTANT
+    means = (-np.inf, np.inf)
+    of_features = ("origin",)
+    requires = Requirements(expectations=frozenset({Expectation.LIKELIHOOD}))
 
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """η(w) = w/σ²."""
@@ -29,13 +32,13 @@ class Gaussian(Noise):
         """A(w) = w²/2σ²."""
         return mean**2 * (0.5 / parameters["variance"])
 
-    def overshoot(self, mean: Array, values: Array, parameters: dict[str, Array]) -> Array:
-        """−(w − y)²/2σ² where w > y."""
-        return jnp.maximum(mean - values, 0) ** 2 * (-0.5 / parameters["variance"])
-
     def origin(self, parameters: dict[str, Array]) -> Array | None:
         """The mean of the data that learning started from."""
         return parameters.get("origin")
+
+    def standardize(self, values: Array, parameters: dict[str, Array]) -> Array:
+        """y/σ."""
+        return values * (1 / jnp.sqrt(parameters["variance"]))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """b(y) = −y²/2σ² − ½ log 2πσ²."""

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
+from multicause.compatibility import Likelihood
 from multicause.model import Moments
 from multicause.noises.base import Noise
 
@@ -15,15 +16,8 @@ class Noiseless(Noise):
     those of the data as they came.
     """
 
-    signed = True
-
-    def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Not finite."""
-        raise NotImplementedError("Data without noise have no scores of states; use the posterior Inverse.")
-
-    def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Not finite."""
-        raise NotImplementedError("Data without noise have no scores of states; use the posterior Inverse.")
+    likelihood = Likelihood.NONE
+    means = (-np.inf, np.inf)
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """Zero."""

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
+from multicause.compatibility import Spread
 from multicause.noises.base import Noise
 
 # Means above which counts are drawn from normal numbers z, as λ + √λ z + (z² − 1)/6, rounded (the Cornish–Fisher
@@ -23,7 +24,7 @@ class Poisson(Noise):
         active causes are zero.
     """
 
-    counts = True
+    spread = Spread.MEAN
 
     def __init__(self, *, floor: float = 1e-6) -> None:
         self.floor = floor

@@ -9,15 +9,28 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from multicause.arrays import Array
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Support
 from multicause.parts import Part
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
-#: A function of the means of some states (S, D) and of how many causes share each mean, Σ_h ∂w̄_d/∂W_hd (S, 1).
-Function = Callable[[Array, Array], Array]
+#: A function of the means of some states (S, D), of how many causes share each mean, Σ_h ∂w̄_d/∂W_hd (S, 1), and of the
+#: noise's parameters, of which those of features may be those of one feature alone.
+Function = Callable[[Array, Array, dict[str, Array]], Array]
 #: Functions f and g that say what is pulled to the components: f(w̄)·y + g(w̄); None is zero.
 Term = tuple[Function | None, Function | None]
+
+
+#: What posteriors over lists of states need, and what they offer.
+OF_STATES = Requirements(
+    supports=frozenset({Support.BINARY, Support.ONE_HOT}),
+    links=frozenset({Link.MEAN}),
+    likelihoods=frozenset({Likelihood.OF_MEANS}),
+)
+EXPECTATIONS_OF_STATES = frozenset(
+    {Expectation.MOMENTS, Expectation.CREDIT, Expectation.LIKELIHOOD, Expectation.RESIDUALS}
+)
 
 
 class Recognized(NamedTuple):
@@ -44,15 +57,20 @@ class Inference(ABC):
     log_evidence: Array  # (n,) log Σ p(s, y_n) over the states considered; only at temperature one
     free_energy: Array  # (n,) ⟨log p(s, y_n)⟩ + T H(q_n)
 
-    @abstractmethod
-    def pull(self, *terms: Term) -> Array:
-        """Σ_n w_n ⟨∂w̄_d/∂W_hd · (f(w̄_d)·y_nd + g(w̄_d))⟩ for each term (f, g): (terms, H, D).
+    #: Whether causes add up under noise that does not depend on the mean, so that moments tell all about residuals.
+    linear = False
 
-        Data y and means w̄ are relative to the noise's origin, if it has one. Terms that share a function share its
-        work, if it is the same object.
-
-        ∂w̄/∂W is the credit that a cause gets for a mean: s_h where causes add up, A_hd under the max rule.
-        """
+    # What only some posteriors offer (:class:`multicause.compatibility.Expectation`).
+    residuals: Array  # (D,) Σ_n w_n ⟨(y_nd − w̄_d)²⟩, in double precision
+    weighted: Array  # (H, n) w_n q_n(h)
+    slope_causes: Array  # (H, H) Σ_n w_n g′(v_a) v_b
+    curvature_squares: Array  # (H, H) Σ_n w_n g″(v_a) v_b²
+    total_effects: Array  # (H,) how much each real cause changes the log-likelihood of all rows together
+    #: ``pull(*terms)`` is Σ_n w_n ⟨∂w̄_d/∂W_hd · (f(w̄_d)·y_nd + g(w̄_d))⟩ for each term (f, g): (terms, H, D). ∂w̄/∂W is
+    #: the credit that a cause gets for a mean: s_h where causes add up, A_hd under the max rule. Data y and means w̄ are
+    #: relative to the noise's origin, if it has one. Terms that share a function share its work, if it is the same
+    #: object.
+    pull: Callable[..., Array]
 
     @abstractmethod
     def mean_data(self) -> Array:
@@ -66,6 +84,10 @@ class Inference(ABC):
 class Posterior(Part):
     """Which states are considered for one row, and how they are weighted."""
 
+    #: Expectations that can be asked for.
+    offers: frozenset[Expectation] = frozenset()
+    #: Whether every state that the prior allows is considered, whatever their number.
+    exhaustive = False
     #: Whether EM with this posterior raises the bound of an update that is monotone: the states must stay the same.
     monotone = False
     #: Whether EM steps are meant to raise the bound, so that one that lowers it went too far.
@@ -88,6 +110,10 @@ class Posterior(Part):
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
         """The same with numbers for all that its user left open; ``model`` has it in its unresolved form."""
         return self
+
+    def leaner(self, candidates: int, max_active: int) -> Posterior | None:
+        """The same with fewer candidates and active causes; None if it selects none."""
+        return None
 
     def initialize(self) -> dict[str, np.ndarray]:
         """Numbers of its own before learning: ``Parameters.posterior``."""

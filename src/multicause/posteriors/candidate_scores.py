@@ -56,19 +56,19 @@ def absolute_products(model: Model, parameters: Parameters, natural: Array, prod
 def scores_of_means(model: Model, parameters: Parameters, data: Array, candidates: Array, tree: StateTree) -> Array:
     """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n)."""
     noise, combination, components = model.noise, model.combination, parameters.components
+    of_features, shared = noise.split_parameters(parameters.noise)
     origin = noise.origin(parameters.noise)
     # Components are shifted before each row has its own of them.
-    components, empty = (components, None) if origin is None else (combination.shift(components, origin), -origin)
+    components = components if origin is None else combination.shift(components, origin)
 
-    def scores(mine: Array, values: Array, empty: Array | None) -> Array:
-        means = combination.combine(mine, tree, empty)
-        if origin is None:
-            natural = model.combination.natural(noise, mine, tree, parameters.noise)
-        else:
-            natural = noise.natural(means, parameters.noise)
-        return natural * values - noise.log_normalizer(means, parameters.noise)
+    def scores(mine: Array, values: Array, of_feature: dict[str, Array]) -> Array:
+        own = shared | of_feature
+        point = noise.origin(own)
+        means = combination.combine(mine, tree, None if point is None else -point)
+        natural = combination.natural(noise, mine, tree, own) if point is None else noise.natural(means, own)
+        return natural * values - noise.log_normalizer(means, own)
 
-    return Features(components, candidates, data, empty).sum(scores, tree.n_states)
+    return Features(components, candidates, data, of_features).sum(scores, tree.n_states)
 
 
 def scores_of_sums(

@@ -194,7 +194,8 @@ class CandidateStates(Inference):
 
     @property
     def _features(self) -> Features:
-        return Features(self._parameters.components, self._weighed.candidates, self._data, self._origin)
+        of_features, _ = self._model.noise.split_parameters(self._parameters.noise)
+        return Features(self._parameters.components, self._weighed.candidates, self._data, of_features)
 
     @property
     def _n_components(self) -> int:
@@ -270,10 +271,12 @@ class CandidateStates(Inference):
 
     @property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """One matrix product."""
-        if not self._model.linear:
-            raise NotImplementedError("Only causes that add up are learned from their products with the data.")
-        return absolute(self._sums.data, self.total_causes, self._origin)
+        """Σ_n w_n ⟨s⟩ y_nᵀ: (H, D)."""
+        if self._model.linear:
+            products = self._sums.data
+        else:
+            products = matmul((self.mean_causes * self.row_weights[:, None]).T, self._data)
+        return absolute(products, self.total_causes, self._origin)
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
@@ -292,8 +295,21 @@ class CandidateStates(Inference):
 
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
         means, one = relative(self._parameters.components, self._origin), jnp.ones((1, 1), self.rows.dtype)
-        of_rows, of_data = self._sums.singles[:, None], self._sums.data
-        return jnp.stack([_value(term, means, one, of_data, of_rows) for term in terms])
+        of_rows, of_data = self._sums.singles[:, None], self._data_of_singles
+        return jnp.stack([_value(term, means, one, self._parameters.noise, of_data, of_rows) for term in terms])
+
+    @property
+    def _data_of_singles(self) -> Array:
+        """Sums of data, relative to the origin, with the probabilities of single causes: (H, D)."""
+        if not self._model.linear:
+            return self._sums.data
+        pieces = self._pieces
+        return pieces.sum(
+            lambda data, scale, singles: matmul(singles * scale, data),
+            pieces.split_rows(self._data),
+            pieces.split(self._scale),
+            self._weighed.singles,
+        )
 
     def _pull_of_candidates(self, terms: tuple[Term, ...], functions: list[Function]) -> Array:
         combination, tree = self._model.combination, self._tree
@@ -303,11 +319,15 @@ class CandidateStates(Inference):
         )
         overlap = jnp.asarray(combination.overlap(tree), dtype=self.rows.dtype)
 
-        def values_of(mine: Array, data: Array, origin: Array | None, weights: Array) -> list[Array]:
-            means = combination.relative_means(mine, tree, origin)
+        noise = self._model.noise
+        _, shared = noise.split_parameters(self._parameters.noise)
+
+        def values_of(mine: Array, data: Array, of_feature: dict[str, Array], weights: Array) -> list[Array]:
+            own = shared | of_feature
+            means = combination.relative_means(mine, tree, noise.origin(own))
             # What states hand to their causes does not depend on the data, so one pull serves all terms that share it.
             pulled = {
-                function: combination.pull(mine, tree, function(means, overlap) * weights, self._temperature)
+                function: combination.pull(mine, tree, function(means, overlap, own) * weights, self._temperature)
                 for function in functions
             }
 
@@ -322,6 +342,27 @@ class CandidateStates(Inference):
 
         return self._features.sum_by_cause(values_of, weights)
 
+    @property
+    def residuals(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨(y_nd − w̄_d)²⟩: (D,)."""
+        noise, combination, tree = self._model.noise, self._model.combination, self._tree
+        _, shared = noise.split_parameters(self._parameters.noise)
+        first = 1 + tree.n_components
+
+        def of_candidates(mine: Array, values: Array, of_feature: dict[str, Array], weights: Array) -> Array:
+            means = combination.relative_means(mine, tree, noise.origin(shared | of_feature))[first:]
+            return jnp.sum((values - means) ** 2 * weights, axis=0)
+
+        own = sum_in_double(self._features.map(of_candidates, self._weighed.own * self._scale), axis=0)
+        empty = matmul((self._weighed.empty * self._scale).astype(jnp.float64), self.rows.astype(jnp.float64) ** 2)
+        # Sums over single causes are expanded around the origin.
+        means, squares = relative(self._parameters.components, self._origin).astype(jnp.float64), self._data**2
+        alone = jnp.sum(self._pieces.join(self._weighed.singles), axis=0) * self._scale
+        singles = matmul(alone, squares) + jnp.sum(
+            means * (means * self._sums.singles[:, None] - 2 * self._data_of_singles), axis=0
+        )
+        return own + empty + singles
+
     def mean_data(self) -> Array:
         """Σ_s q_n(s) w̄(s)."""
         components, z = self._parameters.components, self._weighed.z
@@ -329,7 +370,7 @@ class CandidateStates(Inference):
             return matmul(self.mean_causes, components)
         first = 1 + self._tree.n_components
 
-        def mean(mine: Array, values: Array, origin: Array | None, own: Array) -> Array:
+        def mean(mine: Array, values: Array, of_feature: dict[str, Array], own: Array) -> Array:
             return jnp.sum(self._model.combination.combine(mine, self._tree)[first:] * own, axis=0)
 
         of_candidates = self._features.map(mean, self._weighed.own)
@@ -349,10 +390,10 @@ class CandidateStates(Inference):
         return Recognized(states, probabilities, self.log_evidence)
 
 
-def _value(term: Term, means: Array, overlap: Array, of_data: Array, of_rows: Array) -> Array:
+def _value(term: Term, means: Array, overlap: Array, noise: dict[str, Array], of_data: Array, of_rows: Array) -> Array:
     """f(w̄)·Σ q y + g(w̄)·Σ q."""
     data_function, mean_function = term
     value = jnp.zeros_like(means)
-    value += 0 if data_function is None else data_function(means, overlap) * of_data
-    value += 0 if mean_function is None else mean_function(means, overlap) * of_rows
+    value += 0 if data_function is None else data_function(means, overlap, noise) * of_data
+    value += 0 if mean_function is None else mean_function(means, overlap, noise) * of_rows
     return value

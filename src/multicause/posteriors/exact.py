@@ -4,7 +4,7 @@ from numbers import Integral
 
 from multicause.arrays import Array
 from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Inference, Posterior
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
 from multicause.posteriors.shared_states import SharedStates
 from multicause.posteriors.state_tree import all_states
 
@@ -26,6 +26,9 @@ class Exact(Posterior):
     """
 
     monotone = True
+    exhaustive = True
+    requires = OF_STATES
+    offers = EXPECTATIONS_OF_STATES
 
     def __init__(self, *, max_states: int = 2**16) -> None:
         self.max_states = max_states

@@ -1,13 +1,13 @@
 """Recognition where as many causes as dimensions make the data without noise: TN10 eq. 10.33–10.35."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
-from multicause.posteriors.base import Inference, Posterior, Recognized, Term
-from multicause.priors.continuous import Continuous
+from multicause.compatibility import Expectation, Likelihood, Requirements, Rule, Support
+from multicause.posteriors.base import Inference, Posterior, Recognized
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -20,6 +20,23 @@ class Inverse(Posterior):
     """v = W·u with W = G⁻¹, exactly and without doubt."""
 
     monotone = True
+    requires = Requirements(
+        supports=frozenset({Support.REAL, Support.GAUSSIAN}),
+        rules=frozenset({Rule.SUM}),
+        likelihoods=frozenset({Likelihood.NONE}),
+        estimator="IndependentComponents",  # steps of the natural gradient need whitened data
+    )
+    offers = frozenset({Expectation.MOMENTS, Expectation.EFFECTS, Expectation.SLOPES})
+
+    def resolved(self, model: "Model", n_components: int, n_features: int, n_rows: int) -> "Inverse":
+        """The same, if there are as many causes as dimensions."""
+        if n_components != n_features:
+            raise ValueError(
+                f"Inverse needs as many causes as dimensions, so that they can be read off the data; got n_components="
+                f"{n_components} and {n_features} features. Use n_components={n_features}, or IndependentComponents, "
+                "which reduces dimensions first."
+            )
+        return self
 
     @property
     def bound_label(self) -> str:
@@ -53,9 +70,7 @@ class Inverted(Inference):
     def __init__(self, model: "Model", parameters: "Parameters", block: "Block") -> None:
         self._model, self._parameters, self._block = model, parameters, block
         self.rows, self.row_weights = block.rows, block.weights
-        prior = model.prior
-        assert isinstance(prior, Continuous)
-        self._prior: Continuous = prior
+        self._prior: Any = model.prior
         self._log_det = jnp.linalg.slogdet(parameters.components)[1]
         #: W·u: (n, H).
         self.mean_causes = matmul(block.rows, jnp.linalg.inv(parameters.components))
@@ -97,12 +112,12 @@ class Inverted(Inference):
         return self._prior.slope(self._standard) * (self.row_weights[:, None] / self._parameters.prior["scale"])
 
     @property
-    def slope_causes(self) -> Array:
+    def slope_causes(self) -> Array:  # type: ignore[override]
         """Σ_n w_n g′(v_a) v_b: (H, H)."""
         return matmul(self._weighted_slope.T, self.mean_causes)
 
     @property
-    def curvature_squares(self) -> Array:
+    def curvature_squares(self) -> Array:  # type: ignore[override]
         """Σ_n w_n g″(v_a) v_b²: (H, H)."""
         scale = self._parameters.prior["scale"]
         weighted = self._prior.curvature(self._standard) * (self.row_weights[:, None] / scale**2)
@@ -124,13 +139,9 @@ class Inverted(Inference):
         return jnp.diag(matmul(self.row_weights, self.mean_causes**2))
 
     @property
-    def total_effects(self) -> Array:
+    def total_effects(self) -> Array:  # type: ignore[override]
         """Σ_n w_n of a cause that is not always zero, as data without noise depend on every cause: (H,)."""
         return jnp.where(jnp.diagonal(self.cause_pairs) > 0, jnp.sum(self.row_weights), 0)
-
-    def pull(self, *terms: Term) -> Array:
-        """Only gradients of the likelihood serve."""
-        raise NotImplementedError("Causes without noise have no list of states to pull from.")
 
     def mean_data(self) -> Array:
         """G·W·u, the data themselves: (n, D)."""

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
-from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
+from multicause.posteriors.base import Inference, Posterior, Recognized
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -31,6 +32,14 @@ class LinearGaussian(Posterior):
     """
 
     monotone = True
+    requires = Requirements(
+        supports=frozenset({Support.GAUSSIAN}),
+        rules=frozenset({Rule.SUM}),
+        links=frozenset({Link.MEAN}),
+        likelihoods=frozenset({Likelihood.OF_MEANS}),
+        spreads=frozenset({Spread.CONSTANT}),
+    )
+    offers = frozenset({Expectation.MOMENTS, Expectation.EFFECTS, Expectation.LIKELIHOOD, Expectation.RESIDUALS})
 
     def __init__(self, *, limit: bool = False) -> None:
         self.limit = limit
@@ -63,6 +72,8 @@ class LinearGaussian(Posterior):
 
 class GaussianCauses(Inference):
     """q_n(v) = N(m_n, TΨ) at temperature T, which spreads the posterior and leaves its mean."""
+
+    linear = True
 
     def __init__(
         self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array, *, limit: bool
@@ -162,13 +173,20 @@ class GaussianCauses(Inference):
         return pairs + jnp.sum(self.row_weights) * self._temperature * self.covariance
 
     @property
-    def total_effects(self) -> Array:
+    def total_effects(self) -> Array:  # type: ignore[override]
         """½ Σ_n w_n ⟨v_a²⟩ G_aᵀ Σ⁻¹ G_a, how much each cause changes ⟨log p(u | v)⟩ of all rows together: (H,)."""
         return 0.5 * jnp.diagonal(self.cause_pairs) * jnp.diagonal(self._gram)
 
-    def pull(self, *terms: Term) -> Array:
-        """Only least squares serve continuous causes."""
-        raise NotImplementedError("Gaussian causes have no list of states to pull from; use update='least_squares'.")
+    @property
+    def residuals(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ((y − G·m)² + T diag(GᵀΨG)): (D,)."""
+        apart = (self.rows - self.mean_data()).astype(jnp.float64)
+        of_means = matmul(self.row_weights.astype(jnp.float64), apart**2)
+        if self._limit:
+            return of_means
+        components = self._parameters.components
+        doubt = jnp.sum(components * matmul(self.covariance, components), axis=0)
+        return of_means + jnp.sum(self.row_weights) * self._temperature * doubt
 
     def mean_data(self) -> Array:
         """G·W·u: (n, D)."""

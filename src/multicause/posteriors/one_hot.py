@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
-from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+from multicause.compatibility import Expectation, Likelihood, Support
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior, Recognized, Term
 from multicause.posteriors.expansion import absolute, relative
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ class OneHot(Posterior):
     """
 
     monotone = True
+    requires = OF_STATES.also(
+        supports=frozenset({Support.ONE_HOT}), likelihoods=frozenset({Likelihood.OF_MEANS, Likelihood.OF_CAUSES})
+    )
+    offers = EXPECTATIONS_OF_STATES | {Expectation.RESPONSIBILITIES}
 
     def __init__(self, *, hard: bool = False) -> None:
         self.hard = hard
@@ -94,7 +99,7 @@ class Responsibilities(Inference):
             self._log_z = jnp.log(self._z) + largest
 
     @cached_property
-    def weighted(self) -> Array:
+    def weighted(self) -> Array:  # type: ignore[override]
         """w_n q_n(h): (H, n)."""
         return self._u * (self.row_weights / self._z)
 
@@ -177,16 +182,24 @@ class Responsibilities(Inference):
     def pull(self, *terms: Term) -> Array:
         """Each cause has all the credit for its own rows."""
         means = relative(self._parameters.components, self._origin)
-        overlap = jnp.ones((len(means), 1), means.dtype)
+        overlap, noise = jnp.ones((len(means), 1), means.dtype), self._parameters.noise
         pulled = []
         for of_data, of_mean in terms:
             value = jnp.zeros_like(means)
             if of_data is not None:
-                value += of_data(means, overlap) * self._relative_data
+                value += of_data(means, overlap, noise) * self._relative_data
             if of_mean is not None:
-                value += of_mean(means, overlap) * self.total_causes[:, None]
+                value += of_mean(means, overlap, noise) * self.total_causes[:, None]
             pulled.append(value)
         return jnp.stack(pulled)
+
+    @property
+    def residuals(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n Σ_h q_n(h) (y_nd − W_hd)²: (D,)."""
+        means = relative(self._parameters.components, self._origin).astype(jnp.float64)
+        squares = matmul(self.row_weights.astype(jnp.float64), self._data.astype(jnp.float64) ** 2)
+        active = self.total_causes[:, None]
+        return squares + jnp.sum(means * (means * active - 2 * self._relative_data), axis=0)
 
     def mean_data(self) -> Array:
         """Σ_h q_n(h) W_h: (n, D)."""

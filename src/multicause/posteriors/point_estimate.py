@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, largest_eigenvalue, matmul, sum_in_double
-from multicause.posteriors.base import Inference, Posterior, Recognized, Term
-from multicause.priors.continuous import Continuous, Laplace
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
+from multicause.posteriors.base import Inference, Posterior, Recognized
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -36,6 +36,15 @@ class MostProbable(Posterior):
     tol : float, default=1e-5
         A row is at rest when no cause changes by more than this part of its prior's scale in one step.
     """
+
+    requires = Requirements(
+        supports=frozenset({Support.REAL, Support.GAUSSIAN}),
+        rules=frozenset({Rule.SUM}),
+        links=frozenset({Link.MEAN}),
+        likelihoods=frozenset({Likelihood.OF_MEANS}),
+        spreads=frozenset({Spread.CONSTANT}),
+    )
+    offers = frozenset({Expectation.MOMENTS, Expectation.EFFECTS, Expectation.LIKELIHOOD, Expectation.RESIDUALS})
 
     def __init__(self, *, solver: str = "accelerated", max_steps: int = 2000, tol: float = 1e-5) -> None:
         self.solver = solver
@@ -80,15 +89,15 @@ class MostProbable(Posterior):
 class PointEstimate(Inference):
     """q_n(v) = δ(v − v(u_n)). F leaves out the entropy of the point, as TN10 eq. 10.30 does."""
 
+    linear = True
+
     def __init__(self, model: "Model", parameters: "Parameters", block: "Block", solver: MostProbable) -> None:
         self._model, self._parameters, self._block = model, parameters, block
         self.rows, self.row_weights = block.rows, block.weights
         natural = model.noise.natural(parameters.components, parameters.noise)
         self._natural, self._gram = natural, matmul(natural, parameters.components.T)
         self._drive = matmul(block.rows, natural.T)
-        prior = model.prior
-        assert isinstance(prior, Continuous)
-        self._prior: Continuous = prior
+        self._prior: Any = model.prior
         #: v(u): (n, H).
         self.mean_causes = self._solve(solver)
         self._base = model.noise.log_base(block.rows, block.summary, parameters.noise)
@@ -96,7 +105,7 @@ class PointEstimate(Inference):
     def _solve(self, solver: MostProbable) -> Array:
         """Follow the gradient of F (eq. 10.31) in all rows at once until all are at rest."""
         scale, gram, drive, prior = self._parameters.prior["scale"], self._gram, self._drive, self._prior
-        kink = isinstance(prior, Laplace)
+        kink = prior.kinked
         # Components that are all zero drive nothing, and any step will do.
         curvature = jnp.maximum(largest_eigenvalue(gram), jnp.finfo(gram.dtype).tiny)
         steepest = 0.0 if kink else prior.steepest / jnp.min(scale) ** 2
@@ -184,13 +193,15 @@ class PointEstimate(Inference):
         return matmul((self.mean_causes * self.row_weights[:, None]).T, self.mean_causes)
 
     @property
-    def total_effects(self) -> Array:
+    def total_effects(self) -> Array:  # type: ignore[override]
         """½ Σ_n w_n v_a² G_aᵀ Σ⁻¹ G_a, how much each cause changes log p(u | v) of all rows together: (H,)."""
         return 0.5 * jnp.diagonal(self.cause_pairs) * jnp.diagonal(self._gram)
 
-    def pull(self, *terms: Term) -> Array:
-        """Only linear updates serve continuous causes."""
-        raise NotImplementedError("Continuous causes have no list of states to pull from.")
+    @property
+    def residuals(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n (y − G·v)²: (D,)."""
+        apart = (self.rows - self.mean_data()).astype(jnp.float64)
+        return matmul(self.row_weights.astype(jnp.float64), apart**2)
 
     def mean_data(self) -> Array:
         """G·v: (n, D)."""

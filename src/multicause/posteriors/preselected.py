@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from multicause.arrays import Array, one_by_one
+from multicause.compatibility import Requirements, Support
 from multicause.parts import resolve
-from multicause.posteriors.base import Inference, Posterior
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
 from multicause.posteriors.candidate_states import CandidateStates, Sums, Weighed, n_own_states, weigh
 from multicause.posteriors.pieces import Pieces
-from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection, UpperBound
+from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection
 from multicause.posteriors.state_tree import sparse_states
 from multicause.priors.truncation import at_limit
 
@@ -56,6 +57,8 @@ class Preselected(Posterior):
         probably have more causes than γ. None learns from all rows.
     """
 
+    offers = EXPECTATIONS_OF_STATES
+
     def __init__(
         self,
         candidates: int | None = None,
@@ -70,6 +73,13 @@ class Preselected(Posterior):
         self.singletons = singletons
         self.selection = selection
         self.keep = keep
+
+    @property
+    def requires(self) -> Requirements:  # type: ignore[override]
+        """Return what candidates need, and what their selection needs."""
+        selection = NAMES.get(self.selection) if isinstance(self.selection, str) else self.selection
+        nonnegative = bool(getattr(selection, "nonnegative", False))
+        return OF_STATES.also(supports=frozenset({Support.BINARY}), selectable=True, nonnegative=nonnegative)
 
     def validate(self) -> None:
         """Numbers in range, and γ ≤ H′."""
@@ -104,11 +114,6 @@ class Preselected(Posterior):
 
     def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
         """Numbers for H′ and γ that the size of the data allows, and a selection that suits the components."""
-        if not model.prior.selectable:
-            raise ValueError(
-                f"Preselected needs a prior that gives probabilities of states of some candidates; "
-                f"{type(model.prior).__name__} must implement log_probability_among and log_mass, and set selectable."
-            )
         per_state = n_components if model.linear else n_features
         for candidates, max_active in LADDER:
             candidates = min(n_components, candidates if self.candidates is None else self.candidates)
@@ -128,28 +133,24 @@ class Preselected(Posterior):
             candidates,
             max_active,
             singletons=self.singletons,
-            selection=self._selection(model),
+            selection=self._selection(),
             keep=self.keep,
         )
 
-    def _selection(self, model: Model) -> Selection:
+    def _selection(self) -> Selection:
         if isinstance(self.selection, Selection) or (isinstance(self.selection, str) and self.selection != "auto"):
-            selection = resolve(self.selection, NAMES, "selection", Selection)
-        elif self.selection == "auto":
-            selection = ScalarProduct()
-        else:
-            selection = ByFunction(self.selection)  # type: ignore[arg-type]
-        if isinstance(selection, UpperBound) and not model.combination.nonnegative:
-            raise ValueError(
-                "selection='upper_bound' needs components that are not negative, because only then every further cause "
-                f"adds to the mean; {type(model.combination).__name__} allows negative ones. Use 'scalar_product'."
-            )
-        return selection
+            return resolve(self.selection, NAMES, "selection", Selection)
+        return ScalarProduct() if self.selection == "auto" else ByFunction(self.selection)  # type: ignore[arg-type]
 
     def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:
         """Only a user's own selection may fail."""
         if isinstance(self.selection, ByFunction):
             self.selection.try_out(components, rows)
+
+    def leaner(self, candidates: int, max_active: int) -> Preselected:
+        """The same with fewer candidates and active causes, which learns from all rows."""
+        numbers = min(candidates, self.numbers[0]), min(max_active, self.numbers[1])
+        return Preselected(*numbers, singletons=self.singletons, selection=self.selection, keep=None)
 
     @property
     def numbers(self) -> tuple[int, int]:

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
+from multicause.compatibility import Expectation, Link, Requirements, Rule, Support
 from multicause.learning.wake_sleep import Layers, Machine, importance, n_causes
-from multicause.posteriors.base import Inference, Posterior, Recognized, Term
+from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.state_search import best_distinct, n_found, search
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ class RecognitionNetwork(Posterior):
         States drawn from Q for each row, by which F and the log evidence are estimated. The best of them is also where
         the search for the most probable states begins.
     """
+
+    requires = Requirements(
+        supports=frozenset({Support.LAYERED}),
+        rules=frozenset({Rule.SUM}),
+        links=frozenset({Link.LOGIT}),
+        estimator="HelmholtzMachine",
+    )
+    offers = frozenset({Expectation.NETWORK})
 
     def __init__(self, *, n_samples: int = 20) -> None:
         self.n_samples = n_samples
@@ -159,10 +168,6 @@ class Sampled(Inference):
         """Σ_n w_n ⟨v vᵀ⟩ under Q, in which causes are independent: (H, H)."""
         pairs = matmul((self.mean_causes * self.row_weights[:, None]).T, self.mean_causes)
         return pairs + jnp.diag(self.total_causes - jnp.diagonal(pairs))
-
-    def pull(self, *terms: Term) -> Array:
-        """Only wake and sleep serve."""
-        raise NotImplementedError("A recognition network has no list of states to pull from.")
 
     def mean_data(self) -> Array:
         """f(h + G·⟨v⟩), the probability of each dimension to be on: (n, D)."""

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class Selection(Part):
     """Scores of all causes for some rows; only their order within a row matters."""
 
+    #: Whether only components that are not negative can be scored.
+    nonnegative = False
     #: Whether scores are numbers for every row; where they may be NaN, such rows end learning with a named outcome.
     reliable = True
 
@@ -35,15 +37,18 @@ class UpperBound(Selection):
     below it. Holds for every noise whose likelihood has one peak, at w = y.
     """
 
+    nonnegative = True
+
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
         """Σ_d of log p(y_d | W_hd) where W_hd exceeds y_d, relative to the peak, plus log π_h."""
         components = parameters.components
+        of_features, shared = model.noise.split_parameters(parameters.noise)
 
-        def of_feature(weights: Array, values: Array) -> Array:
-            return model.noise.overshoot(weights[:, None], values[None, :], parameters.noise)
+        def of_feature(weights: Array, values: Array, own: dict[str, Array]) -> Array:
+            return model.noise.overshoot(weights[:, None], values[None, :], shared | own)
 
         zero = jnp.zeros((components.shape[0], rows.shape[0]), rows.dtype)
-        total = sum_over_features(of_feature, zero, components.T, rows.T)
+        total = sum_over_features(of_feature, zero, components.T, rows.T, of_features)
         return total + jnp.log(model.prior.activity(parameters.prior))[:, None]
 
 
@@ -51,10 +56,13 @@ class ScalarProduct(Selection):
     """S_h(y) = W_h·y / |W_h|, for components of any sign: ET10 eq. 33 (|y|, the same for all causes, is left out)."""
 
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
-        """The products at hand serve where η(w) is proportional to w, with the same factor for all causes."""
-        if not model.noise.linear:
-            products = matmul(parameters.components, rows.T)
-        lengths = jnp.linalg.norm(parameters.components, axis=1)
+        """Return scores in units of the noise where it does not depend on the mean: products η(W)·y serve then."""
+        components = parameters.components
+        if model.noise.linear:
+            components = model.noise.standardize(components, parameters.noise)
+        else:
+            products = matmul(components, rows.T)
+        lengths = jnp.linalg.norm(components, axis=1)
         return products / jnp.maximum(lengths, jnp.finfo(lengths.dtype).tiny)[:, None]
 
 

@@ -172,16 +172,25 @@ class SharedStates(Inference):
         """Terms are linear in y, so the sum over rows comes first: f(w̄_s) M_s + g(w̄_s) R_s, state by state."""
         tree = self._credited
         means, of_states = self._means[: tree.n_states], self._state_weights[: tree.n_states, None]
-        overlap = jnp.asarray(self._model.combination.overlap(tree), dtype=means.dtype)
+        overlap, noise = jnp.asarray(self._model.combination.overlap(tree), dtype=means.dtype), self._parameters.noise
         values = []
         for of_data, of_mean in terms:
             value = jnp.zeros_like(means)
             if of_data is not None:
-                value += of_data(means, overlap) * self._state_sums[0]
+                value += of_data(means, overlap, noise) * self._state_sums[0]
             if of_mean is not None:
-                value += of_mean(means, overlap) * of_states
+                value += of_mean(means, overlap, noise) * of_states
             values.append(value)
         return self._model.combination.pull(self._parameters.components, tree, jnp.stack(values), self._temperature)
+
+    @property
+    def residuals(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨(y_nd − w̄_d)²⟩, from sums over rows: (D,)."""
+        weights = self.row_weights / self._z
+        data = matmul(self._u * weights, self._data).astype(jnp.float64)
+        means, of_states = self._means.astype(jnp.float64), matmul(self._u, weights).astype(jnp.float64)
+        squares = matmul(self.row_weights.astype(jnp.float64), self._data.astype(jnp.float64) ** 2)
+        return squares + jnp.sum(means * (means * of_states[:, None] - 2 * data), axis=0)
 
     def mean_data(self) -> Array:
         """Σ_s q_n(s) w̄(s)."""

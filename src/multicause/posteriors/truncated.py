@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.posteriors.base import Inference, Posterior
+from multicause.compatibility import Support
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
 from multicause.posteriors.truncated_states import TruncatedStates
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Truncated(Posterior):
 
     # Credit is not the derivative of the bound that these states have, so EM does not climb it.
     climbs = False
+    requires = OF_STATES.also(supports=frozenset({Support.BINARY}), selectable=True)
+    offers = EXPECTATIONS_OF_STATES
 
     def __init__(
         self, max_active: int = 3, *, empty_state: bool = True, compensate: bool = True, max_states: int = 2**16
@@ -68,15 +71,6 @@ class Truncated(Posterior):
                 raise ValueError(f"{name} of Truncated must be True or False; got {getattr(self, name)!r}.")
         if not isinstance(self.max_states, Integral) or self.max_states < 2:
             raise ValueError(f"max_states of Truncated must be a whole number of at least 2; got {self.max_states!r}.")
-
-    def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Truncated:
-        """The same, for a prior that allows several causes and knows how often they are few."""
-        if not model.prior.selectable:
-            raise ValueError(
-                f"Truncated needs a prior that says how often few causes are active; {type(model.prior).__name__} must "
-                "implement log_mass, and set selectable. Use posterior='exact', or prior='bernoulli'."
-            )
-        return self
 
     def n_states(self, n_components: int) -> int:
         """Σ_k (H over k) up to γ."""

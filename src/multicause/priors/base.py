@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
+from multicause.compatibility import Support
 from multicause.parts import Part
 
 if TYPE_CHECKING:
@@ -17,14 +19,30 @@ if TYPE_CHECKING:
 
 
 class Prior(Part):
-    """How causes s ∈ {0, 1}^H are drawn. ``parameters`` is the dictionary that :meth:`initialize` returns."""
+    """How causes s are drawn. ``parameters`` is the dictionary that :meth:`initialize` returns."""
 
-    #: Whether the prior offers :meth:`log_probability_among` and :meth:`log_mass`, which preselection needs.
+    #: Which values causes have.
+    support = Support.BINARY
+    #: Whether the prior offers ``log_probability_among`` and ``log_mass``, which truncation and preselection need.
     selectable = False
-    #: Whether exactly one cause is active in every state.
-    one_cause = False
-    #: Whether states with a single active cause exist and have a probability in closed form.
-    has_singles = True
+    #: Whether the prior offers ``copied``, which repair needs.
+    repairable = False
+    #: log p(s) of states (S, H') of candidates (H', n), all other causes being off, given parameters: (S, n).
+    log_probability_among: Callable[[Array, np.ndarray, dict[str, Array]], Array]
+    #: log P(|s| ≤ max_active), given parameters and ``max_active``: ().
+    log_mass: Callable[[dict[str, Array], int], Array]
+    #: Parameters, as NumPy arrays, under which one cause, the second, is as active as another, the first.
+    copied: Callable[[dict[str, Any], int, int], dict[str, Any]]
+
+    def optional_methods(self) -> tuple[str, ...]:
+        """Return the methods that ``selectable`` and ``repairable`` priors must have."""
+        candidates = ("log_probability_among", "log_mass") if self.selectable else ()
+        return candidates + (("copied",) if self.repairable else ())
+
+    @property
+    def has_singles(self) -> bool:
+        """Whether states with a single active cause exist and have a probability in closed form."""
+        return self.support in (Support.BINARY, Support.ONE_HOT)
 
     @abstractmethod
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
@@ -39,14 +57,6 @@ class Prior(Part):
         activity = self.activity(parameters)
         states = jnp.eye(len(activity) + 1, len(activity), k=-1, dtype=activity.dtype)
         return self.log_probability(states, parameters)
-
-    def log_probability_among(self, candidates: Array, states: np.ndarray, parameters: dict[str, Array]) -> Array:
-        """log p(s) of states (S, H') of candidates (H', n), all other causes being off: (S, n)."""
-        raise NotImplementedError
-
-    def log_mass(self, parameters: dict[str, Array], max_active: int) -> Array:
-        """log P(|s| ≤ max_active): ()."""
-        raise NotImplementedError
 
     @abstractmethod
     def activity(self, parameters: dict[str, Array]) -> Array:
@@ -72,7 +82,3 @@ class Prior(Part):
         With ``max_active``, that of the prior given that so many causes are active at most: rows with more were left
         out (ET10 algorithm 2).
         """
-
-    @abstractmethod
-    def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
-        """Parameters, as NumPy arrays, under which one cause is as active as another."""

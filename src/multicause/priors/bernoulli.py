@@ -30,6 +30,7 @@ class Bernoulli(Prior):
     """
 
     selectable = True
+    repairable = True
 
     def __init__(self, *, shared: bool = False) -> None:
         self.shared = shared

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, matmul
+from multicause.compatibility import Support
 from multicause.priors.base import Prior
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class Categorical(Prior):
         Whether all causes keep the same proportion 1/H, as in K-means.
     """
 
-    one_cause = True
+    support = Support.ONE_HOT
+    repairable = True
 
     def __init__(self, *, uniform: bool = False) -> None:
         self.uniform = uniform

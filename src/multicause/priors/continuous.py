@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
+from multicause.compatibility import Expectation, Requirements, Support
 from multicause.priors.base import Prior
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ class Continuous(Prior):
         Width of the density.
     """
 
-    has_singles = False
+    support = Support.REAL
+    requires = Requirements(expectations=frozenset({Expectation.EFFECTS}))
+    #: Whether g has a kink at zero, as that of a density with a peak.
+    kinked = False
     #: Largest |g″| at scale one, by which steps along the gradient are limited.
     steepest = 1.0
 
@@ -79,7 +83,7 @@ class Continuous(Prior):
 
     def statistics(self, inference: Inference) -> dict[str, Array]:
         """What all rows owe to each cause, by which it is known to be in use: (H,). It has no units."""
-        return {"active": inference.total_effects}  # type: ignore[attr-defined]
+        return {"active": inference.total_effects}
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
@@ -87,13 +91,11 @@ class Continuous(Prior):
         """The scale is fixed: that of the components is free."""
         return parameters
 
-    def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
-        """Repair is for causes that are on or off."""
-        raise NotImplementedError("Continuous causes cannot be switched off.")
-
 
 class Gaussian(Continuous):
     """g(v) = −v²/2: no sparseness, kurtosis 0. Factor analysis and principal components (TN10 eq. 10.18)."""
+
+    support = Support.GAUSSIAN
 
     def standard(self, value: Array) -> Array:
         """−½ v² − ½ log 2π."""
@@ -106,6 +108,8 @@ class Gaussian(Continuous):
 
 class Laplace(Continuous):
     """g(v) = −|v|, the double exponential: kurtosis 3 (TN10 figure 10.4)."""
+
+    kinked = True
 
     def standard(self, value: Array) -> Array:
         """−|v| − log 2."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
+from multicause.compatibility import Requirements, Support
 from multicause.learning.wake_sleep import Layers, fantasies, log_bernoulli
 from multicause.priors.base import Prior
 
@@ -33,6 +34,9 @@ class Layered(Prior):
         Numbers of causes in the layers above the first.
     """
 
+    support = Support.LAYERED
+    requires = Requirements(estimator="HelmholtzMachine")
+
     def __init__(self, *, higher: tuple[int, ...] = ()) -> None:
         self.higher = higher
 
@@ -42,7 +46,7 @@ class Layered(Prior):
             raise ValueError(f"higher must hold positive numbers of causes; got {self.higher!r}.")
 
     @property
-    def has_singles(self) -> bool:  # type: ignore[override]
+    def has_singles(self) -> bool:
         """Only without higher causes is the probability of a state a product."""
         return not self.higher
 
@@ -91,7 +95,3 @@ class Layered(Prior):
     ) -> dict[str, Array]:
         """Learned by wake and sleep instead."""
         return parameters
-
-    def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
-        """Repair has no place here."""
-        raise NotImplementedError("Causes of a Helmholtz machine are not repaired.")

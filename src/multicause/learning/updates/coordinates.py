@@ -4,11 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.combinations.base import Combination
 from multicause.learning.updates.base import Update
-from multicause.learning.updates.least_squares import linear_sums, missing_for_squares, slope_of
+from multicause.learning.updates.least_squares import OF_SQUARES, linear_sums, slope_of
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
 
@@ -26,6 +24,7 @@ class Coordinates(Update):
     """
 
     monotone = True
+    requires = OF_SQUARES.also(nonnegative=True)
 
     def __init__(self, *, n_sweeps: int = 10) -> None:
         self.n_sweeps = n_sweeps
@@ -34,11 +33,6 @@ class Coordinates(Update):
         """At least one sweep."""
         if self.n_sweeps < 1:
             raise ValueError(f"n_sweeps of Coordinates must be at least 1; got {self.n_sweeps!r}.")
-
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves non-negative linear combinations under noise of constant variance."""
-        lacking = missing_for_squares(combination, noise)
-        return lacking + ([] if combination.nonnegative else ["non-negative components (Sum(nonnegative=True))"])
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """First and second moments of the causes."""

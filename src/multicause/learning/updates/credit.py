@@ -3,15 +3,13 @@
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.combinations.base import Combination
-from multicause.learning.updates.base import Update, keep_nonnegative
+from multicause.compatibility import Expectation, Link, Requirements, Rule
+from multicause.learning.updates.base import Update
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
-from multicause.parts import lacks
 from multicause.posteriors.base import Inference
 
 
-def one(mean: Array, overlap: Array) -> Array:
+def one(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
     """The function of the means that is one everywhere."""
     return jnp.ones_like(mean)
 
@@ -23,9 +21,9 @@ class CreditMean(Update):
     (MCA08 §3). It serves every noise with its mean as parameter, because the best mean is the mean of the data.
     """
 
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves combinations in which one cause alone determines each mean."""
-        return ["a combination that selects one cause (Maximum)"] if combination.linear else lacks(combination, "pull")
+    requires = Requirements(
+        rules=frozenset({Rule.MAXIMUM}), links=frozenset({Link.MEAN}), expectations=frozenset({Expectation.CREDIT})
+    )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Data and weight that come with each credit."""
@@ -41,4 +39,4 @@ class CreditMean(Update):
         credit = statistics["credit"]
         tiny = jnp.finfo(credit.dtype).tiny
         mean = (statistics["credited_data"] / jnp.maximum(credit, tiny)).astype(credit.dtype)
-        return keep_nonnegative(model.combination, jnp.where(credit > tiny, mean, parameters.components))
+        return model.combination.project(jnp.where(credit > tiny, mean, parameters.components))

@@ -4,11 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, largest_eigenvalue, matmul
-from multicause.combinations.base import Combination
+from multicause.compatibility import Support
 from multicause.learning.updates.base import Update
-from multicause.learning.updates.least_squares import linear_sums, missing_for_squares
+from multicause.learning.updates.least_squares import OF_SQUARES, linear_sums
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
 # Part of the wanted variance below which a cause counts as silent in a batch.
@@ -32,6 +31,8 @@ class DeltaRule(Update):
         α, how fast lengths change; the chapter has 0.01.
     """
 
+    requires = OF_SQUARES.also(supports=frozenset({Support.REAL, Support.GAUSSIAN}), unbounded=True)
+
     def __init__(self, *, rate: float = 0.5, variance: float = 0.5, exponent: float = 0.05) -> None:
         self.rate = rate
         self.variance = variance
@@ -43,10 +44,6 @@ class DeltaRule(Update):
             value = getattr(self, name)
             if not (np.isfinite(value) and (value > 0 or (value == 0 and name == "exponent"))):
                 raise ValueError(f"{name} of DeltaRule must be a positive number; got {value!r}.")
-
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves linear combinations under noise of constant variance."""
-        return missing_for_squares(combination, noise)
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """First and second moments of the causes."""

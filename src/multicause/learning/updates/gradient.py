@@ -3,11 +3,9 @@
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.combinations.base import Combination
-from multicause.learning.updates.base import Update, keep_nonnegative
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements
+from multicause.learning.updates.base import Update
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
-from multicause.parts import lacks
 from multicause.posteriors.base import Inference
 
 
@@ -23,6 +21,12 @@ class Gradient(Update):
         Length of the step; one is a full step.
     """
 
+    requires = Requirements(
+        links=frozenset({Link.MEAN}),
+        likelihoods=frozenset({Likelihood.OF_MEANS}),
+        expectations=frozenset({Expectation.CREDIT}),
+    )
+
     def __init__(self, *, rate: float = 1.0) -> None:
         self.rate = rate
 
@@ -31,20 +35,15 @@ class Gradient(Update):
         if not (self.rate > 0 and self.rate < float("inf")):
             raise ValueError(f"rate of Gradient must be a positive number; got {self.rate!r}.")
 
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Whatever a part leaves out of its interface."""
-        lacking = [f"{type(combination).__name__}.{name}" for name in lacks(combination, "pull", "overlap")]
-        return lacking + [f"{type(noise).__name__}.{name}" for name in lacks(noise, "variance")]
-
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Curvature, and where a full step leads, times curvature: both may be averaged over batches of a stream."""
 
-        def precision(mean: Array, overlap: Array) -> Array:
-            return 1 / model.noise.variance(mean, parameters.noise)
+        def precision(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
+            return 1 / model.noise.variance(mean, noise)
 
         gradient, curvature = inference.pull(
-            (precision, lambda mean, overlap: -mean * precision(mean, overlap)),
-            (None, lambda mean, overlap: precision(mean, overlap) * overlap),
+            (precision, lambda mean, overlap, noise: -mean * precision(mean, overlap, noise)),
+            (None, lambda mean, overlap, noise: precision(mean, overlap, noise) * overlap),
         )
         # In double precision: an offset of the data would leave no digits of the gradient.
         curvature = curvature.astype(jnp.float64)
@@ -55,4 +54,4 @@ class Gradient(Update):
         tiny = jnp.finfo(parameters.components.dtype).tiny
         old, curvature = parameters.components, statistics["curvature"]
         step = jnp.where(curvature > tiny, statistics["target"] / jnp.maximum(curvature, tiny) - old, 0)
-        return keep_nonnegative(model.combination, old + (self.rate * step).astype(old.dtype))
+        return model.combination.project(old + (self.rate * step).astype(old.dtype))

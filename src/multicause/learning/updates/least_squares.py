@@ -5,24 +5,27 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
 from multicause.combinations.base import Combination
-from multicause.learning.updates.base import Update, keep_nonnegative
+from multicause.compatibility import Expectation, Link, Requirements, Rule, Spread
+from multicause.learning.updates.base import Update
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
 # Damping of each cause in roundings of its own entry of Σ⟨ssᵀ⟩, which is singular when causes die or are duplicates.
 ROUNDINGS = 64
 
 
+#: What updates need that minimise squared errors of sums.
+OF_SQUARES = Requirements(
+    rules=frozenset({Rule.SUM}),
+    links=frozenset({Link.MEAN}),
+    spreads=frozenset({Spread.CONSTANT}),
+    expectations=frozenset({Expectation.MOMENTS}),
+)
+
+
 def linear_sums(inference: Inference) -> dict[str, Array]:
     """Σ_n w_n ⟨s⟩ yᵀ (H, D) and Σ_n w_n ⟨s sᵀ⟩ (H, H): all that linear Gaussian updates need."""
     return {"cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
-
-
-def missing_for_squares(combination: Combination, noise: Noise) -> list[str]:
-    """What these parts lack for an update that minimises squared errors of sums."""
-    lacking = [] if combination.linear else ["a linear combination"]
-    return lacking + ([] if noise.linear else ["a noise of constant variance"])
 
 
 def slope_of(statistics: dict[str, Array], components: Array) -> Array:
@@ -37,14 +40,11 @@ class LeastSquares(Update):
     """
 
     monotone = True
-
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves linear combinations under noise of constant variance."""
-        return missing_for_squares(combination, noise)
+    requires = OF_SQUARES
 
     def is_monotone(self, combination: Combination) -> bool:
         """Not where components are clamped."""
-        return not combination.nonnegative
+        return not combination.bounded
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """First and second moments of the causes."""
@@ -58,4 +58,4 @@ class LeastSquares(Update):
         damping = ROUNDINGS * pairs.shape[0] * jnp.finfo(pairs.dtype).eps * jnp.diagonal(pairs)
         damped = pairs + jnp.diag(jnp.maximum(damping, jnp.finfo(pairs.dtype).tiny))
         solved = old + jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(damped), slope)
-        return keep_nonnegative(model.combination, solved)
+        return model.combination.project(solved)

@@ -4,17 +4,14 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.combinations.base import Combination
+from multicause.compatibility import Expectation, Spread, Support
 from multicause.learning.updates.base import Update
-from multicause.learning.updates.least_squares import linear_sums
+from multicause.learning.updates.least_squares import OF_SQUARES, linear_sums
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
-
-def _missing_for_products(combination: Combination) -> list[str]:
-    lacking = [] if combination.linear else ["a linear combination"]
-    return lacking + ([] if combination.nonnegative else ["non-negative components (Sum(nonnegative=True))"])
+# Products of causes that may be negative would not keep components from becoming so.
+SWITCHED = frozenset({Support.BINARY, Support.ONE_HOT})
 
 
 class Multiplicative(Update):
@@ -30,6 +27,7 @@ class Multiplicative(Update):
     """
 
     monotone = True
+    requires = OF_SQUARES.also(supports=SWITCHED, nonnegative=True)
 
     def __init__(self, *, n_steps: int = 20) -> None:
         self.n_steps = n_steps
@@ -38,10 +36,6 @@ class Multiplicative(Update):
         """At least one step."""
         if self.n_steps < 1:
             raise ValueError(f"n_steps of Multiplicative must be at least 1; got {self.n_steps!r}.")
-
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves non-negative linear combinations under noise of constant variance."""
-        return _missing_for_products(combination) + ([] if noise.linear else ["a noise of constant variance"])
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """First and second moments of the causes."""
@@ -63,14 +57,16 @@ class MultiplicativeCounts(Update):
     """W_hd ← W_hd · Σ⟨s_h y_d / w̄_d⟩ / Σ⟨s_h⟩: exact EM for counts that add up, each with a cause of its own."""
 
     monotone = True
-
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves non-negative linear combinations under noise whose variance is its mean."""
-        return _missing_for_products(combination) + ([] if noise.counts else ["noise of counts (Poisson)"])
+    requires = OF_SQUARES.also(
+        supports=SWITCHED,
+        spreads=frozenset({Spread.MEAN}),
+        expectations=frozenset({Expectation.CREDIT}),
+        nonnegative=True,
+    )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """What each cause gets of the data, W_hd Σ⟨s_h y_d / w̄_d⟩, and how often it is active."""
-        (pulled,) = inference.pull((lambda mean, overlap: 1 / model.noise.variance(mean, parameters.noise), None))
+        (pulled,) = inference.pull((lambda mean, overlap, noise: 1 / model.noise.variance(mean, noise), None))
         return {"shares": parameters.components * pulled, "active": inference.total_causes}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:

@@ -4,10 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.combinations.base import Combination
+from multicause.compatibility import Expectation, Likelihood, Requirements, Rule, Support
 from multicause.learning.updates.base import Update
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
 
@@ -20,6 +19,14 @@ class NaturalGradient(Update):
         ε.
     """
 
+    requires = Requirements(
+        supports=frozenset({Support.REAL, Support.GAUSSIAN}),
+        rules=frozenset({Rule.SUM}),
+        likelihoods=frozenset({Likelihood.NONE}),
+        expectations=frozenset({Expectation.SLOPES}),
+        unbounded=True,
+    )
+
     def __init__(self, *, rate: float = 0.5) -> None:
         self.rate = rate
 
@@ -28,15 +35,11 @@ class NaturalGradient(Update):
         if not (np.isfinite(self.rate) and 0 < self.rate < 1):
             raise ValueError(f"rate of NaturalGradient must lie between 0 and 1; got {self.rate!r}.")
 
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves sums without noise."""
-        return [] if combination.linear else ["a linear combination"]
-
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Σ g′(v_a) v_b and Σ g″(v_a) v_b², of which a second-order method needs both."""
         return {
-            "slope_causes": inference.slope_causes,  # type: ignore[attr-defined]
-            "curvature_squares": inference.curvature_squares,  # type: ignore[attr-defined]
+            "slope_causes": inference.slope_causes,
+            "curvature_squares": inference.curvature_squares,
             "weight": jnp.sum(inference.row_weights),
         }
 

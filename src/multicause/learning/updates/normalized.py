@@ -3,12 +3,10 @@
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.combinations.base import Combination
+from multicause.compatibility import Expectation, Link, Requirements, Rule, Spread
 from multicause.learning.updates.base import Update
 from multicause.learning.updates.credit import one
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
-from multicause.parts import lacks
 from multicause.posteriors.base import Inference
 
 
@@ -19,12 +17,13 @@ class NormalizedMean(Update):
     for causes that cover one another evenly (MCA08 eq. 20).
     """
 
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves non-negative data and components of which one alone determines each mean."""
-        lacking = ["noise of non-negative data (Poisson)"] if noise.signed else []
-        if combination.linear:
-            return [*lacking, "a combination that selects one cause (Maximum)"]
-        return lacking + lacks(combination, "pull")
+    requires = Requirements(
+        rules=frozenset({Rule.MAXIMUM}),
+        links=frozenset({Link.MEAN}),
+        spreads=frozenset({Spread.MEAN}),
+        expectations=frozenset({Expectation.CREDIT}),
+        uncapped=True,
+    )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Data that come with each credit."""

@@ -3,11 +3,10 @@
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.combinations.base import Combination
+from multicause.compatibility import Expectation, Requirements
 from multicause.learning.updates.base import Update
 from multicause.learning.wake_sleep import Recipe
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
 
@@ -24,6 +23,8 @@ class WakeSleep(Update):
     nonnegative : bool, default=False
         Whether causes may only switch data on, never off: parts then cannot be explained by differences of other parts.
     """
+
+    requires = Requirements(expectations=frozenset({Expectation.NETWORK}), unbounded=True, estimator="HelmholtzMachine")
 
     def __init__(self, *, rate: float = 0.2, n_particles: int = 10, nonnegative: bool = False) -> None:
         self.rate = rate
@@ -42,10 +43,6 @@ class WakeSleep(Update):
     def recipe(self) -> Recipe:
         """What compiled programs depend on."""
         return Recipe(int(self.n_particles), bool(self.nonnegative))
-
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves Helmholtz machines alone."""
-        return ["a recognition network (HelmholtzMachine)"]
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """None: batches are learned from at once."""

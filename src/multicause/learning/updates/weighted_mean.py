@@ -3,10 +3,9 @@
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.combinations.base import Combination
+from multicause.compatibility import Expectation, Link, Requirements, Support
 from multicause.learning.updates.base import Update
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
 from multicause.posteriors.base import Inference
 
 
@@ -17,10 +16,11 @@ class WeightedMean(Update):
     """
 
     monotone = True
-
-    def missing(self, combination: Combination, noise: Noise) -> list[str]:
-        """Serves whatever the posterior ``OneHot`` serves."""
-        return []
+    requires = Requirements(
+        supports=frozenset({Support.ONE_HOT}),
+        links=frozenset({Link.MEAN}),
+        expectations=frozenset({Expectation.MOMENTS}),
+    )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Data and weight of each cause."""
@@ -31,4 +31,4 @@ class WeightedMean(Update):
         active = statistics["active"][:, None]
         tiny = jnp.finfo(active.dtype).tiny
         mean = (statistics["cause_data"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
-        return jnp.where(active > tiny, mean, parameters.components)
+        return model.combination.project(jnp.where(active > tiny, mean, parameters.components))
