@@ -44,7 +44,7 @@ def table() -> str:
             lines.append(
                 f"| {n_rows:,} | {n_workers} | {computing:.2f} s | {round_trip:.2f} s | {1000 * sending:.1f} ms "
                 f"| {sum(parts):.2f} s | {computing / sum(parts):.0%} "
-                f"| {n_rows / n_workers * BYTES_PER_ROW / 2**30:.1f} GiB |"
+                f"| {n_rows / n_workers * BYTES_PER_ROW / 2**30:.2f} GiB |"
             )
     return "\n".join(lines)
 

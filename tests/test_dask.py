@@ -12,11 +12,13 @@ from sklearn.base import clone
 
 from multicause import (
     FactorAnalysis,
+    HelmholtzMachine,
     IndependentComponents,
     KMeans,
     LinearCauses,
     MaximalCauses,
     MixtureOfPoissons,
+    SparseCoding,
     load,
 )
 from multicause.callbacks import Checkpoint, IterationCallback
@@ -244,6 +246,12 @@ def test_lists_of_states_need_rows_in_memory(client, rows, chunked):
     assert model.recognize(rows[:5]).states.shape[0] == 5
     with pytest.raises(TypeError, match="use its to_zarr or store"):
         model.transform(chunked, out=np.zeros((2000, 3)))
+
+
+@pytest.mark.parametrize("model", [SparseCoding(3), HelmholtzMachine(3)], ids=lambda model: type(model).__name__)
+def test_models_of_small_batches_say_that_they_need_rows_in_memory(client, rows, model):
+    with pytest.raises(TypeError, match=r"small batches in one process.*X\[:100_000\]\.compute\(\)"):
+        clone(model).fit(da.from_array((rows > 4).astype(np.float32), chunks=(CHUNK, 25)))
 
 
 def test_a_scheduler_that_does_not_answer():

@@ -123,6 +123,12 @@ def test_the_table_of_models_is_made_from_their_classes():
     assert summary_table() in (ROOT / "docs/background/classical_family.md").read_text()
 
 
+def test_the_costs_of_a_cluster_are_computed():
+    from benchmarks.cluster_costs import table
+
+    assert table() in (ROOT / "docs/how_to/cluster.md").read_text()
+
+
 def test_the_reference_has_every_estimator():
     import multicause
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from multicause.model import Block
@@ -59,6 +60,11 @@ class Presentation:
     """
 
     def __init__(self, blocks: Sequence[Block], batch_size: int) -> None:
+        if isinstance(blocks[0].rows, jax.ShapeDtypeStruct):
+            raise TypeError(
+                "This model learns from small batches in one process, and these rows are on other ones. Give it a "
+                "sample in memory, such as X[:100_000].compute(), and engine=None."
+            )
         weights = [np.asarray(block.weights) for block in blocks]
         self._dtype, self._expected = weights[0].dtype, repetitions(np.concatenate(weights))
         self._edges = np.cumsum([0, *(len(own) for own in weights)])
