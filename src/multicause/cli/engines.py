@@ -44,7 +44,7 @@ class EngineChoice:
         return self.engine or ("local" if self.scheduler is None else "dask")
 
     def make(self, memory: str) -> Any:
-        """Return the engine."""
+        """Return the engine that these options describe, with this memory budget."""
         from multicause.engines import Dask, Local
 
         if self.name == "dask":

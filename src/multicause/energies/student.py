@@ -60,7 +60,7 @@ class Student(Expert):
         return 0.5 * jnp.log(jnp.pi) + gammaln(exponents - 0.5) - gammaln(exponents)
 
     def tail_exponents(self, shape: Shape) -> Array | None:
-        """2γ."""
+        """Return the exponents 2γ with which the density of each activity falls."""
         return 2 * shape["exponents"]
 
     def draw(self, key: Array, shape: Shape, n_samples: int, n_units: int, dtype: Any) -> Array:

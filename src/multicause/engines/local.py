@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -100,7 +101,36 @@ class Local(Engine):
         return LocalData(self, X, np.ones(len(X), dtype=X.dtype) if weights is None else weights)
 
 
-class LocalData(Data):
+class BlockwiseData(Data):
+    """Data of this process, whose blocks are worked through in order."""
+
+    _engine: Local
+
+    @abstractmethod
+    def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> Iterable[Any]:
+        """Return ``function(block, *arguments)`` of every block, in order; see :meth:`Data.sum` for ``aligned``."""
+
+    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
+        """Add the results up from the first block to the last, whichever is computed first."""
+        total = None
+        for term in self._run(function, arguments, aligned):
+            total = term if total is None else add(total, term)
+        return total
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+        """Return a list with one entry per block."""
+        return list(self._run(function, arguments, ()))
+
+    def collect(self, mapped: Sequence[Any]) -> Any:
+        """Return NumPy arrays without the rows that filled blocks up."""
+        return collect(mapped, self.n_rows)
+
+    def can_keep(self, n_bytes: int) -> bool:
+        """Allow as much as the temporary arrays of one block may take."""
+        return n_bytes <= bytes_from(self._engine.memory_budget)
+
+
+class LocalData(BlockwiseData):
     """Rows in memory; see :class:`multicause.engines.base.Data`."""
 
     def __init__(
@@ -166,35 +196,16 @@ class LocalData(Data):
         self._blocks = _Slices(stacked)
         return stacked
 
-    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
-        """Add the results up from the first block to the last, whichever is computed first."""
-        total = None
-        for term in self._run(function, arguments, aligned):
-            total = term if total is None else add(total, term)
-        return total
-
-    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        """Return a list with one entry per block."""
-        return self._run(function, arguments, ())
-
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> list[Any]:
         tasks = [
             (block, *arguments, *((aligned[number],) if aligned else ())) for number, block in enumerate(self.blocks)
         ]
         return run_all(function, tasks, self.n_jobs)
 
-    def collect(self, mapped: Sequence[Any]) -> Any:
-        """Return NumPy arrays without the rows that filled blocks up."""
-        return collect(mapped, self.n_rows)
-
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Sort the values of all blocks, partially where all weights are equal."""
         weights = np.concatenate([np.asarray(block.weights, dtype=float) for block in self.blocks])
         return quantile_of(mapped, weights, share)
-
-    def can_keep(self, n_bytes: int) -> bool:
-        """Allow as much as the temporary arrays of one block may take."""
-        return n_bytes <= bytes_from(self._engine.memory_budget)
 
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
         """Return rows as they were loaded."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from multicause.arrays import bytes_from, on_cpu
 from multicause.engines.base import Data
-from multicause.engines.local import Local, LocalData, add, block_shape, collect, filled_up, quantile_of
+from multicause.engines.local import BlockwiseData, Local, LocalData, block_shape, collect, filled_up, quantile_of
 from multicause.engines.sources import Source
 from multicause.model import Block
 from multicause.parallel import in_order, number_of_jobs, read_ahead
@@ -23,7 +23,7 @@ ROWS_TO_LOOK_AT = 10_000
 RUN = 16
 
 
-class StreamedData(Data):
+class StreamedData(BlockwiseData):
     """Rows of a source; blocks are read by a thread while others are worked on.
 
     Blocks are worked on side by side and summed in order, as in memory. What is kept of each row between two passes of
@@ -101,21 +101,6 @@ class StreamedData(Data):
         )
         return in_order(function, tasks, self.n_jobs)
 
-    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
-        """Add the results up from the first block to the last, whichever is computed first."""
-        total = None
-        for term in self._run(function, arguments, aligned):
-            total = term if total is None else add(total, term)
-        return total
-
-    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        """Return a list with one entry per block."""
-        return list(self._run(function, arguments, ()))
-
-    def collect(self, mapped: Sequence[Any]) -> Any:
-        """Return NumPy arrays without the rows that filled blocks up."""
-        return collect(mapped, self.n_rows)
-
     def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Yield the results of one block after the other."""
         for number, found in enumerate(self._run(function, arguments, ())):
@@ -127,12 +112,8 @@ class StreamedData(Data):
         weights = np.concatenate([self._weights_of(0, self.n_rows).astype(float), np.zeros(filling)])
         return quantile_of(mapped, weights, share)
 
-    def can_keep(self, n_bytes: int) -> bool:
-        """Allow as much as the temporary arrays of one block may take."""
-        return n_bytes <= bytes_from(self._engine.memory_budget)
-
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
-        """Read some rows."""
+        """Read these rows from the source, those that follow each other at once."""
         chosen = np.arange(self.n_rows) if indices is None else np.asarray(indices)
         runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)
         return np.concatenate([self._read(int(run[0]), int(run[-1]) + 1) for run in runs])

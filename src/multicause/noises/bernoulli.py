@@ -41,7 +41,7 @@ class Bernoulli(Noise):
         return -jnp.log1p(-self._clipped(mean))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
-        """b(y) = 0."""
+        """Return zeros: all of log p(y) depends on the mean."""
         return summary
 
     def magnitude(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:

@@ -33,7 +33,7 @@ class DiagonalGaussian(Noise):
         return mean**2 / (2 * parameters["variance"])
 
     def standardize(self, values: Array, parameters: dict[str, Array]) -> Array:
-        """y/√Σ."""
+        """Return values in units of the standard deviation of each dimension, y/√Σ."""
         return values * (1 / jnp.sqrt(parameters["variance"]))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:

@@ -37,7 +37,7 @@ class Gaussian(Noise):
         return parameters.get("origin")
 
     def standardize(self, values: Array, parameters: dict[str, Array]) -> Array:
-        """y/σ."""
+        """Return values in units of the standard deviation of the noise, y/σ."""
         return values * (1 / jnp.sqrt(parameters["variance"]))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:

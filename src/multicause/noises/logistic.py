@@ -28,7 +28,7 @@ class LogisticBernoulli(Noise):
         return jax.nn.softplus(mean + parameters["bias"])
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
-        """Zero."""
+        """Return zeros: all of log p(y) depends on the mean."""
         return summary
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
@@ -37,7 +37,7 @@ class LogisticBernoulli(Noise):
         return chance * (1 - chance)
 
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Zeros and ones."""
+        """Draw zeros and ones, whose log odds are the bias plus the mean."""
         chance = jax.nn.sigmoid(mean + parameters["bias"])
         return (jax.random.uniform(key, mean.shape, mean.dtype) < chance).astype(mean.dtype)
 

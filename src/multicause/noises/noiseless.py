@@ -20,7 +20,7 @@ class Noiseless(Noise):
     means = (-np.inf, np.inf)
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Zero."""
+        """Return zeros, as data have no noise."""
         return jnp.zeros_like(mean)
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
