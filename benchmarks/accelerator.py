@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.steps import maximize
+from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
-from multicause.experiments.timing import milliseconds
-from multicause.learning.expectation import expect
-from multicause.learning.updates.base import choose_update
+from multicause.em.e_step import expect
 from multicause.model import Block, Model, Parameters
 from multicause.noises import Gaussian, Poisson
 from multicause.posteriors import Exact
 from multicause.priors import Bernoulli
+from multicause.updates.base import choose_update
 
 TEMPERATURE = 1.5
 CASES = [("maximal-poisson", Maximum(), Poisson()), ("linear-gaussian", Sum(), Gaussian())]

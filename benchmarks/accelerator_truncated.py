@@ -8,16 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.steps import one_iteration
+from multicause import inference as recognition
+from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
 from multicause.engines import Local
-from multicause.experiments.timing import milliseconds
-from multicause.learning import recognition
-from multicause.learning.updates.base import choose_update
 from multicause.model import Model, Parameters
 from multicause.noises import Gaussian
 from multicause.posteriors import Preselected, ScalarProduct, UpperBound
 from multicause.priors import Bernoulli
+from multicause.updates.base import choose_update
 
 # name, combination, selection, N, D = H, H', γ, milliseconds asked for on an H200
 CASES = [

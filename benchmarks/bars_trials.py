@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from multicause.app.experiments.mca08 import NAMES, TESTS, fitted
+from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
-from multicause.experiments.mca08 import NAMES, TESTS, fitted
-from multicause.experiments.timing import milliseconds
-from multicause.learning.em_step import maximize_one
-from multicause.learning.expectation import expect_one
+from multicause.em.e_step import expect_one
+from multicause.em.step import maximize_one
 from multicause.metrics import recovered_causes
 from multicause.model import Block
 

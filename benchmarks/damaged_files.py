@@ -23,7 +23,7 @@ from multicause.datasets import make_bars
 from multicause.persistence import ModelFileError, container
 
 FILES = 200
-WORDS = [None, True, -1, 10**30, 1e308, "os:system", "multicause.__main__:main", "multicause.cli:main", [], {}]
+WORDS = [None, True, -1, 10**30, 1e308, "os:system", "multicause.__main__:main", "multicause.app.cli:main", [], {}]
 
 
 class Bomb:

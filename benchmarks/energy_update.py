@@ -17,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.energies import Energy, Logistic, Student
-from multicause.experiments.timing import milliseconds
-from multicause.learning.contrastive_divergence import Batches, Method, Rates, begin, learn_round
 from multicause.samplers import Hamiltonian
+from multicause.solvers.contrastive_divergence import Batches, Method, Rates, begin, learn_round
 
 CASES = [("16 × 16", 16, 16, 20, Logistic()), ("256 × 768", 256, 768, 30, Student())]
 BATCH = 100

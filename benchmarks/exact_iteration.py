@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.steps import maximize
 from multicause import MaximalCauses
+from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars
-from multicause.experiments.timing import milliseconds
-from multicause.learning.expectation import expect
+from multicause.em.e_step import expect
 from multicause.model import Block
 
 CHUNK = 100

@@ -16,8 +16,8 @@ from scipy.special import gammaln, logsumexp, xlogy
 from sklearn.base import clone
 
 from multicause import MaximalCauses, SoftmaxNetwork
-from multicause.experiments.mca08 import FIRST_SEED, TESTS, paper_model
-from multicause.learning.annealing import ConditionalCooling
+from multicause.annealing import ConditionalCooling
+from multicause.app.experiments.mca08 import FIRST_SEED, TESTS, paper_model
 from multicause.metrics import recovered_causes
 from multicause.posteriors import Preselected
 

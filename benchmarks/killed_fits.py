@@ -27,9 +27,9 @@ from multicause import (
     SoftmaxNetwork,
     SparseCoding,
 )
+from multicause.annealing import LinearCooling
 from multicause.callbacks import Checkpoint
 from multicause.datasets import make_bars
-from multicause.learning.annealing import LinearCooling
 from multicause.parts import Part
 from multicause.persistence import newest_checkpoint
 from multicause.posteriors import Preselected

@@ -4,8 +4,8 @@ from functools import partial
 
 import jax
 
-from multicause.learning.em_step import maximize_one
-from multicause.learning.expectation import expect
+from multicause.em.e_step import expect
+from multicause.em.step import maximize_one
 
 
 @partial(jax.jit, static_argnums=0)

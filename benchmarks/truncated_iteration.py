@@ -20,10 +20,10 @@ import numpy as np
 
 from benchmarks.steps import one_iteration
 from multicause import LinearCauses, MaximalCauses
+from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
+from multicause.em.initialization import Outset, first_moments
 from multicause.engines import Local
-from multicause.experiments.timing import milliseconds
-from multicause.learning.initialization import Outset, first_moments
 from multicause.posteriors import Preselected
 
 TEMPERATURE = 1.5

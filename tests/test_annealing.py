@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from multicause import MaximalCauses
+from multicause.annealing import ConditionalCooling, LinearCooling, NoAnnealing
 from multicause.arrays import double_precision
-from multicause.learning.annealing import ConditionalCooling, LinearCooling, NoAnnealing
 
 
 @pytest.fixture(autouse=True)

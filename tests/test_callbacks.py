@@ -25,6 +25,7 @@ from multicause import (
     PrincipalComponents,
     SoftmaxNetwork,
 )
+from multicause.annealing import LinearCooling
 from multicause.callbacks import (
     BoundMonitor,
     Checkpoint,
@@ -34,7 +35,6 @@ from multicause.callbacks import (
     ProgressBar,
 )
 from multicause.datasets import make_bars
-from multicause.learning.annealing import LinearCooling
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -15,14 +15,14 @@ from skimage.io import imread, imsave
 from typer.testing import CliRunner
 
 import multicause
-from multicause.cli import reproduce
-from multicause.cli.commands import app
-from multicause.cli.models import make_model
-from multicause.cli.output import Output
+from multicause.app.cli import reproduce
+from multicause.app.cli.commands import app
+from multicause.app.cli.models import make_model
+from multicause.app.cli.output import Output
+from multicause.app.experiments import experiment
+from multicause.app.experiments.table import Line
+from multicause.app.experiments.timing import Timing, example_data
 from multicause.datasets import make_bars
-from multicause.experiments import experiment
-from multicause.experiments.table import Line
-from multicause.experiments.timing import Timing, example_data
 from multicause.metrics import reconstruction_quality
 from multicause.plotting import draw_images
 from multicause.posteriors import Preselected
@@ -194,11 +194,11 @@ def test_a_full_disk_leaves_checkpoints_and_resume_ends_as_if_nothing_had_been(f
 
     words = ["fit", folder / "rows.npy", "--model", "mixture", "--components", 3, "--seed", 1, "--checkpoint", 0]
     with monkeypatch.context() as patched:
-        patched.setattr("multicause.cli.unfinished.asdict", full)
+        patched.setattr("multicause.app.cli.unfinished.asdict", full)
         assert call(*words, "--out", tmp_path / "run").stderr == "Error: 'x': No space left on device.\n"
     assert not list(tmp_path.iterdir())
     with monkeypatch.context() as patched:
-        patched.setattr("multicause.cli.fitting.write_run", full)
+        patched.setattr("multicause.app.cli.fitting.write_run", full)
         run = call(*words, "--out", tmp_path / "run")
     assert run.exit_code == 2
     assert run.stderr.startswith(
@@ -238,7 +238,7 @@ def test_an_existing_folder_is_replaced_only_by_force_and_only_by_a_whole_one(fo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("multicause.cli.fitting.write_run", interrupted)
+        patched.setattr("multicause.app.cli.fitting.write_run", interrupted)
         assert call(*words, "--force").exit_code == 130
     assert (tmp_path / "run" / "settings.json").read_text() == "x"
     assert call(*words, "--force").exit_code == 0
@@ -464,8 +464,8 @@ def test_benchmark_tells_each_result_when_it_is_there_and_goes_on_after_a_failur
             raise ValueError("No means.")
         return Timing(name, 1.0 + len(told), 2.0)
 
-    monkeypatch.setattr("multicause.experiments.timing.time_model", time_model)
-    monkeypatch.setattr("multicause.experiments.timing.time_products", lambda *_: 0.5)
+    monkeypatch.setattr("multicause.app.experiments.timing.time_model", time_model)
+    monkeypatch.setattr("multicause.app.experiments.timing.time_products", lambda *_: 0.5)
     say = Output.say
     monkeypatch.setattr(Output, "say", lambda self, text, **style: (told.append(text), say(self, text, **style)))
     words = ["benchmark", "--model", "pca", "--model", "kmeans", "--model", "ica", "--rows", 10]

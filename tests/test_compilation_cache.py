@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from multicause.compilation_cache import VARIABLE, default_folder, enable_in_environment
+from multicause.runtime.compilation_cache import VARIABLE, default_folder, enable_in_environment
 
 FIT = """
 import sys, warnings

@@ -8,10 +8,11 @@ import pytest
 
 import multicause
 from multicause import EnergyComponents, HelmholtzMachine, MaximalCauses, SoftmaxNetwork
+from multicause.annealing import LinearCooling
 from multicause.arrays import double_precision
-from multicause.learning.annealing import LinearCooling
-from multicause.learning.convergence import MAX_FALLS, Convergence, Outcome, judge
-from multicause.learning.updates import CreditMean
+from multicause.em.convergence import MAX_FALLS, Convergence, judge
+from multicause.outcomes import Outcome
+from multicause.updates import CreditMean
 
 COOLED, WARM = np.array([True]), np.array([False])
 TOL = 1e-3

@@ -21,8 +21,8 @@ from multicause import (
     SparseCoding,
     load,
 )
+from multicause.app.cli.engines import EngineChoice
 from multicause.callbacks import Checkpoint, IterationCallback
-from multicause.cli.engines import EngineChoice
 from multicause.datasets import make_bars, open_rows
 from multicause.engines import Dask, Local
 from multicause.engines.dask_clusters import dashboard_link
@@ -284,14 +284,14 @@ def test_the_command_line_learns_on_a_cluster_and_resumes_there(client, rows, tm
     np.save(tmp_path / "rows.npy", rows[:300])
     address = client.scheduler.address
     result_of("fit", tmp_path / "rows.npy", *OPTIONS, "--out", tmp_path / "here")
-    monkeypatch.setattr("multicause.cli.fitting.dashboard_link", lambda client: "http://scheduler:8787/status")
+    monkeypatch.setattr("multicause.app.cli.fitting.dashboard_link", lambda client: "http://scheduler:8787/status")
     words = ["fit", tmp_path / "rows.npy", *OPTIONS, "--engine", "dask", "--scheduler", address, "--checkpoint", 0]
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "x")
 
     with monkeypatch.context() as patched:
-        patched.setattr("multicause.cli.fitting.write_run", full)
+        patched.setattr("multicause.app.cli.fitting.write_run", full)
         run = call(*words, "--out", tmp_path / "there")
     assert run.exit_code == 2
     said = " ".join(run.stdout.split())
@@ -313,7 +313,7 @@ def test_a_run_on_a_cluster_may_go_on_in_this_process(client, rows, tmp_path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("multicause.cli.fitting.write_run", interrupted)
+        patched.setattr("multicause.app.cli.fitting.write_run", interrupted)
         assert call(*words, "--out", tmp_path / "run").exit_code == 130
     assert result_of("fit", "--resume", tmp_path / "run", "--engine", "local")["engine"]["engine"] == "local"
 

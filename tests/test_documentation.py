@@ -76,7 +76,7 @@ def test_commands_on_the_pages_are_known():
     """Every command that a page shows can be parsed: its name, its options and their values."""
     from typer.main import get_command
 
-    from multicause.cli.commands import app
+    from multicause.app.cli.commands import app
 
     commands, shown = get_command(app).commands, 0
     for page in PAGES:
@@ -118,7 +118,7 @@ def test_docstrings(module):
 
 
 def test_the_table_of_models_is_made_from_their_classes():
-    from multicause.models.summary import summary_table
+    from multicause.estimators.summary import summary_table
 
     assert summary_table() in (ROOT / "docs/background/classical_family.md").read_text()
 

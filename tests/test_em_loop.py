@@ -8,14 +8,14 @@ import pytest
 
 from multicause import LinearCauses, MaximalCauses
 from multicause import arrays as arrays_module
+from multicause.annealing import LinearCooling
 from multicause.arrays import double_precision, largest_with_share, over_active
 from multicause.callbacks import BoundMonitor, IterationCallback
 from multicause.datasets import make_bars
 from multicause.engines import Local
-from multicause.learning.annealing import LinearCooling
-from multicause.learning.repair import least_missed
 from multicause.posteriors import Preselected
 from multicause.priors import truncation
+from multicause.search.repair import least_missed
 from tests.oracles import enumeration
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -15,8 +15,8 @@ from multicause.energies import Energy, Expert, FunctionExpert, Logistic, Studen
 from multicause.energies.frame import frame_of
 from multicause.energies.network import NONLINEARITIES
 from multicause.energies.propriety import is_strong
-from multicause.learning.contrastive_divergence import Method, begin, update
 from multicause.samplers import Hamiltonian
+from multicause.solvers.contrastive_divergence import Method, begin, update
 
 EXPERTS = [Logistic(), Student(exponent=1.7)]
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -131,8 +131,8 @@ def test_the_partition_function_against_quadrature(expert, units, seed):
 @pytest.mark.parametrize("units", [2, 3])
 @pytest.mark.parametrize("expert", EXPERTS, ids=str)
 def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(expert, units, seed):
-    from multicause.learning.contrastive_divergence import Method, begin, gradients
     from multicause.samplers import Exact
+    from multicause.solvers.contrastive_divergence import Method, begin, gradients
 
     with double_precision():
         energy, parameters = model(units, 3, expert, seed)
@@ -153,8 +153,8 @@ def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(exp
 
 def test_the_exact_gradient_of_ica_is_bell_and_sejnowskis(seed):
     """∂/∂W (⟨E⟩ + log Z) = ⟨tanh(h/2) zᵀ⟩ − W⁻ᵀ (EBM01 eq. 6)."""
-    from multicause.learning.contrastive_divergence import Method, begin, gradients
     from multicause.samplers import Exact
+    from multicause.solvers.contrastive_divergence import Method, begin, gradients
 
     with double_precision():
         energy, parameters = model(4, 4, Logistic(), seed)

@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import multicause
 from multicause import EnergyComponents, IndependentComponents
+from multicause.app.experiments.ebm01_beyond import amplitude_coupled
 from multicause.energies import FunctionExpert, Logistic, Student
 from multicause.engines import Local
-from multicause.experiments.ebm01_beyond import amplitude_coupled
 from multicause.metrics import amari_distance
 from multicause.samplers import Hamiltonian
 from multicause.samplers.annealed import LogPartition

@@ -8,7 +8,7 @@ import pytest
 from multicause.arrays import double_precision
 from multicause.engines import Local
 from multicause.engines.local import rounded
-from multicause.parallel import available_cores, number_of_jobs
+from multicause.runtime.parallel import available_cores, number_of_jobs
 
 # Bytes of a row with which a block of 1024 rows, the smallest, fills a cache.
 LARGE = 24 * 2**10

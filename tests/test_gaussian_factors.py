@@ -9,7 +9,7 @@ from sklearn.decomposition import FactorAnalysis as FactorAnalysisOfScikitLearn
 
 import multicause
 from multicause import FactorAnalysis, PrincipalComponents
-from multicause.learning.condensing import condensed, covariance_of
+from multicause.preparation.moments import condensed, covariance_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -11,11 +11,12 @@ from scipy.special import expit, logsumexp
 from multicause import HelmholtzMachine
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars
-from multicause.learning.updates.wake_sleep import WakeSleep
-from multicause.learning.wake_sleep import Machine, Recipe, fantasies, importance, recognized, step
 from multicause.metrics import found_causes
 from multicause.model import Block
 from multicause.posteriors import RecognitionNetwork
+from multicause.posteriors.layered_networks import Machine, fantasies, importance, recognized
+from multicause.solvers.wake_sleep import step
+from multicause.updates.wake_sleep import Recipe, WakeSleep
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -6,9 +6,9 @@ from scipy import stats
 from sklearn.decomposition import FastICA
 
 from multicause import IndependentComponents
-from multicause.learning.quasi_newton import precondition
-from multicause.learning.updates import NaturalGradient
 from multicause.metrics import amari_distance
+from multicause.solvers.quasi_newton import precondition
+from multicause.updates import NaturalGradient
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -9,9 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from multicause.cli.quitting import fits_may_stop, install, interrupted_by_exception
-from multicause.interruption import STOPPING, clean_up, interruptible
-from multicause.writing import new_folder, parents_of
+from multicause.app.cli.quitting import fits_may_stop, install, interrupted_by_exception
+from multicause.app.writing import new_folder, parents_of
+from multicause.runtime.interruption import STOPPING, clean_up, interruptible
 
 # A program that presses Ctrl-C some times, one by one, when a condition holds in its main thread.
 PRESS = """
@@ -24,7 +24,7 @@ def is_compiling():
     while frame is not None:
         names.add(frame.f_globals.get("__name__"))
         frame = frame.f_back
-    return {{"jax._src.compiler", "multicause.learning.em_loop"}} <= names
+    return {{"jax._src.compiler", "multicause.em.loop"}} <= names
 
 def compiles_for_long():
     return is_compiling() and time.sleep(0.1) is None and is_compiling()
@@ -51,7 +51,7 @@ except KeyboardInterrupt:
     print("interrupted")
 """
 COMMAND = """
-from multicause.cli import main
+from multicause.app.cli import main
 main()
 """
 
@@ -96,7 +96,7 @@ def test_ctrl_c_while_modules_are_imported(rows, tmp_path, module):
 
 def test_an_interruption_that_waits_for_a_compiler_is_raised_at_the_end_of_the_fit(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    monkeypatch.setattr("multicause.interruption._is_compiling", lambda frame: True)
+    monkeypatch.setattr("multicause.runtime.interruption._is_compiling", lambda frame: True)
     with pytest.raises(KeyboardInterrupt), interruptible() as interruption:  # noqa: PT012
         for _ in range(3):
             signal.raise_signal(signal.SIGINT)

@@ -9,9 +9,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 
 from multicause import KMeans, MixtureOfGaussians, MixtureOfPoissons, fit_trials, load
-from multicause.learning.updates import WeightedMean
 from multicause.posteriors import Exact, OneHot
 from multicause.priors import Categorical
+from multicause.updates import WeightedMean
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 NAMES_OF_SCIKIT_LEARN = {"spherical": "spherical", "diagonal": "diag", "full": "full"}
@@ -126,7 +126,7 @@ def test_enumerating_all_states_gives_the_same_as_the_one_hot_posterior():
 
     from multicause.arrays import double_precision
     from multicause.combinations import Sum
-    from multicause.learning.expectation import expect_one
+    from multicause.em.e_step import expect_one
     from multicause.model import Block, Model, Parameters
     from multicause.noises import Poisson
 

@@ -12,8 +12,8 @@ import pytest
 from multicause import FactorAnalysis, LinearCauses, MaximalCauses, NonnegativeCauses
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum
+from multicause.em.e_step import expect_one
 from multicause.engines import Local
-from multicause.learning.expectation import expect_one
 from multicause.model import Block, Parameters
 from multicause.posteriors import Exact, Preselected, Truncated
 from multicause.posteriors.expansion import split_products

@@ -1,6 +1,7 @@
 """Saved models: whole or refused, and never code."""
 
 import errno
+import json
 import os
 import pickle
 
@@ -10,8 +11,10 @@ import safetensors.numpy
 
 import multicause
 from multicause import MaximalCauses, SoftmaxNetwork
+from multicause.annealing import LinearCooling
 from multicause.noises import Poisson
 from multicause.persistence import ModelFileError, container
+from multicause.updates import CreditMean
 
 X = np.random.RandomState(0).poisson(3, (30, 4)).astype(float)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -133,7 +136,7 @@ def nested(header, arrays):
 FORGERIES = {
     "a function of Python": set_in("estimator", value="os:system"),
     "the command line": set_in("estimator", value="multicause.__main__:main"),
-    "another module": set_in("estimator", value="multicause.cli.commands:app"),
+    "another module": set_in("estimator", value="multicause.app.cli.commands:app"),
     "a name inside": set_in("estimator", value="multicause.models.maximal_causes:MaximalCauses.fit"),
     "no text": set_in("estimator", value=["os", "system"]),
     "a part for a model": set_in("estimator", value="multicause.noises.poisson:Poisson"),
@@ -160,7 +163,7 @@ FORGERIES = {
 def test_a_forged_file_with_a_valid_checksum(saved, forgery, monkeypatch):
     """Contents that somebody has changed on purpose run nothing and end in a clear error too."""
     path, _ = saved
-    for name in ("os.system", "subprocess.Popen", "multicause.cli.main"):
+    for name in ("os.system", "subprocess.Popen", "multicause.app.cli.main"):
         monkeypatch.setattr(name, lambda *_, **__: pytest.fail("code of a file was run"))
     header, arrays = container.read(path)
     FORGERIES[forgery](header, arrays)
@@ -168,6 +171,22 @@ def test_a_forged_file_with_a_valid_checksum(saved, forgery, monkeypatch):
     with pytest.raises(ModelFileError, match=str(path)) as error:
         multicause.load(path)
     assert "\n" not in str(error.value)
+
+
+def test_files_of_version_0_1_name_modules_that_have_moved(tmp_path):
+    schedule = LinearCooling(2.0, n_iter=3)
+    model = MaximalCauses(2, noise="poisson", annealing=schedule, update=CreditMean(), max_iter=4).fit(X)
+    model.save(tmp_path / "model")
+    header, arrays = container.read(tmp_path / "model")
+    text = json.dumps(header).replace("multicause.annealing.linear:", "multicause.learning.annealing:")
+    text = text.replace("multicause.updates.", "multicause.learning.updates.").replace(
+        "multicause.em.", "multicause.learning."
+    )
+    assert text.count("multicause.learning.") >= 4
+    container.write(tmp_path / "model", json.loads(text), arrays)
+    loaded = multicause.load(tmp_path / "model")
+    assert (loaded.annealing, loaded.update) == (schedule, CreditMean())
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
 
 
 def test_a_part_of_ones_own_must_be_named(tmp_path):

@@ -10,16 +10,16 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
+from multicause.annealing import LinearCooling
 from multicause.arrays import double_precision, indices_of_largest
 from multicause.datasets import make_bars
+from multicause.em.e_step import statistics_of
 from multicause.engines import Local
-from multicause.learning.annealing import LinearCooling
-from multicause.learning.expectation import statistics_of
 from multicause.metrics import approximation_quality
 from multicause.model import Block
 from multicause.posteriors import Exact, Preselected, UpperBound, pieces
-from multicause.posteriors.state_tree import sparse_states
 from multicause.priors import Bernoulli, truncation
+from multicause.states.state_list import sparse_states
 from tests.laws.test_laws import statistics
 from tests.oracles import enumeration as oracle
 

@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 import multicause
 from multicause import LinearCauses, MaximalCauses
-from multicause.cli.commands import app
+from multicause.annealing import ConditionalCooling, LinearCooling
+from multicause.app.cli.commands import app
 from multicause.combinations import Maximum, Sum
 from multicause.datasets import make_bars
-from multicause.learning.annealing import ConditionalCooling, LinearCooling
-from multicause.learning.updates import Coordinates, CreditMean, Gradient, Multiplicative
 from multicause.metrics import recovered_causes
 from multicause.noises import Noise, Poisson
 from multicause.posteriors import Exact
+from multicause.updates import Coordinates, CreditMean, Gradient, Multiplicative
 from tests.test_sklearn import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -15,13 +15,13 @@ import pytest
 from sklearn.decomposition import PCA
 
 import multicause
+from multicause.annealing import LinearCooling
+from multicause.app.report import write_report
+from multicause.app.report.contents import rows_using
+from multicause.app.report.encoding import shrunk
 from multicause.datasets import make_bars
-from multicause.learning.annealing import LinearCooling
 from multicause.metrics import reconstruction_quality
 from multicause.posteriors import Preselected
-from multicause.report import write_report
-from multicause.report.contents import rows_using
-from multicause.report.encoding import shrunk
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

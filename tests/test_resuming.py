@@ -30,12 +30,12 @@ from multicause import (
     SoftmaxNetwork,
     SparseCoding,
 )
+from multicause.annealing import LinearCooling
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars
-from multicause.interruption import STOPPING
-from multicause.learning.annealing import LinearCooling
 from multicause.persistence import ModelFileError, container, newest_checkpoint
 from multicause.posteriors import Preselected, Truncated
+from multicause.runtime.interruption import STOPPING
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

@@ -11,10 +11,10 @@ import pandas
 import pytest
 
 import multicause
+from multicause.app.cli.lock import held
+from multicause.app.cli.unfinished import unfinished
 from multicause.callbacks import Checkpoint
 from multicause.callbacks.adapter import Fitting
-from multicause.cli.lock import held
-from multicause.cli.unfinished import unfinished
 from multicause.datasets import make_bars
 from tests.test_command_line import call, result_of
 
@@ -121,7 +121,7 @@ def test_a_run_that_is_still_going_on_is_not_touched(folder, tmp_path):
 def test_what_can_be_refused_at_once_is_refused_before_slow_imports(folder, tmp_path):
     program = """
 import sys
-from multicause.cli import main
+from multicause.app.cli import main
 try:
     main()
 except SystemExit as end:

@@ -14,10 +14,10 @@ from scipy.special import polygamma
 
 from multicause.arrays import double_precision
 from multicause.energies import Energy, Logistic, Student
-from multicause.learning.contrastive_divergence import Method, begin, gradients
 from multicause.samplers import CorrectedLangevin, Hamiltonian, Langevin, Metropolis, annealed, run_chain
 from multicause.samplers.base import State, folded
 from multicause.samplers.hamiltonian import leapfrog
+from multicause.solvers.contrastive_divergence import Method, begin, gradients
 from tests.test_energies import plane
 
 A, C, S = 1.5, 0.8, 0.6

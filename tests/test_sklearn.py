@@ -29,12 +29,12 @@ from multicause import (
 from multicause.combinations import Maximum
 from multicause.datasets import make_bars
 from multicause.engines import Local
-from multicause.learning.updates import Coordinates, DeltaRule, Gradient, NaturalGradient
-from multicause.learning.updates.wake_sleep import WakeSleep
 from multicause.noises import Poisson
 from multicause.posteriors import Exact, MostProbable, Preselected, RecognitionNetwork, Truncated
 from multicause.priors import Bernoulli, Cauchy, Laplace
 from multicause.samplers import Hamiltonian
+from multicause.updates import Coordinates, DeltaRule, Gradient, NaturalGradient
+from multicause.updates.wake_sleep import WakeSleep
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SMALL = {"max_iter": 3, "annealing": None, "random_state": 0}

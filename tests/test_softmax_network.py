@@ -9,11 +9,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from multicause import LinearCauses, MaximalCauses, RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
+from multicause.annealing import LinearCooling
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars, make_phoneme_mixtures
-from multicause.learning import hebbian
-from multicause.learning.annealing import LinearCooling
 from multicause.metrics import recovered_causes
+from multicause.solvers import hebbian
 from tests.oracles import truncation as oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -9,13 +9,13 @@ from scipy import integrate, optimize, stats
 from multicause import SparseCoding
 from multicause.arrays import double_precision, largest_eigenvalue
 from multicause.datasets.images import make_white_patches, whiten_image
-from multicause.learning.presentation import Batches
-from multicause.learning.stochastic import one_pass
-from multicause.learning.updates import DeltaRule, LeastSquares
 from multicause.model import Block, Parameters
 from multicause.posteriors import MostProbable
 from multicause.preprocessing import Whitening
 from multicause.priors import Cauchy, Gaussian, HyperbolicSecant, Laplace, SubGaussian
+from multicause.solvers.mini_batches import one_pass
+from multicause.solvers.presentation import Batches
+from multicause.updates import DeltaRule, LeastSquares
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 STILL = DeltaRule(rate=1e-12, exponent=0.0)  # keeps components as they are

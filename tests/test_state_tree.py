@@ -8,7 +8,7 @@ import pytest
 
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
-from multicause.posteriors.state_tree import all_states, single_causes, sparse_states
+from multicause.states.state_list import all_states, single_causes, sparse_states
 from tests.oracles import enumeration as oracle
 
 # The maximum whose credit has no winner but the largest.

@@ -13,7 +13,7 @@ from multicause.datasets import make_bars
 from multicause.engines import Local
 from multicause.engines.sources import as_source
 from multicause.engines.streamed import StreamedData
-from multicause.parallel import in_order, read_ahead
+from multicause.runtime.parallel import in_order, read_ahead
 
 # Less than the rows take, so that they are read anew in every pass.
 SMALL = Local(memory_budget="2MiB", n_jobs=2)

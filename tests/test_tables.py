@@ -8,7 +8,7 @@ import pandas
 import pytest
 from typer.testing import CliRunner
 
-from multicause.cli.commands import app
+from multicause.app.cli.commands import app
 from multicause.datasets.reading import Reading, read_data
 
 

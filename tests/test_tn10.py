@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from multicause.experiments import NAMES, experiment
+from multicause.app.experiments import NAMES, experiment
 
 PARTS = tuple(name for name in NAMES if name.startswith("tn10_"))
 PICTURES = {
@@ -39,7 +39,7 @@ def test_unknown_settings_are_errors(name):
 
 def test_one_command_runs_all_parts(monkeypatch):
     """What a part is asked for is what the command was asked for."""
-    from multicause.experiments import tn10 as module
+    from multicause.app.experiments import tn10 as module
 
     asked = []
     for name in PARTS:
@@ -51,7 +51,7 @@ def test_one_command_runs_all_parts(monkeypatch):
 
 def test_each_line_is_told_when_it_is_found(monkeypatch):
     """Nothing of the later parts is computed before the lines of the first one are there."""
-    from multicause.experiments import tn10 as module
+    from multicause.app.experiments import tn10 as module
 
     begun = []
     for name in PARTS:

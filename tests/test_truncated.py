@@ -7,17 +7,17 @@ from sklearn.decomposition import NMF
 from sklearn.pipeline import make_pipeline
 
 from multicause import LinearCauses, MaximalCauses, RestrictedMaximalCauses, SoftmaxNetwork, fit_trials, load
+from multicause.annealing import ConditionalCooling, LinearCooling
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum
 from multicause.datasets import make_bars
+from multicause.em.initialization import Outset, first_moments
 from multicause.engines import Local
-from multicause.learning.annealing import ConditionalCooling, LinearCooling
-from multicause.learning.critical_temperature import critical_temperature
-from multicause.learning.initialization import Outset, first_moments
 from multicause.metrics import recovered_causes
 from multicause.models.restricted_maximal_causes import with_more_states
 from multicause.posteriors import Preselected, Truncated
 from multicause.priors import Categorical
+from multicause.search.critical_temperature import critical_temperature
 from tests.oracles import enumeration
 from tests.oracles import truncation as oracle
 

@@ -9,9 +9,13 @@ from scipy.optimize import nnls
 from multicause import LinearCauses
 from multicause.arrays import double_precision
 from multicause.combinations import Combination, Maximum, Sum
-from multicause.learning.em_step import maximize_one
-from multicause.learning.expectation import expect_one
-from multicause.learning.updates import (
+from multicause.em.e_step import expect_one
+from multicause.em.step import maximize_one
+from multicause.model import Block, Model, Parameters
+from multicause.noises import Bernoulli, Gaussian, Poisson
+from multicause.posteriors import Exact
+from multicause.priors import Bernoulli as BernoulliPrior
+from multicause.updates import (
     Coordinates,
     CreditMean,
     Gradient,
@@ -19,11 +23,7 @@ from multicause.learning.updates import (
     Multiplicative,
     MultiplicativeCounts,
 )
-from multicause.learning.updates.base import choose_update
-from multicause.model import Block, Model, Parameters
-from multicause.noises import Bernoulli, Gaussian, Poisson
-from multicause.posteriors import Exact
-from multicause.priors import Bernoulli as BernoulliPrior
+from multicause.updates.base import choose_update
 from tests.oracles import enumeration as oracle
 
 LEARN_ALL = frozenset({"components", "activity", "noise"})

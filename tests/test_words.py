@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from multicause import EnergyComponents, IndependentComponents, MaximalCauses
-from multicause.cli.words import errors_in_options, in_options
+from multicause.app.cli.words import errors_in_options, in_options
 from multicause.datasets import make_bars
-from multicause.learning.convergence import Outcome
+from multicause.outcomes import Outcome
 from tests.test_command_line import call, result_of
 
 

@@ -25,8 +25,8 @@ _HOME = {
     "RestrictedMaximalCauses": "multicause.models.restricted_maximal_causes",
     "SoftmaxNetwork": "multicause.models.softmax_network",
     "SparseCoding": "multicause.models.sparse_coding",
-    "enable_compilation_cache": "multicause.compilation_cache",
-    "fit_trials": "multicause.trials",
+    "enable_compilation_cache": "multicause.runtime.compilation_cache",
+    "fit_trials": "multicause.estimators.trials",
     "load": "multicause.persistence",
 }
 
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from multicause.compilation_cache import enable_compilation_cache
+    from multicause.estimators.trials import fit_trials
     from multicause.models.energy_components import EnergyComponents
     from multicause.models.factor_analysis import FactorAnalysis
     from multicause.models.helmholtz_machine import HelmholtzMachine
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from multicause.models.softmax_network import SoftmaxNetwork
     from multicause.models.sparse_coding import SparseCoding
     from multicause.persistence import load
-    from multicause.trials import fit_trials
+    from multicause.runtime.compilation_cache import enable_compilation_cache
 
 
 def __getattr__(name: str) -> Any:

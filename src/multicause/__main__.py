@@ -1,5 +1,5 @@
 """``python -m multicause`` is the same as the command ``multicause``."""
 
-from multicause.cli import main
+from multicause.app.cli import main
 
 main()

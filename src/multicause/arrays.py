@@ -37,8 +37,8 @@ def sum_in_double(values: Array, axis: int | None = None) -> Array:
     return jnp.sum(values, axis=axis, dtype=jnp.float64)
 
 
-# Programs run side by side in threads of our own (see :mod:`multicause.parallel`). Threads that XLA would start for
-# each of them would compete with these for the same cores.
+# Programs run side by side in threads of our own (see :mod:`multicause.runtime.parallel`). Threads that XLA would start
+# for each of them would compete with these for the same cores.
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 
 

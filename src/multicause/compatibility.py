@@ -241,10 +241,9 @@ def _serving(
 
 def known_parts() -> dict[str, list[Any]]:
     """Return one object of every part of this library with its default settings, by roles."""
-    from multicause import noises, posteriors, priors
+    from multicause import noises, posteriors, priors, updates
     from multicause.combinations import Maximum, Sum
-    from multicause.learning import updates
-    from multicause.learning.updates.wake_sleep import WakeSleep
+    from multicause.updates.wake_sleep import WakeSleep
 
     def objects(module: Any, base: type) -> list[Any]:
         classes = [getattr(module, name) for name in module.__all__ if isinstance(getattr(module, name), type)]

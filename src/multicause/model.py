@@ -20,10 +20,10 @@ from multicause.arrays import Array
 
 if TYPE_CHECKING:
     from multicause.combinations.base import Combination
-    from multicause.learning.updates.base import Update
     from multicause.noises.base import Noise
     from multicause.posteriors.base import Posterior
     from multicause.priors.base import Prior
+    from multicause.updates.base import Update
 
 
 @dataclass(frozen=True)

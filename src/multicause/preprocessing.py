@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from multicause.engines import Engine, Local
-from multicause.learning.condensing import covariance_of
-from multicause.learning.whitening import whitening_matrices
+from multicause.preparation.moments import covariance_of
+from multicause.preparation.whitening import whitening_matrices
 
 
 class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

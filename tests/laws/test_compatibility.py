@@ -15,15 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from multicause import HelmholtzMachine, LinearCauses, MaximalCauses, NonnegativeCauses, priors
+from multicause import HelmholtzMachine, LinearCauses, MaximalCauses, NonnegativeCauses, priors, updates
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
 from multicause.compatibility import ROLES, Expectation, IncompatiblePartsError, check, fits, known_parts, unmet
+from multicause.em.e_step import statistics_of
+from multicause.em.step import is_monotone, maximize_one
 from multicause.engines import Local
-from multicause.learning import updates
-from multicause.learning.em_step import is_monotone, maximize_one
-from multicause.learning.expectation import statistics_of
-from multicause.learning.updates.wake_sleep import WakeSleep
 from multicause.model import Block, Model, Parameters
 from multicause.noises import (
     Bernoulli,
@@ -44,6 +42,7 @@ from multicause.posteriors import (
     RecognitionNetwork,
     Truncated,
 )
+from multicause.updates.wake_sleep import WakeSleep
 from tests.oracles import parts as oracle
 
 H, D, N = 3, 4, 6

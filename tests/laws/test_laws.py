@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from multicause.arrays import double_precision
+from multicause.em.e_step import expect_one
 from multicause.engines import Local
-from multicause.learning.expectation import expect_one
 from multicause.model import Block
 from tests.laws.configurations import CAUSES, CONFIGURATIONS
 from tests.oracles import enumeration as oracle

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import multicause
-from multicause.learning.presentation import MOST_REPETITIONS, repetitions, rows_to_show
 from multicause.posteriors import MostProbable
 from multicause.samplers import Metropolis
+from multicause.solvers.presentation import MOST_REPETITIONS, repetitions, rows_to_show
 from tests.laws.classical import bars, binary
 
 pytestmark = [

@@ -15,9 +15,9 @@ from sklearn.callback import ProgressBar as SklearnProgressBar
 from sklearn.utils import check_random_state
 
 from multicause.engines.base import Data
-from multicause.interruption import Interruption, interruptible
-from multicause.learning.journal import Journal
 from multicause.persistence.checkpoints import Identity, Resumption, identity_of, read_checkpoint
+from multicause.persistence.journal import Journal
+from multicause.runtime.interruption import Interruption, interruptible
 
 __all__ = ["CallbackSupportMixin", "Fitting", "Iteration", "IterationCallback", "Seen", "SklearnProgressBar"]
 

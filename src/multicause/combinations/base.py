@@ -10,7 +10,7 @@ from multicause.arrays import Array
 from multicause.compatibility import Rule
 from multicause.model import Moments
 from multicause.parts import Part
-from multicause.posteriors.state_tree import StateTree
+from multicause.states.state_list import StateTree
 
 
 class Combination(Part):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from multicause.arrays import Array, matmul, rows_at, stored, sum_rows_at
-from multicause.posteriors.state_tree import StateTree, all_states
+from multicause.states.state_list import StateTree, all_states
 
 # Active causes up to which powers of sums of exponentials are taken by a polynomial: beyond, its degree would be as
 # costly as a logarithm and an exponential (measured for H' = 5, γ = 3: 247 instead of 340 ms in single precision, 680

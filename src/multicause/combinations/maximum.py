@@ -10,7 +10,7 @@ from multicause.combinations.base import Combination, random_positive
 from multicause.combinations.credit import pull_by_halves, pull_by_levels, pull_by_members
 from multicause.compatibility import Rule
 from multicause.model import Moments
-from multicause.posteriors.state_tree import StateTree
+from multicause.states.state_list import StateTree
 
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.

@@ -7,7 +7,7 @@ from multicause.arrays import Array, matmul
 from multicause.combinations.base import Combination, random_positive
 from multicause.compatibility import Rule
 from multicause.model import Moments
-from multicause.posteriors.state_tree import StateTree
+from multicause.states.state_list import StateTree
 
 
 class Sum(Combination):

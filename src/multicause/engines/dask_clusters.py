@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from multicause.parallel import available_cores
+from multicause.runtime.parallel import available_cores
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -16,7 +16,7 @@ from multicause.arrays import bytes_from, fastest_block, on_cpu
 from multicause.engines.base import ROWS, Data, Engine
 from multicause.engines.sources import Source, as_source
 from multicause.model import Block
-from multicause.parallel import number_of_jobs, run_all
+from multicause.runtime.parallel import number_of_jobs, run_all
 
 # Rows below which a block is not made smaller for the sake of the cache: the fixed cost of a block would dominate.
 SMALLEST_BLOCK = 1024

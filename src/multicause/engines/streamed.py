@@ -13,7 +13,7 @@ from multicause.engines.base import Data
 from multicause.engines.local import BlockwiseData, Local, LocalData, block_shape, collect, filled_up, quantile_of
 from multicause.engines.sources import Source
 from multicause.model import Block
-from multicause.parallel import in_order, number_of_jobs, read_ahead
+from multicause.runtime.parallel import in_order, number_of_jobs, read_ahead
 
 # Part of the memory budget that rows which are worked through on the host may take, and blocks that are read ahead.
 PART_OF_BUDGET = 16

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.learning import recognition
+from multicause import inference as recognition
 from multicause.parts import resolve
 from multicause.posteriors import NAMES, Exact, Posterior
 

@@ -4,7 +4,7 @@ EBM01: G. E. Hinton, M. Welling, Y. W. Teh and S. K. Osindero, A New View of ICA
 Conference on Independent Component Analysis and Blind Signal Separation (2001).
 """
 
-from multicause.energy_estimator import EnergyEstimator
+from multicause.estimators.energy import EnergyEstimator
 
 
 class EnergyComponents(EnergyEstimator):

@@ -12,14 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
 from multicause.engines import Data, Engine, Local
-from multicause.estimator import CausalEstimator
-from multicause.learning.condensing import check_variation, condensed, covariance_of
-from multicause.learning.updates import LeastSquares
+from multicause.estimators.causal import CausalEstimator
+from multicause.estimators.summary import Brief
 from multicause.model import Model, interned
-from multicause.models.summary import Brief
 from multicause.noises import DiagonalGaussian, Noise
 from multicause.posteriors import LinearGaussian
+from multicause.preparation.moments import check_variation, condensed, covariance_of
 from multicause.priors import Gaussian
+from multicause.updates import LeastSquares
 
 
 class GaussianFactors(CausalEstimator):

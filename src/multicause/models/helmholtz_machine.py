@@ -19,31 +19,32 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
+from multicause import annealing as schedules
 from multicause.arrays import double_precision, generator, key_from
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
+from multicause.em.initialization import Outset, first_moments
+from multicause.em.results import Fit, Progress, final_outcome, one_start, start_of
 from multicause.engines import Data, Engine
-from multicause.estimator import CausalEstimator, FitProblem
-from multicause.learning import annealing as schedules
-from multicause.learning.convergence import Outcome
-from multicause.learning.initialization import Outset, first_moments
-from multicause.learning.journal import Journal
-from multicause.learning.presentation import Presentation
-from multicause.learning.results import Fit, Progress, final_outcome, one_start, start_of
-from multicause.learning.stochastic import WINDOW, evaluate
-from multicause.learning.updates.base import Update
-from multicause.learning.updates.wake_sleep import WakeSleep
-from multicause.learning.wake_sleep import Machine, one_pass
+from multicause.estimators.base import outcome_of_batch, warn_of
+from multicause.estimators.causal import CausalEstimator, FitProblem
+from multicause.estimators.summary import Brief
 from multicause.model import Model, Parameters, interned
-from multicause.models.summary import Brief
 from multicause.noises import LogisticBernoulli, Noise
 from multicause.noises.logistic import MARGIN
+from multicause.outcomes import Outcome
 from multicause.parts import PartChoice, resolve
+from multicause.persistence.journal import Journal
 from multicause.posteriors import Posterior, RecognitionNetwork
+from multicause.posteriors.layered_networks import Machine
 from multicause.posteriors.recognition_network import machine_of
 from multicause.priors import Layered
 from multicause.priors.layered import SMALL
-from multicause.shell import outcome_of_batch, warn_of
+from multicause.solvers.mini_batches import WINDOW, evaluate
+from multicause.solvers.presentation import Presentation
+from multicause.solvers.wake_sleep import one_pass
+from multicause.updates.base import Update
+from multicause.updates.wake_sleep import WakeSleep
 
 
 class HelmholtzMachine(CausalEstimator):

@@ -13,24 +13,24 @@ from numpy.typing import ArrayLike
 from scipy.stats import special_ortho_group
 from sklearn.utils._param_validation import Interval, Options
 
+from multicause import annealing as schedules
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
+from multicause.em.initialization import Outset
+from multicause.em.results import Fit, start_of
 from multicause.engines import Data, Engine
-from multicause.estimator import CausalEstimator, FitProblem
-from multicause.learning import annealing as schedules
-from multicause.learning.condensing import check_variation, covariance_of
-from multicause.learning.initialization import Outset
-from multicause.learning.quasi_newton import learn_second_order
-from multicause.learning.results import Fit, start_of
-from multicause.learning.updates import NaturalGradient
-from multicause.learning.whitening import whitening_matrices
+from multicause.estimators.base import ValueLabels
+from multicause.estimators.causal import CausalEstimator, FitProblem
+from multicause.estimators.summary import Brief
 from multicause.model import Model, Parameters, interned
-from multicause.models.summary import Brief
 from multicause.noises import Noise, Noiseless
 from multicause.parts import PartChoice, resolve
 from multicause.posteriors import Inverse
+from multicause.preparation.moments import check_variation, covariance_of
+from multicause.preparation.whitening import whitening_matrices
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
-from multicause.shell import ValueLabels
+from multicause.solvers.quasi_newton import learn_second_order
+from multicause.updates import NaturalGradient
 
 PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}
 SOLVERS = ("quasi_newton", "natural_gradient")

@@ -10,18 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multicause.annealing import Annealing
 from multicause.arrays import Array, compiled, sum_in_double
+from multicause.em.initialization import Outset
+from multicause.em.results import Fit
 from multicause.engines import Data, Engine
-from multicause.estimator import FitProblem
-from multicause.learning.annealing import Annealing
-from multicause.learning.condensing import check_variation, mean_of
-from multicause.learning.initialization import Outset
-from multicause.learning.results import Fit
+from multicause.estimators.causal import FitProblem
+from multicause.estimators.summary import Brief
 from multicause.model import Block, Model, Parameters
 from multicause.models.mixtures import Mixture
-from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
 from multicause.posteriors import OneHot
+from multicause.preparation.moments import check_variation, mean_of
 from multicause.priors import Categorical
 
 

@@ -6,7 +6,7 @@ JMLR 11 (2010) 2855–2900.
 """
 
 from multicause.combinations import Combination, Maximum
-from multicause.estimator import CausalEstimator
+from multicause.estimators.causal import CausalEstimator
 from multicause.noises import Noise
 from multicause.parts import resolve
 
@@ -43,7 +43,7 @@ class MaximalCauses(CausalEstimator):
         Schedule of the temperature: ``ConditionalCooling`` is MCA08's, ``LinearCooling`` ET10's; None is plain EM. Its
         start must be below the temperature at which all components become equal, which depends on the data.
         "auto" finds it from the data, anneals, and repairs what is left of local optima (see
-        :mod:`multicause.learning.search`); components given as ``init`` are not annealed.
+        :mod:`multicause.search.automatic`); components given as ``init`` are not annealed.
     learn : tuple of str, default=("components", "activity", "noise")
         Which parameters are learned; the others keep their starting values.
     activity : float or array-like of shape (n_components,), optional
@@ -56,7 +56,7 @@ class MaximalCauses(CausalEstimator):
         Learning has converged when the mean bound per row rises by less per iteration, over some iterations. With 0 it
         ends by the schedule, by ``max_iter``, or where no step raises the bound any more.
     repair : bool, optional
-        Whether local optima are repaired after convergence (see :mod:`multicause.learning.repair`); by default only
+        Whether local optima are repaired after convergence (see :mod:`multicause.search.repair`); by default only
         with ``annealing="auto"``.
     n_init : int, default=1
         Number of random starts, learned side by side; the one with the highest bound is kept.

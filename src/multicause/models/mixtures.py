@@ -13,19 +13,19 @@ from numpy.typing import ArrayLike
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils._param_validation import Interval, Options
 
+from multicause.annealing import Annealing
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
+from multicause.em.initialization import Outset, check_values
 from multicause.engines import Data, Engine
-from multicause.estimator import LEARNABLE, CausalEstimator
-from multicause.learning.annealing import Annealing
-from multicause.learning.initialization import Outset, check_values
-from multicause.learning.updates.weighted_mean import WeightedMean
+from multicause.estimators.causal import LEARNABLE, CausalEstimator
+from multicause.estimators.summary import Brief
 from multicause.model import Model, Parameters, interned
-from multicause.models.summary import Brief
 from multicause.noises import ClusterGaussian, Noise, Poisson
 from multicause.noises.clusters import COVARIANCES
 from multicause.posteriors import OneHot
 from multicause.priors import Categorical
+from multicause.updates.weighted_mean import WeightedMean
 
 
 class Mixture(CausalEstimator):

@@ -5,7 +5,7 @@ JMLR 11 (2010) 2855–2900.
 """
 
 from multicause.combinations import Combination, Sum
-from multicause.estimator import CausalEstimator
+from multicause.estimators.causal import CausalEstimator
 from multicause.noises import Noise
 from multicause.parts import resolve
 

@@ -11,20 +11,20 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
+from multicause import inference as recognition
+from multicause.annealing import Annealing, NoAnnealing
 from multicause.arrays import double_precision
+from multicause.em.initialization import Outset, first_moments
+from multicause.em.results import Fit, Progress, one_start, start_of
 from multicause.engines import Engine
-from multicause.estimator import FitProblem
-from multicause.learning import recognition
-from multicause.learning.annealing import Annealing, NoAnnealing
-from multicause.learning.convergence import Outcome
-from multicause.learning.initialization import Outset, first_moments
-from multicause.learning.results import Fit, Progress, one_start, start_of
+from multicause.estimators.base import ValueLabels
+from multicause.estimators.causal import FitProblem
+from multicause.estimators.summary import Brief
 from multicause.model import Parameters
 from multicause.models.factor_analysis import GaussianFactors
-from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
+from multicause.outcomes import Outcome
 from multicause.posteriors import LinearGaussian
-from multicause.shell import ValueLabels
 
 
 class Solution(NamedTuple):

@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
+from multicause.annealing import Annealing
 from multicause.combinations import Combination, Maximum
+from multicause.em.e_step import expect
+from multicause.em.initialization import Outset, choose_annealing
+from multicause.em.results import Fit, per_row
 from multicause.engines import Data, Engine, Local
-from multicause.estimator import CausalEstimator, FitProblem
-from multicause.learning.annealing import Annealing
-from multicause.learning.expectation import expect
-from multicause.learning.initialization import Outset, choose_annealing
-from multicause.learning.restarts import learn_restarts
-from multicause.learning.results import Fit, per_row
-from multicause.learning.updates import NormalizedMean
+from multicause.estimators.causal import CausalEstimator, FitProblem
 from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
 from multicause.posteriors import Truncated, choose_posterior
+from multicause.search.restarts import learn_restarts
+from multicause.updates import NormalizedMean
 
 
 class RestrictedCauses(CausalEstimator):

@@ -19,21 +19,22 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, Options
 
+from multicause.annealing import LinearCooling
 from multicause.arrays import double_precision, generator, key_from
 from multicause.callbacks.adapter import Fitting, Seen
+from multicause.em import online
+from multicause.em.e_step import expect
+from multicause.em.initialization import Outset, choose_annealing, first_moments
+from multicause.em.results import Progress, has_died, one_start, start_of
 from multicause.engines import Data, Engine
-from multicause.learning import hebbian, online
-from multicause.learning.annealing import LinearCooling
-from multicause.learning.convergence import Outcome
-from multicause.learning.critical_temperature import critical_temperature
-from multicause.learning.epochs import Course, Found, ending, learn_networks
-from multicause.learning.expectation import expect
-from multicause.learning.initialization import Outset, choose_annealing, first_moments
-from multicause.learning.presentation import rows_to_show
-from multicause.learning.results import Progress, has_died, one_start, start_of
+from multicause.estimators.base import outcome_of_batch, validate_weights, warn_of
 from multicause.model import Model, Parameters
 from multicause.models.restricted_maximal_causes import RestrictedCauses, with_more_states
-from multicause.shell import outcome_of_batch, validate_weights, warn_of
+from multicause.outcomes import Outcome
+from multicause.search.critical_temperature import critical_temperature
+from multicause.solvers import hebbian
+from multicause.solvers.hebbian_epochs import Course, Found, ending, learn_networks
+from multicause.solvers.presentation import rows_to_show
 
 # Part of the critical temperature at which the network learns by default.
 BELOW_CRITICAL = 0.4

@@ -15,21 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
+from multicause import annealing as schedules
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
+from multicause.em.initialization import Outset
+from multicause.em.results import Fit, start_of
 from multicause.engines import Data, Engine
-from multicause.estimator import CausalEstimator, FitProblem
-from multicause.learning import annealing as schedules
-from multicause.learning.initialization import Outset
-from multicause.learning.results import Fit, start_of
-from multicause.learning.stochastic import learn_in_batches
-from multicause.learning.updates import DeltaRule, Update
+from multicause.estimators.causal import CausalEstimator, FitProblem
+from multicause.estimators.summary import Brief
 from multicause.model import Model, Parameters, interned
-from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
 from multicause.parts import PartChoice, resolve
 from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
+from multicause.solvers.mini_batches import learn_in_batches
+from multicause.updates import DeltaRule, Update
 
 PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": partial(Laplace, scale=0.5)}
 # How nearly causes must be at rest for a step of learning, unless the user gives a posterior of their own. On patches

@@ -17,14 +17,14 @@ import numpy as np
 
 from multicause import __version__
 from multicause.engines.base import Data
-from multicause.learning.journal import Record
 from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, name_of
+from multicause.persistence.journal import Record
 from multicause.persistence.models import save, settings_of
 
 if TYPE_CHECKING:
-    from multicause.shell import Shell
+    from multicause.estimators.base import Shell
 
 SUFFIX = ".checkpoint"
 # Settings that change what a fit says, or where it runs, but not what it learns.

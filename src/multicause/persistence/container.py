@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from multicause.interruption import on_quit
+from multicause.runtime.interruption import on_quit
 
 FORMAT = 1
 #: Every file begins with the length of the table of contents and these words in it.

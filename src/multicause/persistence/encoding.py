@@ -14,24 +14,51 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from multicause.learning.convergence import Outcome
+from multicause.outcomes import Outcome
 from multicause.parts import Part
 from multicause.persistence.container import ModelFileError
 
 #: Where classes that a file may name live. Importing a module of another folder may do something.
 HOMES = (
+    "annealing",
     "combinations",
+    "em",
     "energies",
     "engines",
-    "learning",
+    "estimators",
     "model",
     "models",
     "noises",
     "persistence",
     "posteriors",
+    "preparation",
     "priors",
     "samplers",
+    "search",
+    "solvers",
+    "updates",
 )
+#: Former names of modules, by which files of version 0.1 name the classes of parts.
+FORMER_MODULES = {
+    "multicause.learning.annealing": ("multicause.annealing.linear", "multicause.annealing.conditional"),
+    **{
+        f"multicause.learning.updates.{name}": (f"multicause.updates.{name}",)
+        for name in (
+            "coordinates",
+            "credit",
+            "delta_rule",
+            "gradient",
+            "least_squares",
+            "multiplicative",
+            "natural_gradient",
+            "normalized",
+            "wake_sleep",
+            "weighted_mean",
+        )
+    },
+    "multicause.learning.online": ("multicause.em.online",),
+    "multicause.learning.results": ("multicause.em.results",),
+}
 
 
 def name_of(kind: type) -> str:
@@ -127,6 +154,10 @@ def _record(name: str) -> type[Any]:
 def _our_own(name: Any) -> type | None:
     """The class of this package that has a name, if there is one in the folders where it may be."""
     module, _, qualname = str(name).partition(":")
+    for new in FORMER_MODULES.get(module, ()):
+        found = _our_own(f"{new}:{qualname}")
+        if found is not None:
+            return found
     package, _, rest = module.partition(".")
     words = rest.split(".")
     if package != "multicause" or words[0] not in HOMES or not all(word.isidentifier() for word in words):

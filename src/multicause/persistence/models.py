@@ -14,7 +14,7 @@ from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, known_class, name_of
 
 if TYPE_CHECKING:
-    from multicause.shell import Shell
+    from multicause.estimators.base import Shell
 
 # Attributes of a fitted model that are saved as they are, where they exist.
 HISTORY = (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.plotting.fields import FIELD, check_one_of, check_rows, draw_field, new_axes, shared_limits
-from multicause.showing import check_model
+from multicause.plotting.validation import check_model
 
 
 class ComponentsDisplay:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.plotting.fields import one_axes
-from multicause.showing import check_model
+from multicause.plotting.validation import check_model
 
 # Letters of a line in the legend, and of the name of the vertical axis.
 LEGEND_WIDTH, AXIS_WIDTH = 40, 26

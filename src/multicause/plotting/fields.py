@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multicause.showing import check_image_shape, has_probabilities, is_signed
+from multicause.plotting.validation import check_image_shape, has_probabilities, is_signed
 
 # Inches of one small picture, and of one with an axis to read.
 FIELD, CHART = 1.1, 2.8

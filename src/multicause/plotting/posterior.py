@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from multicause.plotting.fields import CHART, check_has_states, check_rows, draw_field, new_axes, shared_limits
-from multicause.showing import LEAST_SPAN, check_model
+from multicause.plotting.validation import LEAST_SPAN, check_model
 
 # Probabilities below it are not written out.
 SMALLEST = 0.001

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from multicause.metrics.recovery import LARGEST_ERROR, recovered_causes
 from multicause.plotting.fields import FIELD, check_has_states, check_rows, draw_field, new_axes, shared_limits
-from multicause.showing import check_model
+from multicause.plotting.validation import check_model
 
 MISSING = "tab:red"
 

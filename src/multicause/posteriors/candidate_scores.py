@@ -10,7 +10,7 @@ from multicause.arrays import Array, matmul
 from multicause.model import Model, Parameters
 from multicause.posteriors.expansion import split_products, standardized
 from multicause.posteriors.features import Features
-from multicause.posteriors.state_tree import StateTree
+from multicause.states.state_list import StateTree
 
 # Rounding of ‖w̄‖² that is accepted in the log-likelihood of states; where it would be more, squares are split.
 ROUNDING = 1e-3

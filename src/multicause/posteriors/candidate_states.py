@@ -22,7 +22,7 @@ from multicause.posteriors.expansion import absolute, relative
 from multicause.posteriors.features import Features
 from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import Selection
-from multicause.posteriors.state_tree import StateTree, sparse_states
+from multicause.states.state_list import StateTree, sparse_states
 
 
 class Weighed(NamedTuple):

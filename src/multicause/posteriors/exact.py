@@ -6,7 +6,7 @@ from multicause.arrays import Array
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
 from multicause.posteriors.shared_states import SharedStates
-from multicause.posteriors.state_tree import all_states
+from multicause.states.state_list import all_states
 
 # Arrays of (S, n) that are alive at once inside SharedStates: log-joint, its scaled copy, and the weights.
 ARRAYS_PER_STATE = 3

@@ -15,8 +15,8 @@ from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Infere
 from multicause.posteriors.candidate_states import CandidateStates, Sums, Weighed, n_own_states, weigh
 from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection
-from multicause.posteriors.state_tree import sparse_states
 from multicause.priors.truncation import at_limit
+from multicause.states.state_list import sparse_states
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

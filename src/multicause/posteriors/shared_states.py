@@ -9,7 +9,7 @@ from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Inference, Recognized, Term
 from multicause.posteriors.expansion import absolute, coordinates, relative
-from multicause.posteriors.state_tree import StateTree
+from multicause.states.state_list import StateTree
 
 
 class SharedStates(Inference):

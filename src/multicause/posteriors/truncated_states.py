@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.shared_states import SharedStates
-from multicause.posteriors.state_tree import StateTree, sparse_states
+from multicause.states.state_list import StateTree, sparse_states
 
 
 class TruncatedStates(SharedStates):

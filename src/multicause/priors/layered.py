@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.compatibility import Requirements, Support
-from multicause.learning.wake_sleep import Layers, fantasies, log_bernoulli
+from multicause.posteriors.layered_networks import Layers, fantasies, log_bernoulli
 from multicause.priors.base import Prior
 
 if TYPE_CHECKING:

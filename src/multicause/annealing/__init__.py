@@ -1,0 +1,24 @@
+"""Annealing: which temperature an iteration of EM has."""
+
+from multicause.annealing.base import Annealing, Cooling, Schedule
+from multicause.annealing.conditional import ConditionalCooling, ConditionalSchedule
+from multicause.annealing.linear import (
+    PLAIN_ITERATIONS,
+    ConstantTemperatures,
+    LinearCooling,
+    LinearSchedule,
+    NoAnnealing,
+)
+
+__all__ = [
+    "PLAIN_ITERATIONS",
+    "Annealing",
+    "ConditionalCooling",
+    "ConditionalSchedule",
+    "ConstantTemperatures",
+    "Cooling",
+    "LinearCooling",
+    "LinearSchedule",
+    "NoAnnealing",
+    "Schedule",
+]

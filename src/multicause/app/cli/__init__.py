@@ -1,0 +1,27 @@
+"""The command line: ``multicause fit`` and its siblings, one file for each command or family of them."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say what is missing for it."""
+    from multicause.app.cli.quitting import INTERRUPTED, install, leave
+    from multicause.runtime.compilation_cache import enable_in_environment
+
+    install(as_json="--json" in sys.argv)
+    problem = enable_in_environment()
+    if problem:
+        sys.stderr.write(f"{problem}\n")
+    try:
+        from multicause.app.cli.commands import app
+    except ModuleNotFoundError as error:
+        sys.stderr.write(
+            f"The command line needs the package {error.name!r}. Install it with: pip install 'multicause[app]'\n"
+        )
+        raise SystemExit(1) from None
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            leave()
+        raise

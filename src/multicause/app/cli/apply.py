@@ -1,0 +1,278 @@
+"""``multicause transform``, ``sample`` and ``reconstruct``: what a fitted model does to data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from multicause.app.cli.options import (
+    Array,
+    Channel,
+    DataPaths,
+    Decimal,
+    Device,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    RunFolder,
+    Seed,
+    Separator,
+    Thousands,
+    Verbose,
+)
+from multicause.app.cli.output import Output, command
+from multicause.app.cli.words import errors_in_options
+
+if TYPE_CHECKING:
+    import numpy as np
+
+OutFile = Annotated[Path, typer.Option(help="File to write; its ending says how.", show_default=False)]
+
+
+def transform(
+    run: RunFolder,
+    data: DataPaths,
+    out: OutFile,
+    array: Array = None,
+    channel: Channel = None,
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Say which causes explain each row of some data: probabilities, or values of the causes.
+
+    Columns of a table that the model does not use, such as identifiers, come first in a csv or parquet file.
+
+    Examples:
+      multicause transform run more.csv --out causes.csv
+
+      multicause transform run photos --out causes.npy
+    """
+    with command(json, verbose) as output:
+        from multicause.app.cli.places import TABLES, check_data, check_ending, describe_paths
+        from multicause.app.writing import check_file
+
+        check_ending(out, TABLES)
+        check_file(out, force)
+        check_data(data)
+
+        import numpy as np
+
+        from multicause.app.cli.fitting import tell_data
+        from multicause.app.cli.results import component_names, write_table
+        from multicause.app.cli.runs import open_run
+        from multicause.engines.sources import Source
+
+        fitted = open_run(run, device)
+        found = fitted.read(
+            data,
+            array=array,
+            channel=channel,
+            separator=separator,
+            header=header,
+            decimal=decimal,
+            thousands=thousands,
+            encoding=encoding,
+            memory_budget=fitted.memory_budget,
+        )
+        tell_data(output, data, found)
+        if isinstance(found.rows, Source):
+            if out.suffix.lower() != ".npy":
+                raise ValueError(
+                    f"{describe_paths(data)} is larger than the memory that may be used ({fitted.memory_budget}), and "
+                    f"such results are written as .npy; got {str(out)!r}."
+                )
+            with errors_in_options(fitted.model):
+                causes = fitted.model.transform(found.rows, out=out)
+        else:
+            with errors_in_options(fitted.model):
+                causes = np.asarray(fitted.model.transform(found.rows))
+            tell_lost(output, out, write_table(out, causes, component_names(fitted.model), found.others()))
+        output.say(f"Causes of {causes.shape[0]} rows: {out}")
+        output.result(out=str(out), shape=list(causes.shape))
+
+
+def sample(
+    run: RunFolder,
+    out: OutFile,
+    count: Annotated[int, typer.Option(help="Number of rows.", min=1)] = 100,
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Draw new rows from a fitted model, as a table or, if rows are images, as a picture.
+
+    Examples:
+      multicause sample run --count 1000 --out new.npy
+
+      multicause sample run --count 40 --out new.png
+    """
+    with command(json, verbose) as output:
+        from multicause.app.cli.places import TABLES, check_ending
+        from multicause.app.writing import check_file
+
+        check_ending(out, (*TABLES, ".png"))
+        check_file(out, force)
+
+        import numpy as np
+
+        from multicause.app.cli.results import write_mosaic, write_table
+        from multicause.app.cli.runs import open_run
+
+        fitted = open_run(run, device)
+        shape = fitted.image_shape
+        if out.suffix.lower() != ".png":
+            shape = None
+        elif shape is None:
+            raise ValueError(f"Rows of this model are no images; choose one of {', '.join(TABLES)}.")
+        with errors_in_options(fitted.model):
+            rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
+        if shape is not None:
+            write_mosaic(out, rows, shape, f"{count} samples of {type(fitted.model).__name__}")
+        else:
+            write_table(out, rows, fitted.data["names"])
+        output.say(f"{count} new rows: {out}")
+        output.result(out=str(out), shape=list(rows.shape))
+
+
+def reconstruct(
+    run: RunFolder,
+    data: DataPaths,
+    out: Annotated[Path, typer.Option(help="File to write, or folder for several images.", show_default=False)],
+    step: Annotated[int, typer.Option(help="Pixels from one patch of an image to the next.", min=1)] = 1,
+    array: Array = None,
+    channel: Channel = None,
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Denoise: replace data by what their causes explain. Patches of an image overlap and are averaged.
+
+    Examples:
+      multicause reconstruct run noisy.png --out clean.png
+
+      multicause reconstruct run noisy.csv --out clean.csv
+    """
+    with command(json, verbose) as output:
+        from multicause.app.cli.places import IMAGES, check_data, describe_paths
+        from multicause.app.writing import check_file, check_free
+
+        check_free(out, force)
+        check_data(data)
+        several = len(data) > 1 or data[0].is_dir()
+        if several and out.suffix.lower() in IMAGES:
+            what = "There are several paths" if len(data) > 1 else f"{str(data[0])!r} is a folder"
+            raise ValueError(f"{what}, so images go into a folder, too; got {str(out)!r}.")
+
+        from multicause.app.cli.fitting import tell_data
+        from multicause.app.cli.runs import open_run
+        from multicause.datasets import pictures
+
+        fitted = open_run(run, device)
+        if not hasattr(fitted.model, "reconstruct"):
+            raise ValueError(f"{type(fitted.model).__name__} has no reconstruction: its filters do not make the data.")
+        as_images = all(path.is_dir() or path.suffix.lower() in pictures.SUFFIXES for path in data)
+        if out.suffix:
+            check_file(out, force)
+        if fitted.data["kind"] == "patches" and not as_images:
+            raise ValueError(
+                f"This model has learned from patches, so it reconstructs images; got {describe_paths(data)}. "
+                f"Expected a folder, or files that end in {', '.join(pictures.SUFFIXES)}."
+            )
+        if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
+            _reconstruct_images(output, fitted, data, out, step, force)
+        else:
+            found = fitted.read(
+                data,
+                array=array,
+                channel=channel,
+                separator=separator,
+                header=header,
+                decimal=decimal,
+                thousands=thousands,
+                encoding=encoding,
+            )
+            tell_data(output, data, found)
+            _reconstruct_rows(output, fitted, found, out)
+
+
+def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
+    """Say which columns of the data a file of arrays cannot hold."""
+    if lost:
+        output.say(f"Not in {out}, which holds numbers only (csv and parquet hold all): {', '.join(lost)}.", "yellow")
+
+
+def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None:
+    import numpy as np
+
+    from multicause.app.cli.places import TABLES, check_ending
+    from multicause.app.cli.results import write_table
+
+    check_ending(out, TABLES)
+    with errors_in_options(fitted.model):
+        rows = np.asarray(fitted.model.reconstruct(data.rows))
+    tell_lost(output, out, write_table(out, rows, data.names, data.others()))
+    error = float(np.sqrt(np.mean((rows - data.rows) ** 2, dtype=float)))
+    output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")
+    output.result(out=str(out), shape=list(rows.shape), root_mean_square=error)
+
+
+def _reconstruct_images(output: Output, fitted: Any, paths: Sequence[Path], out: Path, step: int, force: bool) -> None:
+    """One image into a file, several or a folder of them into a folder."""
+    from multicause.app.cli.places import IMAGES, check_ending
+    from multicause.app.cli.results import write_image
+    from multicause.app.writing import new_folder
+    from multicause.datasets.pictures import read_grey
+    from multicause.datasets.reading import files_of
+
+    files, _ = files_of(paths)
+    if len(paths) == 1 and paths[0].is_file():
+        check_ending(out, IMAGES)
+        write_image(out, _denoised(fitted, files[0], read_grey(files[0])[0], step))
+    else:
+        names = [f"{number:05d}-{file.stem}.png" for number, file in enumerate(files)]
+        with new_folder(out, force=force, files=names) as folder:
+            for name, file in zip(names, files, strict=True):
+                write_image(folder / name, _denoised(fitted, file, read_grey(file)[0], step))
+    output.say(f"{len(files)} images: {out}")
+    output.result(out=str(out), images=len(files))
+
+
+def _denoised(fitted: Any, file: Path, image: np.ndarray, step: int) -> np.ndarray:
+    import numpy as np
+
+    from multicause.datasets.overlap import reconstruct_image
+
+    reading = fitted.reading
+    if fitted.data["kind"] == "patches":
+        try:
+            return reconstruct_image(
+                fitted.model, image, reading.patches, scale=reading.scale, step=step, dtype=reading.dtype
+            )
+        except ValueError as error:
+            raise ValueError(f"{str(file)!r}: {error}") from error
+    if image.shape != fitted.image_shape:
+        height, width = fitted.image_shape
+        raise ValueError(
+            f"{str(file)!r} has {image.shape[0]}×{image.shape[1]} pixels; the model knows images of {height}×{width}."
+        )
+    row = (reading.scale * image).reshape(1, -1).astype(reading.dtype)
+    return np.asarray(fitted.model.reconstruct(row)).reshape(image.shape) / reading.scale

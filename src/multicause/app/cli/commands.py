@@ -1,0 +1,40 @@
+"""The commands of ``multicause``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from multicause import __version__
+from multicause.app.cli.apply import reconstruct, sample, transform
+from multicause.app.cli.benchmark import benchmark
+from multicause.app.cli.demo import demo
+from multicause.app.cli.fit import fit
+from multicause.app.cli.output import Commands
+from multicause.app.cli.report import report
+from multicause.app.cli.reproduce import reproduce
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+for function in (demo, fit, transform, reconstruct, sample, report, reproduce, benchmark):
+    app.command()(function)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"multicause {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def multicause(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Finds the hidden causes of data.
+
+    Begin with:  multicause demo
+
+    Your own images:  multicause fit photos --patches 10x10 --components 50 --out run
+    """

@@ -1,0 +1,110 @@
+"""``multicause demo``: bars that occlude each other, found in noisy images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+
+from multicause.app.cli.options import Json, Seed, Verbose
+from multicause.app.cli.output import Output, command
+from multicause.app.cli.quitting import fits_may_stop
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for picture and report; made if it does not exist.")] = Path(
+        "out/demo"
+    ),
+    seed: Seed = 0,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find the hidden bars in 500 noisy images, print what was found, draw it, and write a report.
+
+    Example:
+      multicause demo --out out/demo
+    """
+    with command(json, verbose) as output:
+        from multicause.app.writing import parents_of
+
+        with parents_of(out / "report.html"):
+            output.result(out=str(out), **run_demo(output, out, seed))
+
+
+def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
+    """Learn, print a table, and write ``bars.png`` and ``report.html`` into the folder ``out``."""
+    import numpy as np
+
+    from multicause import MaximalCauses
+    from multicause.app.experiments.bars_reference import generating_bound
+    from multicause.app.report import write_report
+    from multicause.callbacks import ProgressBar
+    from multicause.datasets import make_bars
+    from multicause.metrics import recovered_causes
+
+    bars = make_bars(500, noise="poisson", random_state=seed)
+    output.say(
+        "500 images of 5×5 pixels. Each shows about two of ten bars, which occlude each other, under Poisson noise.\n"
+        "MaximalCauses is told nothing but the number of causes."
+    )
+    model = MaximalCauses(10, noise="poisson", random_state=seed)
+    if not output.as_json:
+        model.set_callbacks(ProgressBar())
+    started = perf_counter()
+    with fits_may_stop():
+        model.fit(bars.data)
+    seconds = perf_counter() - started
+
+    found, reference = recovered_causes(model, bars.causes), generating_bound(model, bars)
+    lit = model.components_[found.mapping][bars.causes > 0]
+    error = float(np.abs(model.activity_[found.mapping] - bars.states.mean(axis=0)).mean())
+    lines = [
+        ["bars with a cause of their own", str(found.n_found), str(len(bars.causes))],
+        ["mean absolute error of the weights", f"{found.mean_absolute_error:.3f}", "0"],
+        ["mean weight of bar pixels", f"{lit.mean():.2f}", "10"],
+        ["mean error of the causes' frequency", f"{error:.4f}", "0"],
+        ["mean log evidence of an image", f"{model.lower_bound_:.3f}", f"{reference:.3f}"],
+    ]
+    title = f"Learned in {model.n_iter_} iterations, {seconds:.1f} s ({model.outcome_})"
+    output.table(title, ["", "found", "truth"], lines)
+    picture, report = out / "bars.png", out / "report.html"
+    draw(picture, bars, model, found, reference)
+    write_report(model, bars.data, report, image_shape=bars.image_shape, title="Bars that occlude each other")
+    output.say(f"Picture: {picture}\nReport: {report}")
+    return {
+        "bars": len(bars.causes),
+        "found": int(found.n_found),
+        "outcome": model.outcome_,
+        "n_iter": int(model.n_iter_),
+        "lower_bound": float(model.lower_bound_),
+        "generating_bound": float(reference),
+        "seconds": seconds,
+        "picture": str(picture),
+        "report": str(report),
+    }
+
+
+def draw(path: Path, bars: Any, model: Any, found: Any, reference: float) -> None:
+    """Data, true causes, learned components in their order, and the bound."""
+    import io
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from multicause.persistence.container import write_whole
+    from multicause.plotting import ConvergenceDisplay, draw_images
+
+    figure, axes = plt.subplots(4, 1, figsize=(7, 6.6), height_ratios=[2.2, 1, 1, 2.2], layout="constrained")
+    draw_images(axes[0], bars.data[:20], bars.image_shape, title="data: 20 of 500 images")
+    draw_images(axes[1], bars.causes, bars.image_shape, title="the true causes, never shown to the model")
+    order = [*found.mapping, *(h for h in range(len(model.components_)) if h not in found.mapping)]
+    draw_images(axes[2], model.components_[order], bars.image_shape, title="learned components, in the same order")
+    ConvergenceDisplay.from_estimator(model, reference=reference, ax=axes[3])
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=130)
+    plt.close(figure)
+    write_whole(path, buffer.getvalue())

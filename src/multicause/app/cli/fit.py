@@ -1,0 +1,239 @@
+"""``multicause fit``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from multicause.app.cli.models import MODELS
+from multicause.app.cli.options import (
+    Array,
+    Channel,
+    Decimal,
+    Device,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    Memory,
+    Seed,
+    Separator,
+    Thousands,
+    Verbose,
+    shape_from,
+)
+from multicause.app.cli.output import command
+
+LEARNING, READING, COMPUTING = "Learning", "Data", "Computing and output"
+
+
+def fit(
+    context: typer.Context,
+    data: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="npy, npz, csv, tsv (or .gz), parquet, h5 or zarr; images or wav files, or a folder of them.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; must be new.", show_default=False)] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of a run that was interrupted or stopped: go on from its last checkpoint.", show_default=False
+        ),
+    ] = None,
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.", rich_help_panel=LEARNING)] = "maximal",
+    components: Annotated[int, typer.Option(help="Number of causes.", min=1, rich_help_panel=LEARNING)] = 20,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="gaussian, diagonal_gaussian, poisson or bernoulli, for models that have a choice.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = None,
+    posterior: Annotated[
+        str | None,
+        typer.Option(help="exact, truncated or preselected; by default by number of causes.", rich_help_panel=LEARNING),
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(help="Most iterations; each model has its default.", min=1, rich_help_panel=LEARNING)
+    ] = None,
+    starts: Annotated[
+        int | None, typer.Option(help="Random starts, of which the best is kept.", min=1, rich_help_panel=LEARNING)
+    ] = None,
+    seed: Seed = 0,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="Any other setting of the model, such as tol=1e-4 or posterior__max_active=3; may be repeated.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = None,
+    patches: Annotated[
+        str | None, typer.Option(help="Cut images into patches of this size, such as 10x10.", rich_help_panel=READING)
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(help="How many patches, or pieces of sound.", min=1, rich_help_panel=READING)
+    ] = None,
+    scale: Annotated[float, typer.Option(help="Value of a white pixel.", rich_help_panel=READING)] = 10.0,
+    image_shape: Annotated[
+        str | None, typer.Option(help="Rows of a table are images of this size.", rich_help_panel=READING)
+    ] = None,
+    sound: Annotated[
+        str, typer.Option(help="Rows of a recording: spectrogram or waveform.", rich_help_panel=READING)
+    ] = "spectrogram",
+    frames: Annotated[int, typer.Option(help="Windows of a row's spectrogram.", min=1, rich_help_panel=READING)] = 9,
+    length: Annotated[int, typer.Option(help="Samples of a row's waveform.", min=2, rich_help_panel=READING)] = 128,
+    sample_rate: Annotated[
+        int, typer.Option(help="Hz to which sounds are resampled.", min=1000, rich_help_panel=READING)
+    ] = 8000,
+    channel: Channel = None,
+    array: Array = None,
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="Name or number (from 0) of the column that identifies rows and is no feature, or 'none'.",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns to leave out, such as a,b; may be repeated.", rich_help_panel=READING),
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="float64 or float32.", rich_help_panel=COMPUTING)] = "float64",
+    device: Device = "auto",
+    memory: Memory = "2GiB",
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="local (this machine, the default) or dask (a cluster, or processes on this machine).",
+            rich_help_panel=COMPUTING,
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler, such as tcp://scheduler:8786.", rich_help_panel=COMPUTING),
+    ] = None,
+    n_jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="Blocks that are worked on at a time on a CPU; all cores by default.", rich_help_panel=COMPUTING
+        ),
+    ] = None,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            help="Number of GPUs of this machine to use, or 'all'; one by default.", rich_help_panel=COMPUTING
+        ),
+    ] = None,
+    report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel=COMPUTING)] = True,
+    checkpoint: Annotated[
+        float, typer.Option(help="Seconds from one checkpoint to the next.", min=0, rich_help_panel=COMPUTING)
+    ] = 60.0,
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Learn the causes of your own data, and write a folder with the model and a report.
+
+    Examples:
+      multicause fit photos --patches 10x10 --count 40000 --components 50 --out run
+
+      multicause fit table.csv --drop id --model nonnegative --noise poisson --out run
+
+      multicause fit speech.wav --components 12 --out run
+
+      multicause fit rows.npy --image-shape 28x28 --model sparse --out run --json
+
+      multicause fit rows/*.parquet --components 200 --out run
+
+      multicause fit rows.npy --engine dask --scheduler tcp://scheduler:8786 --out run
+
+      multicause fit --resume run
+
+    Ctrl-C ends learning and keeps the model so far; 'multicause fit --resume run' goes on with it.
+    """
+    with command(json, verbose) as output:
+        from multicause.app.cli.engines import ENGINE_OPTIONS, EngineChoice
+        from multicause.app.cli.places import FILES, check_data
+        from multicause.app.cli.unfinished import Request, check_unfinished, is_stopped, read_request
+        from multicause.app.writing import check_place
+
+        # What can be refused is refused before modules are imported that take seconds.
+        recorded = None
+        if resume is not None:
+            if out is not None and out.resolve() != resume.resolve():
+                raise ValueError(f"--resume goes on with {str(resume)!r} and writes it there; leave out --out.")
+            out = resume
+            check_unfinished(out, resume=True, force=force)
+            recorded = read_request(resume)
+        elif not data or out is None:
+            raise ValueError("Name the data and a folder for the result: multicause fit DATA --out RUN.")
+        else:
+            check_unfinished(out, resume=False, force=force)
+        check_place(out, force or (recorded is not None and is_stopped(out)), FILES)
+        check_data(data or [])
+        choice = EngineChoice(engine, scheduler, n_jobs, devices)
+
+        from multicause.app.cli.fitting import fit_run
+        from multicause.app.cli.resuming import check_same
+        from multicause.datasets.reading import Reading
+
+        reading = Reading(
+            array=array,
+            separator=separator,
+            header=header,
+            decimal=decimal,
+            thousands=thousands,
+            encoding=encoding,
+            index=index,
+            drop=tuple(drop or ()),
+            image_shape=shape_from(image_shape, "--image-shape"),
+            patches=shape_from(patches, "--patches"),
+            count=count,
+            scale=scale,
+            sound=sound,
+            frames=frames,
+            length=length,
+            sample_rate=sample_rate,
+            channel=channel,
+            dtype=dtype,
+            seed=seed,
+        )
+        parameters = {
+            "n_components": components,
+            "noise": noise,
+            "posterior": posterior,
+            "max_iter": iterations,
+            "n_init": starts,
+            "random_state": seed,
+        }
+        paths = [str(path.expanduser().resolve()) for path in data or ()]
+        extra, where = list(settings or ()), asdict(choice)
+        request = Request(paths, model, parameters, extra, reading.settings(), memory, report, where)
+        if recorded is not None:
+            given = {name for name in context.params if _is_given(context, name)}
+            check_same(given, request, recorded)
+            request = replace(
+                recorded,
+                with_report=report if "report" in given else recorded.with_report,
+                engine=where if given.intersection(ENGINE_OPTIONS) else recorded.engine,
+            )
+        found = fit_run(output, request, out, device=device, every=checkpoint, resume=recorded is not None, force=force)
+        output.result(out=str(out), **found)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option was named by the user and does not have its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

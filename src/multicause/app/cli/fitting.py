@@ -1,0 +1,167 @@
+"""One fit of the command line: data, model, progress, and a folder in the end."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from multicause.app.cli.engines import EngineChoice
+from multicause.app.cli.models import make_model
+from multicause.app.cli.output import Output
+from multicause.app.cli.places import FILES, MODEL, REPORT, describe_paths
+from multicause.app.cli.quitting import fits_may_stop
+from multicause.app.cli.runs import describe_run, write_run
+from multicause.app.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
+from multicause.app.cli.words import errors_in_options, in_options
+from multicause.app.writing import new_folder
+from multicause.arrays import bytes_from, use_device
+from multicause.callbacks import Checkpoint, ProgressBar
+from multicause.datasets.reading import Reading, UserData, read_data
+from multicause.engines import Dask, Local
+from multicause.engines.dask_clusters import dashboard_link
+from multicause.engines.sources import Source
+from multicause.outcomes import Outcome
+from multicause.persistence import newest_checkpoint
+
+# What the end of a fit says about reconstructions, and the names of these numbers in its settings.
+QUALITY = {"variance explained, R²": "r2", "R² without row means": "r2_without_row_means"}
+
+# Rows of data larger than memory that are compared with their reconstructions, and that the report is made of.
+ROWS_TO_DESCRIBE = 10_000
+
+
+def fit_run(
+    output: Output, request: Request, out: Path, *, device: str, every: float, resume: bool, force: bool
+) -> dict[str, Any]:
+    """Learn from files or folders and write the folder of the run; returns its settings."""
+    bytes_from(request.memory)
+    choice = EngineChoice(**request.engine)
+    engine = choice.make(request.memory)
+    model = make_model(request.name, {**request.parameters, "engine": engine}, request.extra)
+    use_device(device)
+    if isinstance(engine, Dask):
+        tell_cluster(output, engine)
+    paths = [Path(path) for path in request.paths]
+    data = read_data(paths, Reading.from_settings(request.reading), memory_budget=request.memory)
+    check_rows(data, paths)
+    tell_data(output, paths, data)
+    with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
+        seconds, notes = learn(output, model, data, checkpoints, every)
+        # The rows that are described are in this process, and a model in a file must not depend on a cluster.
+        model.engine = Local(memory_budget=request.memory)
+        shown = described_rows(data, request.memory)
+        remarks = [*shown.remarks, *notes]
+        settings = describe_run(paths, data, shown, request.name, model, seconds, remarks)
+        settings["engine"] = {**request.engine, "engine": choice.name}
+        with new_folder(out, force=force or (resume and is_stopped(out)), files=FILES) as folder:
+            write_run(folder, model, settings)
+            if request.with_report:
+                write_run_report(folder / REPORT, model, shown, paths, settings)
+            if model.outcome_ == Outcome.STOPPED:
+                keep_for_resuming(checkpoints, folder)
+    tell(output, out, model, settings, notes, request.with_report)
+    return settings
+
+
+def check_rows(data: UserData, paths: Sequence[Path]) -> None:
+    """Refuse data of one row, and say how there can be more."""
+    if len(data.rows) > 1:
+        return
+    remedies = {
+        "images": "A whole image is one row. Cut it into patches, such as --patches 8x8, or name more images.",
+        "patches": "Ask for more patches with --count.",
+        "spectrogram": "Use a longer recording, fewer --frames, or a larger --count.",
+        "waveform": "Use a longer recording, a smaller --length, or a larger --count.",
+    }
+    remedy = remedies.get(data.kind, "Name a table with more rows.")
+    raise ValueError(f"{describe_paths(paths)} gives one row, and at least two are needed to learn from. {remedy}")
+
+
+def described_rows(data: UserData, memory_budget: str | int) -> UserData:
+    """Return data that are in memory: a random sample of those that are not."""
+    if not isinstance(data.rows, Source):
+        return data
+    sample = Local(memory_budget=memory_budget).load(data.rows).sample(ROWS_TO_DESCRIBE, np.random.RandomState(0))
+    remark = f"Reconstructions and the report are of a random sample of {sample.n_rows:,} of {len(data.rows):,} rows."
+    return data._replace(rows=sample.rows(), remarks=(*data.remarks, remark))
+
+
+def tell_cluster(output: Output, engine: Dask) -> None:
+    """Connect to a cluster, before slow work begins, and say where its dashboard is."""
+    try:
+        client = engine.client()
+    except TimeoutError as error:
+        raise TimeoutError(str(error).replace(", or wait longer with engine=Dask(timeout=...)", "")) from error
+    workers = client.nthreads()
+    output.say(f"Dask cluster {client.scheduler.address}: {len(workers)} workers, {sum(workers.values())} threads.")
+    dashboard = dashboard_link(client)
+    if dashboard is not None:
+        output.say(f"Dashboard: {dashboard}")
+
+
+def tell_data(output: Output, paths: Sequence[Path], data: UserData) -> None:
+    """Say how the data were understood."""
+    output.say(f"{describe_paths(paths)}: {data.summary}.")
+    for remark in data.remarks:
+        output.say(remark, style="yellow")
+
+
+def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: float) -> tuple[float, list[str]]:
+    """Fit, from the newest checkpoint on if there is one; returns the seconds it took and its warnings."""
+    callbacks: list[Any] = [Checkpoint(checkpoints, seconds=every)]
+    if output.console.is_terminal and not output.as_json:
+        callbacks.append(ProgressBar())
+    model.set_callbacks(*callbacks)
+    resume = newest_checkpoint(checkpoints)
+    if resume is not None:
+        output.say(f"Resuming from {resume.name}.")
+    started = perf_counter()
+    with warnings.catch_warnings(record=True) as caught, fits_may_stop():
+        warnings.simplefilter("always")
+        with errors_in_options(model):
+            model.fit(data.rows, resume=None if resume is None else checkpoints)
+    seconds, own = perf_counter() - started, model.get_params(deep=False)
+    return seconds, list(dict.fromkeys(in_options(str(warning.message), own) for warning in caught))
+
+
+def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Path], settings: dict[str, Any]) -> None:
+    """The report of a run."""
+    from multicause.app.report import write_report
+
+    write_report(
+        model,
+        data.rows,
+        path,
+        image_shape=data.image_shape,
+        kind=data.kind,
+        feature_names=data.names,
+        title=f"{settings['estimator']}: {describe_paths([Path(path.name) for path in paths])}",
+        warnings=settings["warnings"],
+    )
+
+
+def tell(
+    output: Output, out: Path, model: Any, settings: dict[str, Any], notes: Sequence[str], with_report: bool
+) -> None:
+    """The end of a fit, for people."""
+    bound = settings["lower_bound"]
+    lines = [
+        ["outcome", settings["outcome"]],
+        ["iterations", str(settings["n_iter"])],
+        [settings["lower_bound_is"], "not known" if bound is None else f"{bound:.4f}"],
+        *([name, f"{settings[key]:.3f}"] for name, key in QUALITY.items() if settings[key] is not None),
+        ["seconds", f"{settings['seconds']:.1f}"],
+    ]
+    output.table(f"{settings['estimator']}, {len(model.components_)} components", ["", ""], lines)
+    for note in notes:
+        output.say(f"Warning: {note}", style="yellow")
+    output.say(f"Model: {out / MODEL}")
+    if with_report:
+        output.say(f"Report: {out / REPORT}")
+    if is_stopped(out):
+        output.say(f"Stopped by Ctrl-C. Go on with: multicause fit --resume {out}")

@@ -1,0 +1,66 @@
+"""Models by the names that the command line has for them, made from its options."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from multicause.app.cli.words import OPTIONS
+
+MODELS = {
+    "maximal": "MaximalCauses",
+    "linear": "LinearCauses",
+    "nonnegative": "NonnegativeCauses",
+    "restricted": "RestrictedMaximalCauses",
+    "network": "SoftmaxNetwork",
+    "mixture": "MixtureOfGaussians",
+    "counts": "MixtureOfPoissons",
+    "kmeans": "KMeans",
+    "factors": "FactorAnalysis",
+    "pca": "PrincipalComponents",
+    "sparse": "SparseCoding",
+    "ica": "IndependentComponents",
+    "helmholtz": "HelmholtzMachine",
+    "energy": "EnergyComponents",
+}
+
+
+def make_model(name: str, settings: dict[str, Any], extra: Sequence[str] = ()) -> Any:
+    """An estimator from the options that were given; those that are None keep the model's default.
+
+    ``extra`` has texts such as ``tol=1e-4`` or ``posterior__max_active=4`` for settings that have no option.
+    """
+    import multicause
+
+    if name not in MODELS:
+        raise ValueError(f"Unknown model {name!r}. Known: {', '.join(MODELS)}.")
+    estimator = getattr(multicause, MODELS[name])
+    known = [parameter for parameter in inspect.signature(estimator).parameters if parameter != "self"]
+    given = {key: value for key, value in settings.items() if value is not None}
+    for text in extra:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ValueError(f"--set needs a name and a value, such as tol=1e-4; got {text!r}.")
+        given[key] = _value(value)
+    for key in given:
+        word = key.partition("__")[0]
+        if word not in known:
+            options = [OPTIONS[own] for own in known if own in OPTIONS]
+            others = [own for own in known if own not in (*OPTIONS, "engine")]
+            raise ValueError(
+                f"The model {name!r} has no {OPTIONS.get(word, word)}; its settings are {', '.join(options)}, and with "
+                f"--set {', '.join(others)}."
+            )
+    nested = {key: value for key, value in given.items() if "__" in key}
+    return estimator(**{key: value for key, value in given.items() if "__" not in key}).set_params(**nested)
+
+
+def _value(text: str) -> Any:
+    """A number, true, false, null or a list as JSON has them; all else is text."""
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,129 @@
+"""What every command shares: one place for results, one line for an error, an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from typer.core import TyperGroup
+
+from multicause.app.cli.quitting import INTERRUPTED, NO_RESULT
+
+BAD_INPUT, FAILED = 2, 1
+
+
+class Output:
+    """Text and tables for people, or one JSON object for programs."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.console = Console(quiet=as_json)
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """A line of text, as it is: brackets in a file's name are no markup."""
+        self.console.print(text, style=style, markup=False, highlight=False)
+
+    def table(self, title: str, headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+        """A table whose first column is text and whose others are numbers."""
+        table = Table(title=title, title_justify="left")
+        for number, heading in enumerate(headings):
+            table.add_column(heading, justify="right" if number else "left")
+        for line in lines:
+            table.add_row(*line)
+        self.console.print(table)
+
+    def result(self, **values: Any) -> None:
+        """What a program wants to know; people have been told."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(values, default=_plain, allow_nan=True) + "\n")
+
+
+class Commands(TyperGroup):
+    """All commands; words and options that cannot be understood are told in one line, as other errors are."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command that the words name, and leave with its exit code."""
+        words = sys.argv[1:] if args is None else list(args)
+        if not standalone_mode or not words:  # without words there is help
+            return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except Exception as error:
+            # The error's class comes from click or from typer's own copy of it, depending on typer's version.
+            if not hasattr(error, "format_message"):
+                raise
+            place = getattr(getattr(error, "ctx", None), "command_path", "multicause")
+            text = f"{' '.join(error.format_message().split()).rstrip('.')}. See {place} --help."
+            _tell(text, BAD_INPUT, "--json" in words)
+            code = BAD_INPUT
+        sys.exit(code)
+
+
+@contextmanager
+def command(as_json: bool, verbose: bool) -> Iterator[Output]:
+    """Run a command: what goes wrong is told in one line, with an exit code, and in full with --verbose."""
+    try:
+        yield Output(as_json)
+    except (typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt as error:
+        _fail(describe(error), INTERRUPTED, as_json, verbose)
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        _fail(describe(error), BAD_INPUT, as_json, verbose)
+    except Exception as error:
+        text = f"{type(error).__name__}: {describe(error)} (unexpected; --verbose shows where)"
+        _fail(text, FAILED, as_json, verbose)
+
+
+def describe(error: BaseException) -> str:
+    """One line that says what went wrong and, where something was left behind, what."""
+    return " ".join([_what(error), *getattr(error, "__notes__", ())])
+
+
+def _what(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return NO_RESULT
+    if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
+        return f"cannot write to {error.filename!r}: a file is there, and a folder is wanted. Choose another place."
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename!r}: " if error.filename else ""
+        return f"{place}{error.strerror}."
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return f"Not enough memory: {text.rstrip('.')}. Use less data, or float32 with --dtype float32."
+    return text
+
+
+def _fail(text: str, code: int, as_json: bool, verbose: bool) -> None:
+    if verbose:
+        sys.stderr.write(traceback.format_exc())
+    _tell(text, code, as_json)
+    raise typer.Exit(code) from None
+
+
+def _tell(text: str, code: int, as_json: bool) -> None:
+    sys.stderr.write(f"Error: {text}\n")
+    if as_json:
+        sys.stdout.write(json.dumps({"error": text, "exit_code": code}) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and paths of other libraries as JSON has them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)

@@ -1,0 +1,268 @@
+"""What a report shows: numbers of a fitted model and of the rows it explains, chosen and computed here."""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from multicause.app.report.encoding import encoded, short, shrink_factor, shrunk, thinned
+from multicause.metrics.reconstruction import ReconstructionQuality, reconstruction_quality
+from multicause.outcomes import Outcome
+from multicause.plotting.validation import LEAST_SPAN, has_probabilities, is_signed
+
+# Rows that are shown as examples, and for each component; so many values all pictures may have together.
+N_EXAMPLES = 24
+ROWS_PER_COMPONENT = 8
+COMPONENT_VALUES = 700_000
+ROW_VALUES = 1_400_000
+# Rows from which the energy that each component explains is estimated.
+ENERGY_ROWS = 400
+# Rows that are compared to find those that use a component most.
+USERS_COMPARED = 64
+# Causes and states that are listed for a row, features for a component, points of a curve.
+N_CAUSES, N_STATES, N_FEATURES, N_POINTS = 8, 4, 12, 600
+CURVES = {
+    "lower_bounds_": "mean {history} of a row",
+    "temperatures_": "temperature",
+    "rows_kept_": "share of rows that are learned from",
+    "contrasts_": "contrast: energy of samples less energy of data",
+    "acceptance_rates_": "acceptance of the chains",
+}
+
+
+def collect(
+    model: Any,
+    X: np.ndarray,
+    *,
+    image_shape: tuple[int, int] | None,
+    kind: str,
+    feature_names: Sequence[str] | None,
+    title: str,
+    warnings: Sequence[str],
+) -> dict[str, Any]:
+    """All that the page needs, as plain values."""
+    H = len(model.components_)
+    with python_warnings.catch_warnings():
+        # Rows of a frame come without their names here.
+        python_warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        causes = np.asarray(model.transform(X))[:, :H]
+        probabilities = has_probabilities(model)
+        use = causes if probabilities else np.abs(causes)
+        chosen, examples, users = choose_rows(model, X, causes, use)
+        energy = energy_explained(model, X, causes)
+        quality = reconstruction_quality(model, X) if hasattr(model, "reconstruct") else None
+        rows = describe_rows(model, X[chosen], causes[chosen], probabilities)
+    place = {int(row): number for number, row in enumerate(chosen)}
+    shape = (1, X.shape[1]) if image_shape is None else image_shape
+    factor = max(
+        shrink_factor(H, X.shape[1], COMPONENT_VALUES, flat=image_shape is None),
+        shrink_factor(2 * len(chosen), X.shape[1], ROW_VALUES, flat=image_shape is None),
+    )
+    components = np.asarray(model.components_, dtype=float)
+    activity = causes.mean(axis=0) if probabilities else np.sqrt((causes**2).mean(axis=0))
+    return {
+        "title": title,
+        "model": type(model).__name__,
+        "kind": kind,
+        "probabilities": probabilities,
+        "score": model._value_labels().score,
+        "components": {
+            **pictures(components, shape, factor),
+            "signed": is_signed(components),
+            "activity": [short(value) for value in activity],
+            "energy": [short(value) for value in energy],
+            "features": [top_features(component, feature_names) for component in components]
+            if kind == "table"
+            else None,
+            "users": [[place[int(row)] for row in own if use[row, h] > 0] for h, own in enumerate(users)],
+        },
+        "rows": {
+            **row_pictures(X[chosen].astype(float), rows.pop("reconstructions"), shape, factor),
+            "signed": is_signed(X),
+            "numbers": [int(row) for row in chosen],
+            "examples": [place[int(row)] for row in examples],
+            **rows,
+        },
+        "curves": curves(model),
+        "facts": facts(model, X, kind, image_shape, factor, quality),
+        "outcome": {"name": model.outcome_, "good": model.outcome_ == Outcome.CONVERGED.value},
+        "warnings": all_warnings(model, warnings),
+        "settings": [[name, repr(value)] for name, value in model.get_params(deep=False).items()],
+    }
+
+
+def choose_rows(
+    model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Return rows that are shown, those among them that are examples, and those that use each component most."""
+    n, H = use.shape
+    examples = np.sort(check_random_state(0).choice(n, min(N_EXAMPLES, n), replace=False))
+    affordable = (ROW_VALUES // (2 * X.shape[1]) - len(examples)) // H
+    per_component = min(n, ROWS_PER_COMPONENT, max(ROWS_PER_COMPONENT // 2, affordable))
+    empty = np.asarray(model.inverse_transform(np.zeros((1, H), dtype=causes.dtype)))
+    users = [rows_using(model, X, causes, use, h, empty)[:per_component] for h in range(H)]
+    return np.unique(np.concatenate([examples, *users])), examples, users
+
+
+def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h: int, empty: np.ndarray) -> np.ndarray:
+    """Return the rows that use component h most, best first.
+
+    Many rows use a component with a probability that is practically one. Where uses are equal within a hundredth (of
+    the largest one), rows come first of which the component explains most: the share of ‖y − r(0)‖² by which the error
+    of the reconstruction r(s) of the posterior means s grows without the component. That is computed for some rows,
+    which are chosen by the angle between y − r(0), with r(0) = ``empty``, and the component.
+    """
+    level = np.rint(100 * use[:, h] / max(use[:, h].max(), np.finfo(float).tiny)).astype(int)
+    enough = np.sort(level)[-min(len(level), USERS_COMPARED)]
+    candidates = np.flatnonzero(level >= enough)
+    if len(candidates) > USERS_COMPARED:
+        shown = (X[candidates] - empty).astype(float)
+        lengths = np.maximum(np.linalg.norm(shown, axis=1), np.finfo(float).tiny)
+        near = np.abs(shown @ np.asarray(model.components_[h], dtype=float)) / lengths
+        order = np.lexsort((-near, -level[candidates]))
+        candidates = candidates[order[:USERS_COMPARED]]
+    without = causes[candidates].copy()
+    without[:, h] = 0
+    rows = X[candidates].astype(float)
+    errors = [((rows - model.inverse_transform(s)) ** 2).sum(axis=1) for s in (without, causes[candidates])]
+    total, missed = ((rows - empty) ** 2).sum(axis=1), errors[0] - errors[1]
+    share = np.divide(missed, total, out=np.zeros(len(total)), where=total > 0)
+    return candidates[np.lexsort((-share, -level[candidates]))]
+
+
+def energy_explained(model: Any, X: np.ndarray, causes: np.ndarray) -> np.ndarray:
+    """Share of what causes have to explain that is missed if one component is switched off: (H,).
+
+    With r(s) the data that causes s make, it is Σ ‖y − r(s without h)‖² − ‖y − r(s)‖² over Σ ‖y − r(0)‖², for the
+    posterior means s of some rows. Where no cause makes the mean of the data, as in principal components, the latter is
+    their variance; where it makes nothing, their sum of squares.
+    """
+    some = np.sort(check_random_state(0).choice(len(X), min(ENERGY_ROWS, len(X)), replace=False))
+    rows, causes = X[some], causes[some]
+    total = _error(model, rows, np.zeros_like(causes))
+    left = _error(model, rows, causes)
+    missed = np.empty(len(model.components_))
+    for h in range(len(missed)):
+        without = causes.copy()
+        without[:, h] = 0
+        missed[h] = _error(model, rows, without) - left
+    return missed / total if total > 0 else np.full(len(missed), np.nan)
+
+
+def _error(model: Any, rows: np.ndarray, causes: np.ndarray) -> float:
+    return float(((rows - model.inverse_transform(causes)) ** 2).sum(dtype=float))
+
+
+def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray, probabilities: bool) -> dict[str, Any]:
+    """Reconstructions, scores and posteriors of rows; None where the model has no such thing."""
+    strongest = np.argsort(-np.abs(causes), axis=1, kind="stable")[:, :N_CAUSES]
+    listed = [[[int(h), short(row[h])] for h in best] for row, best in zip(causes, strongest, strict=True)]
+    states = None
+    if probabilities:
+        found = model.recognize(X, top=N_STATES)
+        evidence = found.log_evidence
+        states = [
+            [[np.flatnonzero(state > 0.5).tolist(), short(p)] for state, p in zip(*row, strict=True)]
+            for row in zip(found.states, found.probabilities, strict=True)
+        ]
+    else:
+        evidence = model.score_samples(X)
+    reconstructions = np.asarray(model.reconstruct(X), dtype=float) if hasattr(model, "reconstruct") else None
+    scores = [short(score) for score in evidence]
+    return {"reconstructions": reconstructions, "causes": listed, "states": states, "scores": scores}
+
+
+def pictures(rows: np.ndarray, shape: tuple[int, int], factor: int) -> dict[str, Any]:
+    """Rows as bytes, each between its own least and largest value."""
+    small, shape = shrunk(rows, shape, factor)
+    return {**encoded(small, small.min(axis=1), small.max(axis=1)), "shape": shape}
+
+
+def row_pictures(
+    rows: np.ndarray, reconstructions: np.ndarray | None, shape: tuple[int, int], factor: int
+) -> dict[str, Any]:
+    """Rows and their reconstructions, which share their limits; zero is within them, so that it keeps its colour."""
+    small, new_shape = shrunk(rows, shape, factor)
+    low, high = np.minimum(small.min(axis=1), 0), np.maximum(small.max(axis=1), 0)
+    # A row of hardly anything would else show its rounding.
+    low, high = np.minimum(low, LEAST_SPAN * low.min()), np.maximum(high, LEAST_SPAN * high.max())
+    found = None
+    if reconstructions is not None:
+        again, _ = shrunk(reconstructions, shape, factor)
+        low, high = np.minimum(low, again.min(axis=1)), np.maximum(high, again.max(axis=1))
+        found = encoded(again, low, high)["bytes"]
+    return {**encoded(small, low, high), "shape": new_shape, "reconstructions": found}
+
+
+def top_features(component: np.ndarray, names: Sequence[str] | None) -> list[list[Any]]:
+    """Names and weights of the features that a component is strongest in."""
+    best = np.argsort(-np.abs(component), kind="stable")[:N_FEATURES]
+    return [[str(names[d]) if names is not None else f"feature {d}", short(component[d])] for d in best]
+
+
+def all_warnings(model: Any, warnings: Sequence[str]) -> list[str]:
+    """The given ones, and what there is to say about the outcome if they do not say it already."""
+    advice = model._advice(Outcome(model.outcome_))
+    # The last batch of a stream ends with the same word, and nothing is amiss.
+    streamed = model.outcome_ == Outcome.MAX_ITER.value and model.n_iter_ < model.max_iter
+    said = advice is None or streamed or any(advice.meaning in text for text in warnings)
+    return [*warnings] if said else [*warnings, str(advice)]
+
+
+def curves(model: Any) -> list[dict[str, Any]]:
+    """The course of learning, as far as it was recorded and moved."""
+    found = []
+    for attribute, label in CURVES.items():
+        recorded = getattr(model, attribute, None)
+        values = np.asarray([] if recorded is None else recorded, dtype=float)
+        still = attribute in ("temperatures_", "rows_kept_") and bool((values == 1).all())
+        if len(values) > 1 and np.isfinite(values).any() and not still:
+            places, shown = thinned(values, N_POINTS)
+            phases = getattr(model, "phases_", ()) if attribute == "lower_bounds_" else ()
+            label = label.format(history=model._value_labels().history)
+            found.append(
+                {"label": label, "places": places, "values": shown, "phases": [list(phase) for phase in phases]}
+            )
+    return found
+
+
+def facts(
+    model: Any,
+    X: np.ndarray,
+    kind: str,
+    image_shape: tuple[int, int] | None,
+    factor: int,
+    quality: ReconstructionQuality | None,
+) -> list[tuple[str, str]]:
+    """Numbers at a glance."""
+    size = f"{X.shape[1]} features" if image_shape is None else f"{image_shape[0]}×{image_shape[1]} {kind}"
+    found = [
+        ("components", str(len(model.components_))),
+        ("rows", f"{len(X):,} of {size}"),
+        ("iterations", f"{int(model.n_iter_):,}"),
+    ]
+    if np.isfinite(model.lower_bound_):
+        found.append((f"mean {model._value_labels().bound}", f"{model.lower_bound_:.4g}".replace("-", "−")))
+    if quality is not None:
+        found += [(name, value) for name, value in described_quality(quality) if value is not None]
+    variance = getattr(model, "noise_variance_", None)
+    if variance is not None and np.ndim(variance) == 0:
+        found.append(("noise, standard deviation", f"{np.sqrt(variance):.4g}"))
+    if np.isfinite(getattr(model, "evidence_threshold_", np.nan)):
+        found.append(("rows with typical evidence", f"{model.is_explained(X).mean():.1%}"))
+    if factor > 1:
+        found.append(("pictures", f"shown at 1/{factor} of their resolution"))
+    return found
+
+
+def described_quality(quality: ReconstructionQuality) -> list[tuple[str, str | None]]:
+    """Return names and values of the variance that reconstructions explain; None where there is none to explain."""
+    names = ("variance explained, R²", "R² without row means")
+    return [
+        (name, f"{value:.3f}".replace("-", "−") if np.isfinite(value) else None)
+        for name, value in zip(names, quality, strict=True)
+    ]

@@ -1,0 +1,102 @@
+"""The page: template, style and script in one file that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array
+
+from multicause import __version__
+from multicause.app.report.contents import collect
+from multicause.persistence.container import write_whole
+from multicause.plotting.validation import check_image_shape, check_model
+
+KINDS = ("table", "images", "patches", "spectrogram", "waveform")
+
+
+def write_report(
+    model: Any,
+    X: ArrayLike,
+    path: str | PathLike[str],
+    *,
+    image_shape: tuple[int, int] | None = None,
+    kind: str | None = None,
+    feature_names: Sequence[str] | None = None,
+    title: str | None = None,
+    warnings: Sequence[str] = (),
+) -> Path:
+    """Write a report of a fitted model as one HTML file, which needs no network; returns its path.
+
+    Parameters
+    ----------
+    model : fitted estimator of this library
+        What was learned.
+    X : array-like of shape (n_samples, n_features)
+        Rows to explain, usually those that were learned from. All are looked at; some hundreds are shown.
+    path : path-like
+        The file; one of that name is replaced.
+    image_shape : (int, int), optional
+        Height and width of a row, if it is an image.
+    kind : {"table", "images", "patches", "spectrogram", "waveform"}, optional
+        How rows are drawn: by default as images if there is an ``image_shape``, else as a bar for each feature. The
+        lowest frequency of a spectrogram comes first in a row, and is drawn at the bottom.
+    feature_names : sequence of str, optional
+        Names of the columns; by default those of a data frame.
+    title : str, optional
+        Title of the page.
+    warnings : sequence of str
+        Texts that the page shows at its top, such as warnings of the fit.
+    """
+    check_model(model)
+    if feature_names is None and hasattr(X, "columns"):
+        feature_names = [str(name) for name in X.columns]
+    rows = check_array(X, dtype=[np.float64, np.float32])
+    n_features = len(model.components_[0])
+    if rows.shape[1] != n_features:
+        raise ValueError(f"X must have the {n_features} features that the model has learned from; got {rows.shape[1]}.")
+    if kind is None:
+        kind = "table" if image_shape is None else "images"
+    if kind not in KINDS:
+        raise ValueError(f"Unknown kind {kind!r}. Known: {', '.join(KINDS)}.")
+    check_image_shape(image_shape, n_features, "rows")
+    if image_shape is None and kind not in ("table", "waveform"):
+        raise ValueError(f"kind={kind!r} needs an image_shape.")
+    if feature_names is not None and len(feature_names) != n_features:
+        raise ValueError(f"feature_names must have {n_features} names; got {len(feature_names)}.")
+    contents = collect(
+        model,
+        rows,
+        image_shape=image_shape,
+        kind=kind,
+        feature_names=feature_names,
+        title=type(model).__name__ if title is None else title,
+        warnings=warnings,
+    )
+    path = Path(path)
+    write_whole(path, render(contents).encode("utf-8"))
+    return path
+
+
+def render(contents: dict[str, Any]) -> str:
+    """HTML of a report. Its script is allowed by its checksum, and nothing may be loaded."""
+    try:
+        from jinja2 import Environment
+    except ImportError as error:
+        raise ImportError(
+            "Jinja2 is needed for reports and is not installed. Install it with pip install 'multicause[app]'."
+        ) from error
+    here = files("multicause.app.report")
+    style, script, template = (
+        here.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js", "report.html.jinja")
+    )
+    checksum = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    page = Environment(autoescape=True).from_string(template)
+    return page.render(contents=contents, style=style, script=script, checksum=checksum, version=__version__)

@@ -1,0 +1,113 @@
+"""Folders that are there whole or not at all, as files are by ``persistence.container.write_whole``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from multicause.runtime.interruption import on_quit
+
+
+def check_free(path: Path, force: bool) -> None:
+    """Refuse to write over what is there, unless it is meant."""
+    if path.exists() and not force:
+        raise FileExistsError(f"{str(path)!r} exists already. Choose a new name, or write over it with --force.")
+
+
+def check_replaceable(path: Path, force: bool, files: Sequence[str]) -> None:
+    """Refuse to write over a folder, unless it is meant and holds no files but those that are written there."""
+    check_free(path, force)
+    others = sorted(p.name for p in path.iterdir() if p.name not in files) if path.is_dir() else []
+    if others or path.is_file():
+        what = f"holds other things, such as {others[0]!r}" if others else "is a file"
+        raise FileExistsError(f"{str(path)!r} {what}, so it is not replaced, even with --force. Choose a new name.")
+
+
+def check_file(path: Path, force: bool) -> None:
+    """Find out before any work whether a file of this name can be written in the end."""
+    check_free(path, force)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
+
+
+def check_place(path: Path, force: bool, files: Sequence[str] = ()) -> None:
+    """Find out before any work whether a folder of this name can be made in the end."""
+    path = Path(os.path.abspath(path))
+    check_replaceable(path, force, files)
+    with parents_of(path):
+        temporary = _beside(path)
+        temporary.mkdir()
+        temporary.rmdir()
+
+
+@contextmanager
+def parents_of(path: Path) -> Iterator[None]:
+    """The folders above a path, made for the time of the block; those that are empty at its end are removed again."""
+    missing = [folder for folder in path.parents if not folder.exists()]
+
+    def remove() -> None:
+        for folder in missing:
+            with suppress(OSError):
+                folder.rmdir()
+
+    with on_quit(remove):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            yield
+        finally:
+            remove()
+
+
+@contextmanager
+def new_folder(path: Path, *, force: bool = False, files: Sequence[str] = ()) -> Iterator[Path]:
+    """A temporary folder beside ``path`` to write into, which takes its name when the block ends well.
+
+    If the block fails, nothing remains. With ``force``, a folder that holds only ``files`` is replaced; it is there
+    until the new one is complete.
+    """
+    path = Path(os.path.abspath(path))
+    check_replaceable(path, force, files)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(path)
+
+    def remove() -> None:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+    with on_quit(remove):
+        try:
+            temporary.mkdir()
+            yield temporary
+            check_replaceable(path, force, files)
+            if path.exists():
+                _exchange(temporary, path)
+            else:
+                os.rename(temporary, path)
+        except BaseException:
+            remove()
+            raise
+
+
+def _exchange(new: Path, path: Path) -> None:
+    """Put a new folder in the place of an old one, which comes back if that fails."""
+    old = _beside(path)
+
+    def leave_one() -> None:
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(old, path)
+
+    with on_quit(leave_one):
+        try:
+            os.rename(path, old)
+            os.rename(new, path)
+        finally:
+            leave_one()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}-{uuid.uuid4().hex}")

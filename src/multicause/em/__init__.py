@@ -1,0 +1,1 @@
+"""Expectation maximization: E-step, step, loop, initial conditions and results."""

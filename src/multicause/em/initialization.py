@@ -1,0 +1,196 @@
+"""Where learning starts: first facts about the data, components, and the annealing that suits them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from multicause.annealing import Annealing, NoAnnealing
+from multicause.arrays import Array, compiled
+from multicause.engines.base import Data
+from multicause.model import Block, Model, Moments, Parameters
+from multicause.parts import resolve
+
+INITS = ("random", "mean", "data")
+# Rows by which the distance of the data from zero is measured.
+ROWS_TO_MEASURE = 10_000
+# Steps between numbers of a dtype that are too coarse for the data, as part of their standard deviation, and the
+# distance of data from zero, in standard deviations, up to which likelihoods are right in double precision.
+COARSEST = 0.01
+FARTHEST = 1e9
+
+
+class Outset(NamedTuple):
+    """What is known before learning, from which starts are drawn."""
+
+    model: Model
+    moments: Moments
+    data: Data
+    random: np.random.RandomState
+    n_starts: int
+
+
+@partial(compiled, static=())
+def _sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
+    """Σw, Σw(y − origin) and Σw(y − origin)²: without the origin, an offset would cancel all digits."""
+    centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)
+    return weights.sum(), weights @ centred, weights @ centred**2
+
+
+def first_moments(data: Data) -> Moments:
+    """Weighted mean of each dimension, the variance of all values together, and that within dimensions."""
+    origin = data.rows(np.array([0]))[0].astype(np.float64)
+    weight, total, squares = (np.asarray(part) for part in data.sum(_sums, origin))
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(np.mean(np.maximum(squares / weight - (total / weight) ** 2, 0)))
+        mean = origin + total / weight
+        variance = spread + float(np.var(mean))
+    return Moments(mean, variance, spread, float(np.finfo(data.dtype).eps))
+
+
+def lost_digits(X: np.ndarray) -> str:
+    """Say that rows are so far from zero that their dtype cannot tell them apart; empty if they are not."""
+    rows = X[:: -(-len(X) // ROWS_TO_MEASURE)].astype(float)
+    mean = rows.mean(axis=0)
+    with np.errstate(over="ignore"):  # values that are too large have an error of their own
+        spread, farthest = float(np.sqrt(np.mean((rows - mean) ** 2))), float(np.abs(mean).max())
+    step = float(np.spacing(X.dtype.type(farthest)))
+    if spread == 0 or not np.isfinite(spread) or (step < COARSEST * spread and farthest < FARTHEST * spread):
+        return ""
+    other = ", or use float64 data" if X.dtype == np.float32 else ""
+    return (
+        f"The values of X lie {farthest / spread:.1e} standard deviations from zero, where {X.dtype} has steps of "
+        f"{step / spread:.1e} standard deviations: too few digits are left for what varies, and likelihoods are not "
+        f"reliable. Subtract the mean of the data{other}."
+    )
+
+
+def check_values(data: Data) -> tuple[float, float]:
+    """Return the smallest and the largest value.
+
+    Raise ValueError if values do not differ, or if their squares are no numbers of their dtype.
+    """
+    lowest, highest = np.array(data.each(lambda rows, weights: (rows.min(), rows.max()))).T
+    low, high, limits = float(lowest.min()), float(highest.max()), np.finfo(data.dtype)
+    largest = max(-low, high)
+    if largest > np.sqrt(float(limits.max) / data.n_features):
+        raise ValueError(
+            f"The largest value of X, {largest:.3g}, is too large to be squared in {data.dtype}. Scale X down."
+        )
+    if low == high:
+        raise ValueError(
+            f"All values of X are equal ({low:.6g}), so there are no causes to find. "
+            "X needs at least two different values."
+        )
+    if largest < np.sqrt(float(limits.tiny)):
+        raise ValueError(
+            f"The largest value of X, {largest:.3g}, is too small to be squared in {data.dtype}. Scale X up."
+        )
+    return low, high
+
+
+def starting_parameters(
+    outset: Outset,
+    n_components: int,
+    *,
+    init: str | ArrayLike,
+    activity: float | ArrayLike | None,
+    noise_scale: float | None,
+) -> Parameters:
+    """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
+    model, dtype, n_starts = outset.model, outset.data.dtype, outset.n_starts
+    _, largest = check_values(outset.data)
+    if largest <= model.combination.bounds[0]:
+        raise ValueError(
+            f"X has no positive value (its largest is {largest:.6g}), so components that are not negative cannot "
+            "explain it. Change the sign of X, or use LinearCauses, whose components may be negative."
+        )
+    components = [_starting_components(outset, n_components, init) for _ in range(n_starts)]
+
+    def repeated(values: dict[str, np.ndarray]) -> dict[str, Any]:
+        return {name: np.stack([value] * n_starts).astype(dtype) for name, value in values.items()}
+
+    start: Any = np.stack(components).astype(dtype)
+    return Parameters(
+        components=start,
+        prior=repeated(model.prior.initialize(n_components, activity)),
+        noise=repeated(model.noise.initialize_for(n_components, outset.moments, noise_scale)),
+        posterior=repeated(model.posterior.initialize()),
+    )
+
+
+def _starting_components(outset: Outset, n_components: int, init: str | ArrayLike) -> np.ndarray:
+    """Components (H, D) before learning: random with or without the mean row, rows, the user's, or another model's."""
+    model, moments, data, random, _ = outset
+    n_features = data.n_features
+    if isinstance(init, str):
+        if init in ("random", "mean"):
+            draws = model.combination.initialize(random, n_components, moments)
+            return draws if init == "random" else _around_mean(draws, moments.mean, model)
+        if init == "data":
+            X, weights = data.look()
+            possible = np.flatnonzero(weights > 0)
+            chances = weights[possible] / weights[possible].sum(dtype=float)
+            few = n_components > len(possible)
+            chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]
+            return model.combination.reflect(chosen)
+        raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or a model.")
+    components = np.asarray(
+        _components_of(init, n_components, data, random) if hasattr(init, "fit") else init, dtype=float
+    )
+    if components.shape != (n_components, n_features):
+        raise ValueError(
+            f"init must have shape (n_components, n_features) = ({n_components}, {n_features}); got {components.shape}."
+        )
+    if not np.isfinite(components).all():
+        raise ValueError("init must be finite; it holds NaN or infinity.")
+    lower, upper = model.combination.bounds
+    if components.min() < lower or components.max() > upper:
+        raise ValueError(
+            f"init must have values between {lower:g} and {upper:g}, as components of {model.combination!r} have; "
+            f"its values lie between {components.min():.6g} and {components.max():.6g}."
+        )
+    return components
+
+
+def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarray:
+    """Random components (H, D), half of each value flat and half in proportion to the mean row.
+
+    Without the flat half there would be nothing for a feature that no row has had so far. Negative means count as zero.
+    """
+    if model.combination.bounds[0] < 0:
+        raise ValueError(
+            "init='mean' is for components that are not negative, but here they may be. Use init='random'."
+        )
+    positive = np.maximum(mean, 0)
+    return draws * (1 + positive / positive.mean()) / 2 if positive.any() else draws
+
+
+def _components_of(estimator: Any, n_components: int, data: Data, random: np.random.RandomState) -> np.ndarray:
+    """What another model finds in the data, by the weights of their rows if it takes any."""
+    X, weights = data.look()
+    model = clone(estimator)
+    settings = model.get_params(deep=False)
+    if settings.get("n_components", n_components) != n_components:
+        raise ValueError(
+            f"init={type(estimator).__name__}(n_components={settings['n_components']}) must have as many components as "
+            f"the model that starts from it, n_components={n_components}."
+        )
+    if "random_state" in settings and settings["random_state"] is None:
+        model.set_params(random_state=random.randint(np.iinfo(np.int32).max))
+    weighted = weights.min() < weights.max() and has_fit_parameter(model, "sample_weight")
+    model.fit(X, **({"sample_weight": weights} if weighted else {}))
+    if not hasattr(model, "components_"):
+        raise ValueError(f"init must have components_ after fit; {type(estimator).__name__} has none.")
+    return model.components_
+
+
+def choose_annealing(annealing: str | Annealing | None) -> Annealing:
+    """The user's schedule, or none."""
+    return NoAnnealing() if annealing is None else resolve(annealing, {}, "annealing", Annealing)

@@ -1,0 +1,348 @@
+"""The loop around the EM step: where it runs, who is told about it, and what it returns.
+
+Where one program can hold all of the data, it does many steps at a time, so that a fit is as fast as its arithmetic.
+How many follows from their duration: callbacks, progress bars and Ctrl-C act several times a second. Elsewhere each
+step follows sums over blocks, which run side by side on all cores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.annealing import Annealing, ConstantTemperatures, Schedule
+from multicause.arrays import Array, compiled, on_cpu, select
+from multicause.em.e_step import expect_blocks, expect_resident
+from multicause.em.results import Fit, Progress, StartResults, best_of, per_row
+from multicause.em.step import OUTCOMES, EMState, Limits, Row, begin, em_step, final_share, stopped
+from multicause.engines.base import Data
+from multicause.model import Block, Model, Parameters, Statistics
+from multicause.persistence.journal import Journal
+from multicause.runtime.parallel import run_all
+
+# Most steps of one call of the program, and about how long a call should take.
+MOST_STEPS = 64
+SECONDS_PER_CALL = 0.08
+# A call may have so many times the steps of the one before.
+GROWTH = 4
+
+
+class Learning(NamedTuple):
+    """State of the loop: the state of EM, and the history so far with one row per evaluated iteration."""
+
+    state: EMState
+    bounds: np.ndarray  # (iteration + 1, starts)
+    temperatures: np.ndarray  # (iteration + 1, starts)
+    kept: np.ndarray  # (iteration + 1, starts)
+
+
+def learn(model: Model, data: Data, starts: Parameters, **settings: Any) -> Fit:
+    """Run EM from all starts (see :func:`learn_all`) and keep the one with the highest bound."""
+    return best_of(learn_all(model, data, starts, **settings), data)
+
+
+def learn_all(
+    model: Model,
+    data: Data,
+    starts: Parameters,
+    *,
+    annealing: Annealing | ConstantTemperatures,
+    max_iter: int,
+    tol: float,
+    key: Array,
+    watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
+    places: int | None = None,
+    components_only: bool = False,
+) -> StartResults:
+    """Run EM from all starts, side by side.
+
+    ``watch`` is called after every iteration and may end learning by returning True. ``places`` is the number of starts
+    for which the program is made: loops with fewer starts share it. ``components_only`` learns nothing else.
+    """
+    n_starts = len(starts.components)
+    places = _n_places(n_starts, places)
+    starts = jax.tree.map(partial(_filled_up, places), jax.device_get(starts))
+    schedule = annealing.schedule(places)
+    learn_others = not components_only
+    limits = Limits(np.float64(tol), np.asarray(int(max_iter)), np.asarray(True), np.asarray(learn_others))
+    runner = (_Blocks if data.resident is None else _Resident)(model, data, schedule, limits, key)
+    check_cut(model, starts, data, n_starts)
+
+    def first() -> Learning:
+        state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
+        return _recorded(None, *runner(state, 1), n_starts)
+
+    with (journal or Journal()).loop(Learning, first) as loop:
+        every = watch is not None and getattr(watch, "every_iteration", True)
+        pace = _Pace(1 if every else MOST_STEPS)
+        while (n_done := int(loop.state.state.iteration)) < max_iter and np.asarray(loop.state.state.learning).any():
+            began = time.perf_counter()
+            state, rows = runner(loop.state.state, pace.n_steps)
+            loop.state = _recorded(loop.state, state, rows, n_starts)
+            pace.tell(len(rows.bound), time.perf_counter() - began)
+            check_share(model, state, data)
+            if watch is not None and _tell(watch, loop.state, n_done):
+                loop.state = loop.state._replace(state=stopped(loop.state.state))
+        found = loop.state
+
+    state = jax.device_get(found.state)
+    statistics = state.statistics
+    if (np.asarray(found.temperatures[-1])[:n_starts] != 1).any():
+        ones = state.cooling._replace(temperature=np.ones(places))
+        active = np.arange(places) < n_starts
+        again = state._replace(trial=state.parameters, cooling=ones, learning=active, iteration=np.asarray(-1))
+        statistics = jax.device_get(runner(again, 1)[0].statistics)
+    used = jax.tree.map(lambda leaf: leaf[:n_starts], (state.parameters, statistics, state.outcome, state.last))
+    parameters, statistics, outcome, last = used
+    return StartResults(
+        parameters,
+        statistics,
+        per_row(statistics, "bound")[0],
+        found.bounds[:, :n_starts],
+        found.temperatures[:, :n_starts],
+        found.kept[:, :n_starts],
+        np.array([OUTCOMES[code] for code in outcome], dtype=object),
+        last,
+        n_rounds=int(state.iteration),
+    )
+
+
+def compile_ahead(
+    model: Model, data: Data, starts: Parameters, annealing: Annealing, key: Array, places: int | None = None
+) -> None:
+    """Compile the program that :func:`learn_all` will need for such arguments, while others run."""
+    if data.resident is None:
+        return
+    n_starts = len(starts.components)
+    places = _n_places(n_starts, places)
+    starts = jax.tree.map(partial(_filled_up, places), jax.device_get(starts))
+    schedule = annealing.schedule(places)
+    limits = Limits(np.float64(0), np.asarray(0), np.asarray(True), np.asarray(True))
+    state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
+    _Resident(model, data, schedule, limits, key).compile(state)
+
+
+# ------------------------------------------------------------------------------------- where the steps run
+
+
+class _Resident:
+    """Steps in one program that holds all blocks; on a CPU, one program for each part of the starts."""
+
+    def __init__(self, model: Model, data: Data, schedule: Schedule, limits: Limits, key: Array) -> None:
+        self._model, self._data, self._arguments = model, data, (schedule, limits, key)
+        self._keep_weights: bool | None = None
+
+    def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, Row]:
+        """Do some steps, or fewer if all starts end before; returns the state and the rows of the history."""
+        run = partial(_run_steps, self._model, self._weights_are_kept(state), self._data.mesh)
+        # The first step is done by one thread, so that several threads do not compile the same program.
+        n_parts = 1 if int(state.iteration) < 0 else self._data.n_jobs
+        parts = self._parts(np.asarray(state.learning), n_parts)
+        tasks = [
+            (self._data.resident, *self._arguments, state._replace(learning=part), np.asarray(n_steps))
+            for part in parts
+        ]
+        found = run_all(run, tasks, len(parts))
+        after, rows, n_done = found[0]
+        counts = [int(count) for _, _, count in found]
+        for part, (other, more, _) in zip(parts[1:], found[1:], strict=True):
+            after, rows = _merge(part, other, after), _merge_rows(part, more, rows)
+        if len(parts) > 1:
+            after = _merge(~np.asarray(state.learning), state, after)
+        n_done = max(counts)
+        rows = Row(*(np.asarray(values)[:n_done].copy() for values in rows))
+        for part, count in zip(parts, counts, strict=True):
+            for values in rows:  # of starts that ended before the others
+                values[count:, part] = values[count - 1, part]
+        return after, rows
+
+    def compile(self, state: EMState) -> None:
+        """Have the program ready for the first call."""
+        arguments = (self._data.resident, *self._arguments, state, np.asarray(0))
+        jax.block_until_ready(_run_steps(self._model, self._weights_are_kept(state), self._data.mesh, *arguments))
+
+    @staticmethod
+    def _parts(learning: np.ndarray, n_parts: int) -> list[np.ndarray]:
+        """Return masks of the starts that each thread takes."""
+        which = np.flatnonzero(learning)
+        n_parts = max(1, min(n_parts, len(which)))
+        masks = []
+        for part in np.array_split(which, n_parts):
+            mask = np.zeros(len(learning), dtype=bool)
+            mask[part] = True
+            masks.append(mask)
+        return masks
+
+    def _weights_are_kept(self, state: EMState) -> bool:
+        """Return whether the weights of all states can be kept between two passes of a data cut."""
+        if self._model.posterior.keep is None:
+            return False
+        if self._keep_weights is None:
+            posterior: Any = self._model.posterior
+            blocks: Any = self._data.resident
+            one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), (blocks, state.trial))
+            temperature = jax.ShapeDtypeStruct((), np.float64)
+            record = jax.eval_shape(partial(posterior.weigh, self._model), one[1], one[0], temperature)
+            n_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(record))
+            self._keep_weights = self._data.can_keep(len(blocks.rows) * n_bytes)
+        return self._keep_weights
+
+
+@partial(compiled, static=(0, 1, 2))
+def _run_steps(
+    model: Model,
+    keep_weights: bool,
+    mesh: jax.sharding.Mesh | None,
+    blocks: Block,
+    schedule: Schedule,
+    limits: Limits,
+    key: Array,
+    state: EMState,
+    n_steps: Array,
+) -> tuple[EMState, Row, Array]:
+    """E-steps and EM steps until so many are done, all starts have ended, or ``max_iter`` is reached."""
+    places = len(state.learning)
+    rows = Row(*(jnp.full((MOST_STEPS, places), jnp.nan) for _ in Row._fields))
+
+    def go_on(carry: tuple[EMState, Row, Array]) -> Array:
+        state, _, done = carry
+        return (done < n_steps) & jnp.any(state.learning) & (state.iteration < limits.max_iter)
+
+    def step(carry: tuple[EMState, Row, Array]) -> tuple[EMState, Row, Array]:
+        state, rows, done = carry
+        temperature = state.cooling.temperature
+        statistics = expect_resident(
+            model, keep_weights, mesh, blocks, state.trial, temperature, state.share, state.learning
+        )
+        after, row = em_step(model, schedule, limits, key, state, statistics)
+        rows = jax.tree.map(lambda all_of, new: all_of.at[done].set(new), rows, row)
+        return _like(state, after), rows, done + 1
+
+    return jax.lax.while_loop(go_on, step, (_strong(state), rows, jnp.zeros((), int)))
+
+
+class _Blocks:
+    """Steps that follow sums over blocks."""
+
+    def __init__(self, model: Model, data: Data, schedule: Schedule, limits: Limits, key: Array) -> None:
+        self._model, self._data, self._arguments = model, data, (schedule, limits, key)
+
+    def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, Row]:
+        """Do one step, whatever ``n_steps`` says: sums over many blocks take long enough."""
+        temperature, share = state.cooling.temperature, np.asarray(state.share)
+        statistics = expect_blocks(self._model, self._data, state.trial, temperature, share, state.learning)
+        state, row = _one_step(self._model, *self._arguments, state, statistics)
+        return state, Row(*(np.asarray(values)[None] for values in row))
+
+
+@compiled
+def _one_step(
+    model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState, statistics: Statistics
+) -> tuple[EMState, Row]:
+    after, row = em_step(model, schedule, limits, key, state, statistics)
+    return _like(state, after), row
+
+
+def _strong(state: EMState) -> EMState:
+    return jax.tree.map(jnp.asarray, state)
+
+
+def _like(state: EMState, after: EMState) -> EMState:
+    """Return a state with the dtypes of another, so that one program serves all steps."""
+    return jax.tree.map(lambda old, new: jnp.asarray(new).astype(jnp.asarray(old).dtype), state, after)
+
+
+@partial(compiled, static=())
+def _merge(which: Array, some: EMState, others: EMState) -> EMState:
+    """Return the state of all starts, of which some were learned by another program."""
+
+    def choose(a: Array, b: Array) -> Array:
+        return jnp.maximum(a, b) if jnp.ndim(a) == 0 else select(which, a, b)
+
+    return jax.tree.map(choose, some, others)
+
+
+def _merge_rows(which: np.ndarray, some: Row, others: Row) -> Row:
+    return Row(*(np.where(which, np.asarray(a), np.asarray(b)) for a, b in zip(some, others, strict=True)))
+
+
+class _Pace:
+    """Chooses how many steps the next call does, by the time that the last one took."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.n_steps = min(GROWTH, most)
+
+    def tell(self, n_done: int, seconds: float) -> None:
+        """Take note of how long some steps have taken."""
+        affordable = int(SECONDS_PER_CALL * n_done / max(seconds, 1e-9))
+        self.n_steps = max(1, min(self._most, affordable, GROWTH * self.n_steps))
+
+
+# --------------------------------------------------------------------------------------------- bookkeeping
+
+
+def _n_places(n_starts: int, places: int | None) -> int:
+    """Return for how many starts a program is made."""
+    # An accelerator works on several starts at once, so a place without a start would take its time.
+    return n_starts if places is None or (n_starts == 1 and not on_cpu()) else max(places, n_starts)
+
+
+def _filled_up(places: int, leaf: np.ndarray) -> np.ndarray:
+    """Return an array with a leading axis of so many places, the last start repeated."""
+    leaf = np.asarray(leaf)
+    return leaf[np.minimum(np.arange(places), len(leaf) - 1)]
+
+
+def _recorded(before: Learning | None, state: EMState, rows: Row, n_starts: int) -> Learning:
+    """Return the loop's state with some more rows of history."""
+    histories = [np.array(values, dtype=float) for values in rows]
+    for values in histories:
+        values[:, n_starts:] = np.nan
+    if before is not None:
+        past = (before.bounds, before.temperatures, before.kept)
+        histories = [np.vstack(both) for both in zip(past, histories, strict=True)]
+    return Learning(state, *histories)
+
+
+def _tell(watch: Callable[[Progress], bool], learning: Learning, before: int) -> bool:
+    """Report the iterations of the last call; returns whether somebody wants to stop.
+
+    All but the last are told with the parameters of the last one, for watchers that want bounds only.
+    """
+    state, last = learning.state, int(learning.state.iteration)
+    cooled = bool(np.asarray(state.cooled).all())
+    wants_stop = False
+    for iteration in range(before + 1, last + 1):
+        seen = (learning.temperatures[iteration], learning.bounds[iteration], state.parameters, state.statistics)
+        wants_stop |= bool(watch(Progress(iteration - 1, *seen, cooled, current=iteration == last)))
+    return wants_stop
+
+
+def check_cut(model: Model, starts: Parameters, data: Data, n_starts: int) -> None:
+    """Raise ValueError if activities that are not learned will leave no row."""
+    if model.posterior.keep is not None and "activity" not in model.learn:
+        check_rows(model, np.asarray(final_share(model, starts))[:n_starts], data)
+
+
+def check_share(model: Model, state: EMState, data: Data) -> None:
+    """Raise ValueError if the data cut leaves no row to a start that is still learning."""
+    if model.posterior.keep is not None and np.asarray(state.learning).any():
+        check_rows(model, np.asarray(state.share)[np.asarray(state.learning)], data)
+
+
+def check_rows(model: Model, share: np.ndarray, data: Data) -> None:
+    """Raise ValueError if these shares of the rows are less than one row."""
+    if share.min() * data.n_weighted < 1:
+        raise ValueError(
+            f"The data cut would keep less than one of {data.n_weighted} rows: keep={model.posterior.keep} of those "
+            f"that, by the activities, have at most {model.posterior.max_active} active causes. Raise "
+            "max_active or keep, start with a lower activity, or use keep=None."
+        )

@@ -1,0 +1,79 @@
+"""Online EM: running averages of the statistics replace sums over all data.
+
+After batch t the averages are S ← (1 − η_t) S + η_t s_t with η_t = (t + 2)^{−0.6}, a rate that forgets the poor
+early parameters but still averages over ever more data (Cappé & Moulines 2009). A data cut is made within each batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.em.e_step import expect_blocks, expect_one
+from multicause.em.loop import check_rows
+from multicause.em.results import one_start, start_of
+from multicause.em.step import final_share, maximize_one
+from multicause.engines.base import Data
+from multicause.model import Block, Model, Parameters, Statistics
+
+FORGETTING = 0.6
+
+
+class Online(NamedTuple):
+    """What the next batch needs: averages per unit of weight, on the host, and the number of batches seen."""
+
+    averages: Statistics
+    n_batches: int
+
+
+def continued(statistics: Statistics, n_iter: int) -> Online:
+    """The state after a whole fit, which counts as many batches as it had iterations."""
+    return Online(jax.device_get(statistics.scaled(1 / statistics.weight)), n_iter)
+
+
+def step(model: Model, data: Data, parameters: Parameters, before: Online | None) -> tuple[Online, Parameters, float]:
+    """Learn from one batch; returns the new state, the new parameters and the batch's mean bound before."""
+    start, share = one_start(parameters), np.ones(1)
+    if before is not None and model.posterior.keep is not None:
+        # The first batch finds components that later ones can be judged by.
+        share = np.asarray(final_share(model, start))
+        check_rows(model, share, data)
+    sums = expect_blocks(model, data, start, np.ones(1), share, np.ones(1, dtype=bool))
+    sums = start_of(jax.device_get(sums))
+    new = sums.scaled(1 / sums.weight)
+    n_batches = 1 if before is None else before.n_batches + 1
+    if before is not None:
+        rate = (n_batches + 1) ** -FORGETTING
+        new = before.averages.scaled(1 - rate) + new.scaled(rate)
+    after = _maximize(model, new, parameters, model.posterior.max_active if share[0] < 1 else None)
+    return Online(jax.device_get(new), n_batches), after, float(sums.bound / sums.seen)
+
+
+def saved(online: Online | None) -> dict[str, Any] | None:
+    """What :func:`restored` needs to know of a state."""
+    return online and {"averages": jax.tree.leaves(online.averages), "n_batches": online.n_batches}
+
+
+def restored(
+    model: Model, parameters: Parameters, averages: Sequence[np.ndarray] | None, n_batches: int
+) -> Online | None:
+    """The state of a saved model: its averages are the leaves of a record whose shape the model determines.
+
+    That shape exists only if parts and parameters fit each other; otherwise an error says so.
+    """
+    D = parameters.components.shape[1]
+    nothing = jnp.zeros(1, parameters.components.dtype)
+    row = Block(jnp.zeros((1, D), parameters.components.dtype), nothing, nothing)
+    shape = jax.eval_shape(lambda: expect_one(model, row, parameters, jnp.ones(())))
+    if averages is None:
+        return None
+    if [np.shape(leaf) for leaf in averages] != [leaf.shape for leaf in jax.tree.leaves(shape)]:
+        raise ValueError("its statistics do not have the shapes that its parts need")
+    return Online(jax.tree.unflatten(jax.tree.structure(shape), averages), n_batches)
+
+
+_maximize = jax.jit(maximize_one, static_argnums=(0, 3))

@@ -1,0 +1,178 @@
+"""What learning found: records of all starts and of the best one, their history, and how they ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from multicause.engines.base import Data
+from multicause.model import Parameters, Statistics
+from multicause.outcomes import Outcome
+
+# A cause that explains less than this many rows, summed over all rows, has died; a continuous one if all rows together
+# are less probable without it by less than e to this power.
+LEAST_USE = 0.5
+# Components that differ by less than this part of the largest weight are one and the same.
+SAME = 1e-6
+# Ends of which a dead cause is the more important news; ``converged`` tells them apart.
+MAY_HAVE_DIED = (Outcome.CONVERGED, Outcome.MAX_ITER)
+
+
+class StartResults(NamedTuple):
+    """What learning found from every start, on the host; arrays have a leading axis of starts."""
+
+    parameters: Parameters
+    statistics: Statistics  # at temperature one
+    bound: np.ndarray  # (starts,) mean per row, at temperature one
+    bounds: np.ndarray  # (n_rounds + 1, starts) mean per row, before each iteration and at the end
+    temperatures: np.ndarray  # (n_rounds + 1, starts)
+    kept: np.ndarray  # (n_rounds + 1, starts) share of all rows that are learned from
+    outcome: np.ndarray  # (starts,)
+    last: np.ndarray  # (starts,) iterations after which each start ended
+    n_rounds: int
+
+
+class Phase(NamedTuple):
+    """A part of learning whose bounds are not comparable with those before: of other rows, or other states."""
+
+    start: int  # index of its first bound
+    reason: str
+
+
+class Fit(NamedTuple):
+    """What learning found, for the best start; all arrays are on the host."""
+
+    parameters: Parameters
+    bound: float  # mean per row, at temperature one
+    bounds: np.ndarray  # (n_iter + 1,) mean per row, before each iteration and at the end
+    temperatures: np.ndarray  # (n_iter + 1,)
+    n_iter: int
+    n_rounds: int  # iterations that were run, for whichever start
+    converged: bool
+    outcome: Outcome
+    statistics: Statistics  # at the end, at temperature one
+    kept: np.ndarray | None = None  # (n_iter + 1,) share of all rows that are learned from, where some may be cut
+    phases: tuple[Phase, ...] = ()  # of the bounds
+
+
+class Progress(NamedTuple):
+    """What a watcher sees after each iteration; arrays have shape (starts,)."""
+
+    iteration: int  # counted from zero
+    temperature: np.ndarray
+    bound: np.ndarray
+    parameters: Parameters
+    statistics: Statistics | None = None  # of these parameters, where the loop has them
+    cooled: bool = True  # whether annealing is over, so that bounds can be compared
+    current: bool = True  # whether the parameters are those of this iteration, not of a later one
+
+    @property
+    def best(self) -> int:
+        """The start with the highest finite bound."""
+        return int(np.argmax(np.where(np.isfinite(self.bound), self.bound, -np.inf)))
+
+
+def best_of(results: StartResults, data: Data, merit: np.ndarray | None = None) -> Fit:
+    """Return the start with the highest finite bound, or another merit (starts,); where some were stopped, all were."""
+    merit = results.bound if merit is None else merit
+    chosen = int(np.argmax(np.where(np.isfinite(merit) & np.isfinite(results.bound), merit, -np.inf)))
+    was_stopped = (results.outcome == Outcome.STOPPED).any()
+    n_iter, why = int(results.last[chosen]), Outcome.STOPPED if was_stopped else Outcome(results.outcome[chosen])
+    parameters, sums = start_of((results.parameters, results.statistics), chosen)
+    return Fit(
+        parameters=parameters,
+        bound=float(results.bound[chosen]),
+        bounds=np.array([*results.bounds[:n_iter, chosen], results.bound[chosen]]),
+        temperatures=np.array([*results.temperatures[:n_iter, chosen], 1.0]),
+        n_iter=n_iter,
+        n_rounds=results.n_rounds,
+        converged=why == Outcome.CONVERGED,
+        outcome=final_outcome(why, parameters, sums, data),
+        statistics=sums,
+        kept=results.kept[: n_iter + 1, chosen],
+    )
+
+
+def concatenate_history(first: Fit, then: Fit, reason: str = "") -> Fit:
+    """Return the second fit, with the history of the first before its own.
+
+    A ``reason`` says why the bounds of the second are not comparable with those of the first.
+    """
+    # Without any iteration, the second fit has only measured anew where the first one ended.
+    bounds = np.concatenate([first.bounds, then.bounds[1:]] if then.n_iter else [first.bounds[:-1], then.bounds])
+    new = (Phase(min(first.n_iter + 1, len(bounds) - 1), reason),) if reason else ()
+    return then._replace(
+        bounds=bounds,
+        phases=(*first.phases, *new, *(Phase(first.n_iter + start, why) for start, why in then.phases)),
+        temperatures=np.concatenate([first.temperatures, then.temperatures[1:]]),
+        kept=None if first.kept is None or then.kept is None else np.concatenate([first.kept, then.kept[1:]]),
+        n_iter=first.n_iter + then.n_iter,
+        n_rounds=first.n_rounds + then.n_rounds,
+    )
+
+
+class Watcher:
+    """A watcher that is told something else than the loop says, and wants every iteration if the original does."""
+
+    def __init__(self, watch: Callable[[Progress], bool], change: Callable[[Progress], Progress]) -> None:
+        self._watch, self._change = watch, change
+        self.every_iteration = getattr(watch, "every_iteration", True)
+
+    def __call__(self, progress: Progress) -> bool:
+        """Report a changed progress."""
+        return self._watch(self._change(progress))
+
+
+def offset_iterations(watch: Callable[[Progress], bool] | None, offset: int) -> Callable[[Progress], bool] | None:
+    """Return the same watcher, with iterations counted on."""
+    if watch is None:
+        return None
+    return Watcher(watch, lambda progress: progress._replace(iteration=progress.iteration + offset))
+
+
+def one_start(record: Any) -> Any:
+    """Return parameters or statistics with a leading axis of one start, on the host."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], record)
+
+
+def start_of(record: Any, number: int = 0) -> Any:
+    """Return parameters or statistics of one start, without the leading axis of starts."""
+    return jax.tree.map(lambda leaf: leaf[number], record)
+
+
+def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
+    """Return some of the sums of all starts, divided by the weight of the rows that they are taken over: (starts,)."""
+    seen, learned = np.asarray(statistics.seen), np.asarray(statistics.weight)
+    return tuple(np.asarray(getattr(statistics, name)) / (seen if name == "bound" else learned) for name in names)
+
+
+def final_outcome(why: Outcome, parameters: Parameters, sums: Statistics, data: Data) -> Outcome:
+    """Return how learning ended, or that a cause has died, which is the more important news."""
+    return Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and has_died(parameters, sums, data) else why
+
+
+def has_died(parameters: Parameters, sums: Statistics, data: Data, same: float = SAME) -> bool:
+    """Return whether some cause explains practically no row, has no weights, or is a copy of another.
+
+    Components that differ nowhere by more than ``same`` times their largest weight are copies. Whole weights count as
+    repetitions of a row, weights that are shares of one as rows.
+    """
+    repetitions = max(1.0, float(data.n_weighted / sums.weight))
+    unused = bool(np.min(sums.prior["active"]) * repetitions < LEAST_USE)
+    components = np.abs(np.asarray(parameters.components, dtype=float))
+    blank = bool(components.max(axis=1).min() <= SAME * components.max())
+    return unused or blank or has_copies(np.asarray(parameters.components), same)
+
+
+def has_copies(components: np.ndarray, tolerance: float) -> bool:
+    """Return whether two components (H, D) differ nowhere by more than this part of their largest weight."""
+    if len(components) < 2:
+        return False
+    components = components.astype(float)
+    largest = np.abs(components).max(axis=1)
+    first, second = np.triu_indices(len(components), k=1)
+    return bool((pdist(components, "chebyshev") < tolerance * np.maximum(largest[first], largest[second])).any())

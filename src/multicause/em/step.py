@@ -1,0 +1,299 @@
+"""One step of EM as a pure function from state to state, for all starts at once.
+
+A step judges what the last E-step says about the parameters that were tried, keeps or takes back the change, and
+proposes the next parameters by an M-step. It is the same function for one start and for many, for a fit, for restarts
+and for the variants of repair, and whether one program holds all of the data or sums come from many blocks.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.annealing import Cooling, Schedule
+from multicause.arrays import Array, over_active, select
+from multicause.em.convergence import Convergence, at_rest, judge, rested
+from multicause.em.e_step import expect_one
+from multicause.model import Block, Model, Parameters, Statistics
+from multicause.outcomes import Outcome
+
+# Part of a schedule after which rows begin to be left out.
+CUT_BEGINS = 2 / 3
+# Outcomes as numbers, so that they can be part of a compiled program.
+OUTCOMES = (Outcome.MAX_ITER, Outcome.CONVERGED, Outcome.BOUND_FELL, Outcome.NON_FINITE, Outcome.STOPPED)
+_CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
+
+
+class Limits(NamedTuple):
+    """When learning ends, and what it learns. All are numbers of the program's arguments, not of the program."""
+
+    tol: Any  # () rise of the mean bound per iteration below which a start has converged
+    max_iter: Any  # ()
+    components: Any  # () whether the components are learned, as far as the model learns them
+    others: Any  # () the same of activities and noise
+
+
+class EMState(NamedTuple):
+    """All that the next step needs: arrays on the host or on a device, with a leading axis of starts.
+
+    Two numbers of iterations, here and in ``cooling``, have no axis.
+    """
+
+    parameters: Parameters  # those that were kept
+    statistics: Statistics  # of these
+    trial: Parameters  # those that are tried next
+    bound: Any  # (starts,) mean bound per row of the parameters that were kept
+    cooling: Cooling  # of the trial
+    cooled: Any  # (starts,) whether annealing was over in the last iteration, so that its bound can be compared
+    share: Any  # (starts,) share of all rows from which the trial is to be learned
+    final_share: Any  # (starts,) the same at the end of the schedule, NaN before it is settled
+    convergence: Convergence
+    quiet: Any  # (starts,) iterations at rest, for posteriors whose bound is no measure of progress
+    learning: Any  # (starts,) which starts have not ended yet
+    outcome: Any  # (starts,) places in OUTCOMES
+    last: Any  # (starts,) iterations after which each start ended
+    iteration: Any  # () steps done, −1 before the starts themselves are judged
+
+
+class Row(NamedTuple):
+    """One line of the history: (starts,) each."""
+
+    bound: Any
+    temperature: Any
+    kept: Any  # share of all rows that were learned from
+
+
+def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, block: Block, n_starts: int) -> EMState:
+    """Return the state before the first E-step, on the host.
+
+    ``starts`` has a leading axis of places for starts, of which the first ``n_starts`` are used.
+    """
+    places = len(starts.components)
+    one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), starts)
+    temperature = jax.ShapeDtypeStruct((), np.float64)
+    shapes = _expect.eval_shape(model, block, one, temperature)
+    statistics = jax.tree.map(lambda leaf: np.zeros((places, *leaf.shape), leaf.dtype), shapes)
+    state = EMState(
+        parameters=starts,
+        statistics=statistics,
+        trial=starts,
+        bound=np.full(places, np.nan),
+        cooling=schedule.begin(),
+        cooled=np.zeros(places, dtype=bool),
+        share=np.ones(places),
+        final_share=np.full(places, np.nan),
+        convergence=Convergence.begin(places, is_monotone(model)),
+        quiet=np.zeros(places, dtype=int),
+        learning=np.arange(places) < n_starts,
+        outcome=np.full(places, _CODES[Outcome.MAX_ITER]),
+        last=np.full(places, int(limits.max_iter)),
+        iteration=np.asarray(-1),
+    )
+    return _cut_of_next(model, schedule, state) if model.posterior.keep is not None else state
+
+
+# Never run, but asked for the shapes of its results, which are remembered for equal arguments.
+_expect = jax.jit(expect_one, static_argnums=0)
+
+
+def is_monotone(model: Model) -> bool:
+    """Return whether every full EM step of a model raises the bound."""
+    return model.update.is_monotone(model.combination) and model.posterior.monotone
+
+
+def em_step(
+    model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState, statistics: Statistics
+) -> tuple[EMState, Row]:
+    """Judge the trial by the statistics of an E-step, and propose the next one."""
+    state, row = _judge_trial(model, schedule, limits, state, statistics)
+    proposed = _propose(model, schedule, limits, key, state)
+    # After the last iteration there is no next trial, and nothing about it may change the outcome.
+    going_on = state.learning & (state.iteration < limits.max_iter)
+    trial, learning, outcome, last = select(
+        going_on,
+        (proposed.trial, proposed.learning, proposed.outcome, proposed.last),
+        (state.trial, state.learning, state.outcome, state.last),
+    )
+    return proposed._replace(trial=trial, learning=learning, outcome=outcome, last=last), row
+
+
+def _judge_trial(
+    model: Model, schedule: Schedule, limits: Limits, state: EMState, statistics: Statistics
+) -> tuple[EMState, Row]:
+    """Keep the trial or take it back, and say which starts have ended."""
+    first = state.iteration < 0
+    iteration = state.iteration + 1
+    cooling, monotone = state.cooling, is_monotone(model)
+    bound = statistics.bound / statistics.seen
+    objective = statistics.free_energy / statistics.weight - _log_mass_of_cut(model, state)
+    magnitude = statistics.magnitude / statistics.weight
+    cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
+    epsilon = float(jnp.finfo(state.trial.components.dtype).eps)
+    convergence, accepted = judge(state.convergence, objective, magnitude, cooled & model.posterior.climbs, epsilon)
+    convergence = select(state.learning, convergence, state.convergence)
+    accepted = (accepted | first) & state.learning
+    parameters, sums = select(accepted, (state.trial, statistics), (state.parameters, state.statistics))
+    state = state._replace(
+        parameters=parameters,
+        statistics=sums,
+        cooled=schedule.cooled(cooling),
+        bound=jnp.where(accepted, bound, state.bound),
+        convergence=convergence,
+        iteration=iteration,
+    )
+    row = Row(state.bound, cooling.temperature, statistics.weight / statistics.seen)
+    state = _ended(state, ~jnp.isfinite(objective), Outcome.NON_FINITE, jnp.maximum(iteration - 1, 0))
+    state = _ended(state, convergence.fell(monotone), Outcome.BOUND_FELL, iteration)
+    state = _ended(state, convergence.converged(limits.tol, monotone), Outcome.CONVERGED, iteration)
+    state = _ended(state, schedule.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
+    return _ended(state, rested(state.quiet), Outcome.CONVERGED, iteration), row
+
+
+def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState) -> EMState:
+    """M-step: the next trial, its temperature, and the share of the rows from which it is to be learned."""
+    cooling, cut = state.cooling, state.share < 1
+    length = jnp.where(state.learning, state.convergence.length, 0.0)
+    trial, finite, change = over_active(
+        partial(_maximize_start, model, limits), state.learning, state.statistics, state.parameters, length, cut
+    )
+    trial = select(state.learning, trial, state.parameters)
+    if schedule.component_noise is not None and "components" in model.learn:
+        noise = jnp.where(cooling.temperature > schedule.final, schedule.component_noise, 0.0)
+        noisy = perturb_components(model, trial, noise, jax.random.fold_in(key, state.iteration))
+        trial = select(state.learning, noisy, trial)
+    state = _ended(state, ~finite, Outcome.NON_FINITE, state.iteration)
+    if not model.posterior.climbs:
+        cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
+        state = state._replace(quiet=jnp.where(limits.tol > 0, at_rest(state.quiet, change, cooled), state.quiet))
+    state = state._replace(trial=trial, cooling=schedule.advance(cooling, change))
+    return _cut_of_next(model, schedule, state)
+
+
+def _ended(state: EMState, which: Any, why: Outcome, iteration: Any) -> EMState:
+    """Return the state in which some of the starts that are still learning end."""
+    ending = which & state.learning
+    return state._replace(
+        outcome=jnp.where(ending, _CODES[why], state.outcome),
+        last=jnp.where(ending, iteration, state.last),
+        learning=state.learning & ~ending,
+    )
+
+
+def stopped(state: EMState) -> EMState:
+    """Return the state in which a person or a callback has ended all starts."""
+    return _ended(state, np.ones(len(state.learning), dtype=bool), Outcome.STOPPED, np.maximum(state.iteration, 0))
+
+
+# ------------------------------------------------------------------------------------------------- M-step
+
+
+def maximize_one(
+    model: Model, statistics: Statistics, parameters: Parameters, max_active: int | None = None
+) -> Parameters:
+    """M-step for one start. What ``learn`` does not name stays as it is.
+
+    ``max_active`` says that rows with more active causes were left out.
+    """
+    components, prior, noise, posterior = parameters
+    if "components" in model.learn:
+        components = model.update.maximize(model, parameters, statistics.components)
+    if "noise" in model.learn:
+        noise = model.noise.maximize_around(noise, statistics.noise, statistics.weight, components)
+    if "activity" in model.learn:
+        prior = model.prior.maximize(prior, statistics.prior, statistics.weight, max_active)
+        between = Parameters(components, prior, noise, posterior)
+        posterior = model.posterior.maximize(model, between, statistics.posterior, statistics.weight)
+    return Parameters(components, prior, noise, posterior)
+
+
+def _maximize_start(
+    model: Model, limits: Limits, statistics: Statistics, old: Parameters, length: Array, cut: Array
+) -> tuple[Parameters, Array, Array]:
+    """M-step of one start with a step of the given length (1 is full), which allows for rows that were left out.
+
+    Returns the parameters, whether they are finite (else they are the old ones), and how far each component moved.
+    """
+    new = maximize_one(model, statistics, old)
+    if model.posterior.keep is not None:
+        corrected = maximize_one(model, statistics, old, model.posterior.max_active)
+        new = jax.tree.map(lambda a, b: jnp.where(cut, a, b), corrected, new)
+    learned = Parameters(limits.components, limits.others, limits.others, limits.others)
+    new = Parameters(*(jax.tree.map(partial(_where, flag), a, b) for flag, a, b in zip(learned, new, old, strict=True)))
+    finite, change = all_finite(new), change_of(new, old)
+    moved = jax.tree.map(
+        lambda a, b: jnp.where(length < 1, b + length.astype(b.dtype) * (a - b), a).astype(b.dtype), new, old
+    )
+    kept = jax.tree.map(partial(_where, finite), moved, old)
+    return kept, finite, jnp.where(finite, change, 0)
+
+
+def _where(flag: Any, new: Array, old: Array) -> Array:
+    return jnp.where(flag, new, old)
+
+
+def perturb_components(model: Model, parameters: Parameters, scale: Array, key: Array) -> Parameters:
+    """Add Gaussian noise of the given scales (starts,) to the components (ET10 §4.1).
+
+    Non-negative components are reflected rather than clamped at zero, so that noise does not pile up dead weights.
+    """
+    components = parameters.components
+    keys = jax.random.split(key, len(scale))
+    draws = jax.vmap(lambda k: jax.random.normal(k, components.shape[1:], components.dtype))(keys)
+    noisy = components + scale.astype(components.dtype)[:, None, None] * draws
+    return parameters._replace(components=model.combination.reflect(noisy))
+
+
+def all_finite(parameters: Parameters) -> Array:
+    """Return whether all numbers of one start are finite."""
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(parameters)]))
+
+
+def change_of(new: Parameters, old: Parameters) -> Array:
+    """Return how far each component moved, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38): (..., H)."""
+    change = jnp.linalg.norm(new.components - old.components, axis=-1)
+    return change / jnp.maximum(jnp.abs(old.components).sum(axis=-1), jnp.finfo(change.dtype).tiny)
+
+
+# ----------------------------------------------------------------------------------------------- data cut
+
+
+def _log_mass(model: Any, parameters: Parameters) -> Array:
+    """Return log P(|s| ≤ γ) of each start, in double precision."""
+    return jax.vmap(lambda one: model.posterior.log_mass(model, one))(parameters).astype(jnp.float64)
+
+
+def final_share(model: Model, parameters: Parameters) -> Array:
+    """Return the share of all rows from which each start finally learns: ``keep`` times P(|s| ≤ γ)."""
+    assert model.posterior.keep is not None
+    return model.posterior.keep * jnp.exp(_log_mass(model, parameters))
+
+
+def _log_mass_of_cut(model: Model, state: EMState) -> Array:
+    """Return log P(|s| ≤ γ), which normalises the prior of the rows that are learned from (ET10 eq. 17); 0 for all."""
+    if model.posterior.keep is None:
+        return jnp.zeros(())
+    return jnp.where(state.share < 1, _log_mass(model, state.trial), 0)
+
+
+def _cut_is_complete(model: Model, schedule: Schedule, cooling: Cooling) -> Array:
+    """Return which starts have reached their final share, so that their free energies can be compared."""
+    if model.posterior.keep is None:
+        return jnp.ones((), dtype=bool)
+    return schedule.progress(cooling) >= 1
+
+
+def _cut_of_next(model: Model, schedule: Schedule, state: EMState) -> EMState:
+    """Go from all rows at two thirds of the schedule to the final share at its end, which then stays."""
+    if model.posterior.keep is None:
+        return state
+    progress = schedule.progress(state.cooling)
+    settled = ~jnp.isnan(state.final_share)
+    final = jnp.where(settled, state.final_share, final_share(model, state.trial))
+    way = jnp.clip((progress - CUT_BEGINS) / (1 - CUT_BEGINS), 0, 1)
+    return state._replace(
+        share=1 - way * (1 - final), final_share=jnp.where((progress >= 1) & ~settled, final, state.final_share)
+    )

@@ -1,0 +1,117 @@
+"""Results of rows that are written block by block, so that not all of them are in memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from multicause.persistence.container import explained
+from multicause.runtime.interruption import on_quit
+
+
+def check_out(out: Any) -> None:
+    """Refuse, before any work, what results cannot be written to."""
+    if isinstance(out, str | PathLike):
+        path = Path(out)
+        if path.suffix.lower() != ".npy":
+            raise ValueError(f"out must be an array or the name of a file that ends in .npy; got {str(path)!r}.")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"Cannot write to {str(path)!r}: the folder {str(path.parent)!r} does not exist.")
+    elif not hasattr(out, "shape") or not hasattr(out, "dtype") or not hasattr(out, "__setitem__"):
+        raise TypeError(f"out must be an array or the name of a file that ends in .npy; got {type(out).__name__}.")
+    elif isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("out cannot be written to. Open a memory map with mode 'r+' or 'w+'.")
+
+
+def write_rows(out: Any, n_rows: int, parts: Iterable[np.ndarray]) -> Any:
+    """Write results of ``n_rows`` rows, which come in parts (n, ...), to an array or a file; return where they are.
+
+    A file is written under another name and renamed when it is whole; it is returned as a memory map. An array has the
+    shape of the results. One that is a memory map gets its space on the disk before anything is written.
+    """
+    check_out(out)
+    parts = iter(parts)
+    if not isinstance(out, str | PathLike):
+        return _into_array(out, n_rows, parts)
+    path = Path(out)
+    first = next(parts)
+    with _new_file(path) as file:
+        header = {"descr": np.lib.format.dtype_to_descr(first.dtype), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(file, {**header, "shape": (n_rows, *first.shape[1:])})
+        _reserve(file.fileno(), file.tell(), n_rows * first[0].nbytes)
+        for part in chain([first], parts):
+            file.write(np.ascontiguousarray(part).data)
+    return np.load(path, mmap_mode="r")
+
+
+def _into_array(out: Any, n_rows: int, parts: Iterator[np.ndarray]) -> Any:
+    start = 0
+    for part in parts:
+        if start == 0:
+            _check_array(out, (n_rows, *part.shape[1:]), part.dtype)
+            if isinstance(out, np.memmap) and out.filename is not None:
+                _reserve_map(out)
+        out[start : start + len(part)] = part
+        start += len(part)
+    return out
+
+
+def _check_array(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out must have the shape {shape} of the results; got {tuple(out.shape)}.")
+    if not np.can_cast(dtype, out.dtype, "same_kind"):
+        raise ValueError(f"out must hold {dtype}, or floating-point numbers of another precision; got {out.dtype}.")
+
+
+def _reserve_map(out: np.memmap) -> None:
+    """Reserve space for a memory map: if the disk were full when a page is written, the process would be killed."""
+    handle = os.open(str(out.filename), os.O_RDWR)
+    try:
+        _reserve(handle, 0, int(out.offset) + out.nbytes)
+    except OSError as error:
+        raise explained(error, f"Cannot write to {out.filename}") from error
+    finally:
+        os.close(handle)
+
+
+def _reserve(handle: int, start: int, n_bytes: int) -> None:
+    """Take space on the disk, so that a full one is noticed before results are computed."""
+    if not hasattr(os, "posix_fallocate") or n_bytes == 0:
+        return
+    try:
+        os.posix_fallocate(handle, start, n_bytes)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):  # file systems that cannot do that
+            raise
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[BinaryIO]:
+    """A file beside ``path``, which takes its name when the block ends well and is removed otherwise."""
+    temporary = path.with_name(f".saving-{uuid.uuid4().hex}-{path.name}")
+
+    def remove() -> None:
+        temporary.unlink(missing_ok=True)
+
+    with on_quit(remove):
+        try:
+            with open(temporary, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException as error:
+            with suppress(OSError):
+                remove()
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+                raise explained(error, f"Cannot write to {path}") from error
+            raise

@@ -1,0 +1,1 @@
+"""What a user calls: the scikit-learn side of all models."""

@@ -1,0 +1,112 @@
+"""What the end of a fit means, and what a user of the estimator at hand can do about it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Options
+
+from multicause.outcomes import Outcome
+
+#: What each end means that is not as it should be.
+MEANINGS = {
+    Outcome.MAX_ITER: "Learning had not converged when it ended.",
+    Outcome.BOUND_FELL: "The lower bound fell, and the parameters before the fall were kept.",
+    Outcome.CAUSE_DIED: "At least one cause explains no row any more, is zero, or is a copy of another.",
+    Outcome.NON_FINITE: "Parameters or the bound became infinite or NaN, and the last finite ones were kept.",
+}
+
+
+class Advice(NamedTuple):
+    """What happened, in a sentence that names no setting, and what to do about it."""
+
+    meaning: str
+    remedies: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        remedies = [text[:1].upper() + text[1:] if number == 0 else text for number, text in enumerate(self.remedies)]
+        numbered = "; ".join(f"({number}) {text}" for number, text in enumerate(remedies, start=1))
+        return f"{self.meaning} {numbered}." if numbered else self.meaning
+
+
+def advice_on(outcome: Outcome, estimator: Any) -> Advice | None:
+    """Advice that a fitted estimator's user can follow: only settings that it has; None where all is well."""
+    if outcome not in MEANINGS:
+        return None
+    settings = estimator.get_params(deep=False)
+    of_outcome = {
+        Outcome.MAX_ITER: [
+            _if("max_iter" in settings, "raise max_iter"),
+            _if("tol" in settings, "raise tol if the last values of lower_bounds_ hardly differ"),
+            _if(_has_schedule(settings), "shorten the annealing"),
+        ],
+        Outcome.BOUND_FELL: [
+            _if(is_single_precision(estimator), "use float64 data"),
+            _if("tol" in settings, "raise tol"),
+            _if("update" in settings, "try another update"),
+            _if("random_state" in settings, "try another random_state"),
+        ],
+        Outcome.CAUSE_DIED: [
+            _if("n_components" in settings, "lower n_components (activity_ says how often each cause is used)"),
+            _on_annealing(estimator, settings),
+            _if("n_init" in settings, "raise n_init"),
+            _if("random_state" in settings, "change random_state"),
+        ],
+        Outcome.NON_FINITE: [
+            "scale X to moderate values",
+            _if(is_single_precision(estimator), "use float64 data"),
+            _if("noise_scale" in settings, "give a larger noise_scale"),
+            _if("min_variance" in settings, "give a larger min_variance"),
+        ],
+    }
+    return Advice(MEANINGS[outcome], tuple(text for text in of_outcome[outcome] if text))
+
+
+def energy_advice_on(outcome: Outcome, estimator: Any) -> Advice | None:
+    """The same for a model of energies, whose ends mean something else."""
+    if outcome is Outcome.MAX_ITER:
+        return Advice(
+            f"Filters moved by {estimator.drift_:.2g} of their size in the last quarter of learning, or the sampler "
+            "had not found its step size.",
+            (
+                "raise max_iter, so that filters and acceptance_rates_ come to rest",
+                "lower final_learning_rate or raise batch_size, for less noise at the end",
+                f"raise tol, which is {estimator.tol:.2g} of the filters' size",
+            ),
+        )
+    if outcome is Outcome.NON_FINITE:
+        remedies = [
+            "lower learning_rate",
+            "check that the expert is finite for all activities",
+            "whiten X or scale it to moderate values",
+            _if(is_single_precision(estimator), "use float64 data"),
+        ]
+        meaning = "Filters, or the energy of data, became infinite or NaN, and the last finite filters were kept."
+        return Advice(meaning, tuple(text for text in remedies if text))
+    return advice_on(outcome, estimator)
+
+
+def is_single_precision(estimator: Any) -> bool:
+    """Whether a fitted estimator has learned in single precision, which follows the data."""
+    return bool(estimator.components_.dtype == np.float32)
+
+
+def _if(applies: bool, text: str) -> str:
+    return text if applies else ""
+
+
+def _has_schedule(settings: dict[str, Any]) -> bool:
+    """Whether the user has given a schedule of annealing, which "auto" is not."""
+    return settings.get("annealing") not in (None, "auto")
+
+
+def _on_annealing(estimator: Any, settings: dict[str, Any]) -> str:
+    """What can be changed about the annealing, which may be on without settings already."""
+    known = estimator._parameter_constraints.get("annealing", [])
+    offers_auto = any(isinstance(constraint, Options) and "auto" in constraint.options for constraint in known)
+    ways = [
+        _if(_has_schedule(settings), "anneal from a lower temperature"),
+        _if("annealing" in settings and offers_auto and settings["annealing"] != "auto", "use annealing='auto'"),
+    ]
+    return " or ".join(way for way in ways if way)

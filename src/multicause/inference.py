@@ -1,0 +1,77 @@
+"""Compiled functions of a learned model: what the causes of rows are, and what rows its causes make."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, compiled, jit_by_parts
+from multicause.compatibility import Expectation
+from multicause.model import Block, Model, Parameters
+from multicause.posteriors.base import Inference, Recognized
+from multicause.posteriors.shared_states import SharedStates
+from multicause.states import state_list as state_tree
+
+
+def _infer(model: Model, block: Block, parameters: Parameters) -> Inference:
+    return model.posterior.infer(model, parameters, block, jnp.ones(()))
+
+
+@jit_by_parts
+def summarize(model: Model, rows: Array) -> Array:
+    """What the noise needs to know of each row: (n,)."""
+    return model.noise.summarize(rows)
+
+
+@jit_by_parts
+def mean_causes(model: Model, block: Block, parameters: Parameters) -> Array:
+    """⟨s⟩: (n, H)."""
+    return _infer(model, block, parameters).mean_causes
+
+
+@jit_by_parts
+def mean_data(model: Model, block: Block, parameters: Parameters) -> Array:
+    """⟨w̄(s)⟩: (n, D)."""
+    return _infer(model, block, parameters).mean_data()
+
+
+@jit_by_parts
+def log_evidence(model: Model, block: Block, parameters: Parameters) -> Array:
+    """log p(y), or its bound: (n,)."""
+    return _infer(model, block, parameters).log_evidence
+
+
+@jit_by_parts
+def free_energy(model: Model, block: Block, parameters: Parameters) -> Array:
+    """F = ⟨log p(s, y)⟩ + H(q), which is log p(y) where q is the exact posterior: (n,)."""
+    return _infer(model, block, parameters).free_energy
+
+
+@partial(compiled, static=(0, 3))
+def best_states(model: Model, block: Block, parameters: Parameters, top: int) -> Recognized:
+    """The most probable states."""
+    return _infer(model, block, parameters).recognize(top)
+
+
+@jit_by_parts
+def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
+    """log p(s_h, y) of the states with one active cause: (n, H)."""
+    if Expectation.RESPONSIBILITIES in model.posterior.offers:
+        return _infer(model, block, parameters).log_joint.T  # type: ignore[attr-defined]
+    tree = state_tree.single_causes(parameters.components.shape[0])
+    return SharedStates(model, parameters, tree, block, jnp.ones(())).log_joint[1:].T
+
+
+@jit_by_parts
+def combine(model: Model, parameters: Parameters, causes: Array) -> Array:
+    """w̄ of given causes: (n, D)."""
+    return model.combination.mean(parameters.components, causes)
+
+
+@partial(compiled, static=(0, 3))
+def sample(model: Model, parameters: Parameters, key: Array, n_samples: int) -> tuple[Array, Array]:
+    """Causes from the prior, and data from the causes."""
+    key_causes, key_noise = jax.random.split(key)
+    causes = model.prior.sample(key_causes, parameters.prior, n_samples)
+    means = model.combination.mean(parameters.components, causes)
+    return model.noise.sample_given(key_noise, means, causes, parameters.noise), causes

@@ -1,1 +1,0 @@
-"""Learning: the EM loop, annealing, convergence, and how components move."""

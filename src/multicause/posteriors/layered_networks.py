@@ -1,0 +1,117 @@
+"""Probabilities of the two networks of a Helmholtz machine: the generative one, and the one that recognizes causes.
+
+A machine is a tuple of layers from the data upwards. Generative layer k has weights (H_{k+1}, H_k) and biases (H_k,)
+that predict layer k from the one above, the last has biases alone; recognition layer k has weights (H_k, H_{k+1}) and
+biases (H_{k+1},) that predict the layer above.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul
+
+Layers = tuple[dict[str, Array], ...]
+
+
+class Machine(NamedTuple):
+    """Weights and biases of both networks."""
+
+    generative: Layers
+    recognition: Layers
+
+
+def log_bernoulli(values: Array, logits: Array) -> Array:
+    """Σ log P of binary values (..., H) given logits: (...)."""
+    return jnp.sum(values * logits - jax.nn.softplus(logits), axis=-1)
+
+
+def predicted(layer: dict[str, Array], above: Array | None, like: Array) -> Array:
+    """Logits of a layer from the one above it, or from the biases of the top."""
+    if above is None:
+        return jnp.broadcast_to(layer["bias"], like.shape)
+    return matmul(above, layer["weights"]) + layer["bias"]
+
+
+def log_joint(generative: Layers, states: tuple[Array, ...]) -> Array:
+    """log P(u, v; G) of the layers' states, data first: (...)."""
+    above = (*states[1:], None)
+    return sum(
+        (log_bernoulli(s, predicted(layer, a, s)) for layer, s, a in zip(generative, states, above, strict=True)),
+        jnp.zeros(()),
+    )
+
+
+def log_recognition(recognition: Layers, states: tuple[Array, ...]) -> Array:
+    """log Q(v; u, W) of the layers' states, data first: (...)."""
+    pairs = zip(recognition, states[:-1], states[1:], strict=True)
+    return sum((log_bernoulli(above, predicted(layer, below, above)) for layer, below, above in pairs), jnp.zeros(()))
+
+
+def recognized(recognition: Layers, data: Array, uniforms: Array) -> tuple[Array, ...]:
+    """States drawn from Q, data first, by uniform numbers (..., ΣH) for the causes of all layers."""
+    states, used = [data], 0
+    for layer in recognition:
+        chance = jax.nn.sigmoid(matmul(states[-1], layer["weights"]) + layer["bias"])
+        size = chance.shape[-1]
+        states.append((uniforms[..., used : used + size] < chance).astype(chance.dtype))
+        used += size
+    return tuple(states)
+
+
+def n_causes(recognition: Layers) -> int:
+    """Number of causes in all layers."""
+    return sum(layer["bias"].shape[-1] for layer in recognition)
+
+
+def fantasies(generative: Layers, key: Array, n_samples: int) -> tuple[Array, ...]:
+    """States drawn from P from the top down, data first."""
+    sizes, dtype = [layer["bias"].shape[-1] for layer in generative], generative[0]["bias"].dtype
+    # One call draws all numbers: each call of the generator takes a second to compile.
+    uniforms = jax.random.uniform(key, (n_samples, sum(sizes)), dtype)
+    states: list[Array] = []
+    above: Array | None = None
+    used = 0
+    for layer, size in zip(reversed(generative), reversed(sizes), strict=True):
+        chance = jax.nn.sigmoid(predicted(layer, above, jnp.zeros((n_samples, size), dtype)))
+        above = (uniforms[:, used : used + size] < chance).astype(dtype)
+        states.append(above)
+        used += size
+    return tuple(reversed(states))
+
+
+def importance(machine: Machine, data: Array, uniforms: Array) -> tuple[tuple[Array, ...], Array]:
+    """Several recognised states of each row (K, n, ·), and log p(v, u) − log q(v | u) of each (K, n)."""
+    repeated = jnp.broadcast_to(data, (uniforms.shape[0], *data.shape))
+    states = recognized(machine.recognition, repeated, uniforms)
+    return states, log_joint(machine.generative, states) - log_recognition(machine.recognition, states)
+
+
+def log_joint_of_lowest(machine: Machine, data: Array, lowest: Array, uniforms: Array) -> Array:
+    """log p(v, u) of states v (..., n, H) of the causes next to the data (n, D): (..., n).
+
+    It is exact for one layer of causes. Under higher causes the sum over their states has no closed form, and p(v) is
+    estimated by importance sampling with uniform numbers (K, n, ΣH) for the higher causes. All states of a row share
+    these numbers, so that their estimates differ as little as possible by chance.
+    """
+    explained = log_bernoulli(data, predicted(machine.generative[0], lowest, data))
+    return explained + log_prior_of_lowest(machine, lowest, uniforms)
+
+
+def log_prior_of_lowest(machine: Machine, lowest: Array, uniforms: Array) -> Array:
+    """log p(v) of states v (..., n, H) of the causes next to the data: (..., n). See :func:`log_joint_of_lowest`."""
+    if len(machine.recognition) == 1:
+        return log_joint(machine.generative[1:], (lowest,))
+    higher = Machine(machine.generative[1:], machine.recognition[1:])
+
+    def add(total: Array, numbers: Array) -> tuple[Array, None]:
+        states = recognized(higher.recognition, lowest, numbers)
+        ratio = log_joint(higher.generative, states) - log_recognition(higher.recognition, states)
+        return jnp.logaddexp(total, ratio), None
+
+    start = jnp.full(lowest.shape[:-1], -jnp.inf, lowest.dtype)
+    # One sample after the other, so that memory does not grow with their number.
+    return jax.lax.scan(add, start, uniforms)[0] - jnp.log(len(uniforms)).astype(lowest.dtype)

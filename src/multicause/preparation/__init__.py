@@ -1,0 +1,1 @@
+"""Preparation of rows before learning: moments and whitening."""

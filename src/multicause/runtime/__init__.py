@@ -1,0 +1,1 @@
+"""How programs run: threads, the compilation cache and interruption."""

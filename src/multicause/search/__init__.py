@@ -1,0 +1,1 @@
+"""Learning without settings: temperature, annealing, repair and restarts."""

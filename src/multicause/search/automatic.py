@@ -1,0 +1,290 @@
+"""Learning without settings: what ``annealing="auto"`` means.
+
+1. A start temperature is found at which causes still tell parts of the data apart, but only just (ET10 §5.4).
+2. The components alone are annealed from there, with a lean posterior (Expectation Truncation with 5 candidates): it
+   has the better landscape, because sparse states cannot explain everything by everything (see
+   ``docs/background/local_optima.md``). ``Truncated`` has such a landscape of its own.
+3. Plain EM learns all parameters, and repair mends what is left of local optima.
+4. EM with the model's own posterior, on all data, finishes.
+
+Steps 1 to 3 look at some thousand rows only, if there are more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multicause.annealing import Annealing, LinearCooling, NoAnnealing
+from multicause.arrays import Array
+from multicause.em.loop import compile_ahead, learn
+from multicause.em.results import (
+    Fit,
+    Phase,
+    Progress,
+    Watcher,
+    concatenate_history,
+    offset_iterations,
+    one_start,
+    start_of,
+)
+from multicause.engines.base import Data
+from multicause.model import Model, Parameters
+from multicause.outcomes import Outcome
+from multicause.persistence.journal import Journal
+from multicause.posteriors import SMALL, Exact, Posterior, Preselected
+from multicause.runtime.parallel import in_background
+from multicause.search.critical_temperature import spread_at
+from multicause.search.repair import MOST_VARIANTS, repair
+
+# Rows for each cause, and at least, that are looked at to find the causes; all rows are used to measure them.
+ROWS_PER_CAUSE = 50
+LEAST_ROWS = 2000
+# Candidates and active causes of the lean posterior: ET10's, for all its experiments on bars.
+LEAN = (5, 3)
+# Length of the annealing in iterations, at most this part of max_iter, and below how many it makes no sense.
+ITERATIONS = 60
+PART = 3
+LEAST_ITERATIONS = 10
+# Iterations that are left for the model's own posterior and all data, or the same part of max_iter.
+RESERVED = 50
+# Last temperature of posteriors that do not climb: it keeps them from overfitting (MCA08 appendix E.2).
+WARM = 1.5
+# Temperatures that are tried, and iterations at each.
+TEMPERATURES = 1.5 ** np.arange(1, 11)
+TRIAL_ITERATIONS = 10
+# Annealing starts where causes differ by this part of what lies between the hottest and the coldest trial.
+DIFFERENTIATION = 0.25
+
+
+def rows_to_search(n_rows: int, n_components: int) -> int:
+    """How many rows are enough to find the causes."""
+    return min(n_rows, max(LEAST_ROWS, ROWS_PER_CAUSE * n_components))
+
+
+class Search(NamedTuple):
+    """State of a search between two phases."""
+
+    phase: int = 0
+    temperature: float | None = None  # at which annealing begins
+    fit: Fit | None = None
+
+
+def search(
+    model: Model,
+    data: Data,
+    search_data: Data,
+    starts: Parameters,
+    *,
+    annealed: bool,
+    repairing: bool,
+    max_iter: int,
+    tol: float,
+    random: np.random.RandomState,
+    key: Array,
+    watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
+) -> tuple[Fit, LinearCooling | NoAnnealing]:
+    """Find causes on ``search_data``, finish on all data; returns the fit and the annealing that was chosen.
+
+    Without ``annealed``, EM begins at the starts as they are: components that a user gives must not be melted.
+    """
+    n_components = starts.components.shape[1]
+    journal = journal or Journal()
+    # Few causes are all candidates anyway; but a data cut must wait until they are found.
+    leaner = model.prior.selectable and (n_components > LEAN[0] or model.posterior.keep is not None)
+    lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
+    # Posteriors that do not climb a bound are made for annealing; but their bound is no judge of what they found.
+    annealing_model = lean if model.posterior.climbs else model
+    search_model = model if model.posterior.exhaustive else lean
+    if not model.posterior.climbs and n_components <= SMALL:
+        search_model = replace(model, posterior=Exact())
+    finishing = search_model is not model or search_data is not data
+    to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
+    n_iter = min(ITERATIONS, max_iter // PART)
+    annealed = bool(annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and "components" in model.learn)
+    # All loops of the search share one program for each posterior.
+    places = max(len(starts.components), len(TEMPERATURES), min(n_components, MOST_VARIANTS))
+    settings: dict[str, Any] = {"key": key, "journal": journal}
+    plain: dict[Model, Annealing] = {
+        each: NoAnnealing() if each.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1)
+        for each in (search_model, model)
+    }
+    # Programs of later phases are compiled while the first phase runs.
+    later: list[tuple[Model, Data, int | None]] = (
+        [(search_model, search_data, places)] if annealed and search_model is not annealing_model else []
+    )
+    later += [(model, data, None)] if finishing else []
+    programs = {
+        (using, rows, n_places): in_background(
+            compile_ahead, using, rows, one_start(start_of(starts)), plain[using], key, n_places
+        )
+        for using, rows, n_places in later
+    }
+
+    def seen_by(other: Model, watch: Callable[[Progress], bool] | None) -> Callable[[Progress], bool] | None:
+        """Return the watcher of a phase: statistics of another posterior would be of no use to the model."""
+        if watch is None or other.posterior == model.posterior:
+            return watch
+        return Watcher(watch, lambda progress: progress._replace(statistics=None))
+
+    def cooling(state: Search) -> LinearCooling | NoAnnealing:
+        return NoAnnealing() if state.temperature is None else LinearCooling(state.temperature, n_iter=n_iter)
+
+    def find_temperature(state: Search) -> Search:
+        return state._replace(temperature=start_temperature(annealing_model, search_data, starts, key, places))
+
+    def anneal(state: Search) -> Search:
+        cooled = learn(
+            annealing_model,
+            search_data,
+            starts,
+            annealing=cooling(state),
+            max_iter=n_iter,
+            tol=0.0,
+            watch=seen_by(annealing_model, watch),
+            places=places,
+            components_only=True,
+            **settings,
+        )
+        return state._replace(fit=cooled)
+
+    def go_on(before: Model, using: Model, data: Data, until: int, places: int | None, state: Search) -> Search:
+        spent = 0 if state.fit is None else state.fit.n_rounds
+        if (using, data, places) in programs:
+            programs[using, data, places].result()
+        then = learn(
+            using,
+            data,
+            starts if state.fit is None else one_start(state.fit.parameters),
+            annealing=plain[using],
+            max_iter=max(0, until - spent),
+            tol=tol,
+            watch=offset_iterations(seen_by(using, watch), spent),
+            places=places,
+            **settings,
+        )
+        reason = difference(before, using, search_data, data)
+        return state._replace(fit=then if state.fit is None else concatenate_history(state.fit, then, reason))
+
+    def mend(state: Search) -> Search:
+        assert state.fit is not None
+        mended = repair(
+            search_model,
+            search_data,
+            state.fit,
+            max_iter=to_find,
+            tol=tol,
+            random=random,
+            watch=seen_by(search_model, watch),
+            places=places,
+            **settings,
+        )
+        return state._replace(fit=mended)
+
+    phases: list[Callable[[Search], Search]] = [
+        *([find_temperature, anneal] if annealed else []),
+        partial(go_on, annealing_model, search_model, search_data, to_find, places),
+        *([mend] if repairing else []),
+        *([partial(go_on, search_model, model, data, max_iter, None)] if finishing else []),
+    ]
+    measure = partial(measured, model, search_data, data, tol, key)
+    state = run_phases(phases, journal, measure if finishing else None)
+    assert state.fit is not None
+    return state.fit, cooling(state)
+
+
+def measured(model: Model, search_data: Data, data: Data, tol: float, key: Array, fit: Fit) -> Fit:
+    """Return a fit that was stopped before its last phase with bound and statistics of the model on all data."""
+    start = one_start(fit.parameters)
+    end = learn(model, data, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
+    bounds = np.array([*fit.bounds[:-1], end.bound])
+    rows = _difference_of_rows(search_data, data)
+    phases = (*fit.phases, Phase(len(bounds) - 1, rows)) if rows else fit.phases
+    return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics, phases=phases)
+
+
+def difference(before: Model, after: Model, search_data: Data, data: Data) -> str:
+    """Return why the bounds of two phases are not comparable: their posteriors or their rows differ."""
+    reasons = [_difference_of_rows(search_data, data)]
+    if before.posterior != after.posterior:
+        reasons.append(f"posterior {_differing(after, before)} instead of {_differing(before, after)}")
+    return ", ".join(filter(None, reasons))
+
+
+def _differing(model: Model, other: Model) -> str:
+    """Return the name of a model's posterior, with the settings in which it differs from another of its kind."""
+    own, name = model.posterior.get_params(deep=False), type(model.posterior).__name__
+    if type(other.posterior) is not type(model.posterior):
+        return name
+    settings = other.posterior.get_params(deep=False)
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in own.items() if value != settings[key])})"
+
+
+def _difference_of_rows(search_data: Data, data: Data) -> str:
+    return "" if search_data is data else f"all {data.n_rows:,} rows instead of {search_data.n_rows:,}"
+
+
+def learn_and_repair(
+    model: Model,
+    data: Data,
+    starts: Parameters,
+    *,
+    annealing: Annealing,
+    random: np.random.RandomState,
+    journal: Journal | None = None,
+    **settings: Any,
+) -> Fit:
+    """EM with a schedule of the user's, and repair of what it found."""
+    journal = journal or Journal()
+    places = max(len(starts.components), min(starts.components.shape[1], MOST_VARIANTS))
+    settings = {**settings, "journal": journal, "places": places}
+
+    def first(state: Search) -> Search:
+        fit = learn(model, data, starts, annealing=annealing, **settings)
+        return state._replace(fit=fit)
+
+    def mend(state: Search) -> Search:
+        assert state.fit is not None
+        return state._replace(fit=repair(model, data, state.fit, random=random, **settings))
+
+    fit = run_phases([first, mend], journal).fit
+    assert fit is not None
+    return fit
+
+
+def run_phases(
+    phases: Sequence[Callable[[Search], Search]], journal: Journal, measured: Callable[[Fit], Fit] | None = None
+) -> Search:
+    """One phase after the other; a fit that is stopped before the last one is ``measured`` and ends there."""
+    with journal.loop(Search, Search) as loop:
+        while loop.state.phase < len(phases):
+            after = phases[loop.state.phase](loop.state)
+            phase = after.phase + 1
+            if after.fit is not None and after.fit.outcome == Outcome.STOPPED and phase < len(phases):
+                after, phase = after._replace(fit=measured(after.fit) if measured else after.fit), len(phases)
+            loop.state = after._replace(phase=phase)
+        return loop.state
+
+
+def lean_posterior(model: Model, n_components: int) -> Posterior:
+    """The model's posterior with few candidates and active causes, and all rows kept."""
+    candidates, max_active = min(LEAN[0], n_components), min(LEAN[1], n_components)
+    own = model.posterior.leaner(candidates, max_active)
+    return own or Preselected(candidates, max_active, keep=None).resolved(model, n_components, 1, 1)
+
+
+def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, places: int) -> float:
+    """Return the highest temperature at which components become different enough from each other.
+
+    Above a critical temperature all components become the same mean of the data. With candidates, which every row
+    selects anew, the transition is gradual; so components learn for some iterations at each of several temperatures,
+    all from the same start, and their spread is compared.
+    """
+    spread = spread_at(model, data, starts, TRIAL_ITERATIONS, TEMPERATURES, key, places)
+    enough = spread[-1] + DIFFERENTIATION * (spread.max() - spread[-1])
+    return float(TEMPERATURES[np.flatnonzero(spread >= enough)[-1]])

@@ -1,0 +1,270 @@
+"""Repair of local optima: recycle the cause that is missed least, and let it share the work of another.
+
+The usual local optimum of causal models has one cause twice (or a cause for rare coincidences) and another that
+stands for a mixture of two (MCA08 fig. 7). Each round of repair
+
+1. finds the cause whose loss would lower the bound least, from the probabilities of all causes in all rows;
+2. gives its place to a perturbed copy of each other cause in turn, and learns a little from all these starts and
+   from one in which all weights are lifted off zero, more from the best of them;
+3. keeps the winner if its bound is higher; otherwise the next cause in line is recycled, and after some the fit stays.
+   Variants that fall far behind are given up early.
+
+All variants of a round are starts of one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from multicause.annealing import NoAnnealing
+from multicause.arrays import Array
+from multicause.em.loop import learn, learn_all
+from multicause.em.results import (
+    Fit,
+    Progress,
+    StartResults,
+    Watcher,
+    best_of,
+    concatenate_history,
+    offset_iterations,
+    one_start,
+)
+from multicause.engines.base import Data
+from multicause.inference import mean_causes
+from multicause.model import Block, Model, Parameters
+from multicause.outcomes import Outcome
+from multicause.persistence.journal import Journal
+
+# Iterations of each round, and how many variants go on after it; and the rise of the bound per row that ends a variant
+# before. Nearly all variants that win are among the best four after three iterations.
+ROUNDS = ((3, 4), (5, 2), (20, 1))
+TRIAL_TOL = 1e-4
+# A variant is given up if the bound of the fit is further away than it would rise in so many iterations, if it went on
+# as in the last round.
+HORIZON = 25
+# Causes that are recycled one after the other, from the least missed on, before repair gives up.
+ATTEMPTS = 3
+# Variants that are tried at most in one round.
+MOST_VARIANTS = 24
+# Probability that is left to the other states at least: rounding leaves none where a cause is certain.
+LEAST_REMAINING = 1e-12
+# Standard deviation of the factors that make two different causes out of one.
+PERTURBATION = 0.5
+# How far all weights are lifted in one variant, as part of their mean: a weight that has reached zero makes every
+# state without a second cause impossible, and so never gets the credit that would raise it again.
+LIFT = 0.2
+
+
+class Repair(NamedTuple):
+    """State of repair between two tournaments."""
+
+    fit: Fit
+    spent: int  # iterations, those of fruitless attempts included
+    failures: int = 0  # causes that were recycled in vain since the last success
+    least_missed: tuple[int, ...] = ()
+    winner: Parameters | None = None  # a variant that was better and has to be learned to its end
+    given_up: bool = False
+
+
+def repair(
+    model: Model,
+    data: Data,
+    fit: Fit,
+    *,
+    max_iter: int,
+    tol: float,
+    random: np.random.RandomState,
+    key: Array,
+    watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
+    places: int | None = None,
+) -> Fit:
+    """Improve a converged fit until no variant is better, or until ``max_iter`` iterations are done in all."""
+    n_components = len(fit.parameters.components)
+    if n_components < 2 or "components" not in model.learn:
+        return fit
+    journal = journal or Journal()
+    settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
+
+    def attempt(state: Repair) -> Repair:
+        """Recycle one cause."""
+        if state.failures == 0:
+            state = state._replace(least_missed=tuple(least_missed(model, data, state.fit.parameters)))
+        recycled = state.least_missed[state.failures]
+        trial = _tournament(
+            model,
+            data,
+            partial(_variants, model, state.fit.parameters, recycled, random, lifted=state.failures == 0),
+            to_beat=state.fit.bound,
+            max_iter=max_iter - state.spent,
+            watch=report_best(watch, state.fit, state.spent),
+            **settings,
+        )
+        state = state._replace(spent=state.spent + trial.n_rounds)
+        stopped = trial.outcome == Outcome.STOPPED
+        if not trial.bound > state.fit.bound + max(tol, TRIAL_TOL):
+            failures = state.failures + 1
+            kept = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
+            given_up = stopped or failures == min(ATTEMPTS, n_components)
+            return state._replace(fit=kept, failures=failures, given_up=given_up)
+        state = state._replace(fit=concatenate_history(state.fit, trial), failures=0)
+        if stopped or state.spent >= max_iter:
+            return state._replace(given_up=True)
+        return state._replace(winner=trial.parameters)
+
+    def finish(state: Repair) -> Repair:
+        """Learn from the winner until it converges."""
+        assert state.winner is not None
+        rest = learn(
+            model,
+            data,
+            one_start(state.winner),
+            annealing=NoAnnealing(),
+            max_iter=max_iter - state.spent,
+            watch=offset_iterations(watch, state.spent),
+            **settings,
+        )
+        return state._replace(fit=concatenate_history(state.fit, rest), spent=state.spent + rest.n_rounds, winner=None)
+
+    with journal.loop(Repair, partial(Repair, fit, fit.n_rounds)) as loop:
+        while True:
+            state = loop.state
+            if state.winner is not None:
+                loop.state = finish(state)
+            elif state.fit.converged and state.spent < max_iter and not state.given_up:
+                loop.state = attempt(state)
+            else:
+                return state.fit._replace(n_rounds=state.spent)
+
+
+def report_best(watch: Callable[[Progress], bool] | None, fit: Fit, offset: int) -> Callable[[Progress], bool] | None:
+    """The same watcher, which is shown the fit so far as long as none of its variants is better."""
+    if watch is None:
+        return None
+
+    def shown(progress: Progress) -> Progress:
+        progress = progress._replace(iteration=progress.iteration + offset)
+        if not progress.bound[progress.best] > fit.bound:
+            parameters, statistics = one_start(fit.parameters), one_start(fit.statistics)
+            progress = Progress(progress.iteration, np.ones(1), np.array([fit.bound]), parameters, statistics)
+        return progress
+
+    return Watcher(watch, shown)
+
+
+def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool) -> list[int]:
+    """Return causes that may stand for a mixture: those that explain most of the data.
+
+    The cause to be recycled is one of them if all weights are to be lifted.
+    """
+    activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
+    energy = activity * np.sum(np.asarray(parameters.components, dtype=float) ** 2, axis=1)
+    energy[recycled] = np.inf
+    if not lifted:
+        return sorted(np.argsort(energy)[-2::-1][:MOST_VARIANTS].tolist())
+    return sorted(np.argsort(energy)[::-1][:MOST_VARIANTS].tolist())
+
+
+class Tournament(NamedTuple):
+    """State of a tournament between two rounds."""
+
+    starts: Parameters  # the variants that are left
+    number: int = 0  # of the next round
+    spent: int = 0  # iterations
+    trials: StartResults | None = None  # of the last round
+
+
+def _tournament(
+    model: Model,
+    data: Data,
+    variants: Callable[[], Parameters],
+    *,
+    to_beat: float,
+    max_iter: int,
+    tol: float,
+    watch: Callable[[Progress], bool] | None,
+    journal: Journal,
+    **settings: Any,
+) -> Fit:
+    """Learn a little from all variants and more from those that do best, as long as they may reach a bound."""
+
+    def play(state: Tournament) -> Tournament:
+        """One round."""
+        iterations, survivors = ROUNDS[state.number]
+        trials = learn_all(
+            model,
+            data,
+            state.starts,
+            annealing=NoAnnealing(),
+            max_iter=max(1, min(iterations, max_iter - state.spent)),
+            tol=max(tol, TRIAL_TOL),
+            watch=offset_iterations(watch, state.spent),
+            journal=journal,
+            **settings,
+        )
+        spent, number = state.spent + trials.n_rounds, state.number + 1
+        bounds = np.where(np.isfinite(trials.bound), trials.bound, -np.inf)
+        best = np.argsort(bounds)[::-1][:survivors]
+        rise = (bounds[best] - trials.bounds[0, best]) / trials.n_rounds
+        best = best[bounds[best] + HORIZON * rise > to_beat]
+        done = number == len(ROUNDS) or spent >= max_iter or (trials.outcome == Outcome.STOPPED).any()
+        if done or len(best) == 0:
+            return state._replace(number=len(ROUNDS), spent=spent, trials=trials)
+        return Tournament(jax.tree.map(lambda leaf: leaf[best], trials.parameters), number, spent)
+
+    with journal.loop(Tournament, lambda: Tournament(variants())) as loop:
+        while loop.state.trials is None:
+            loop.state = play(loop.state)
+        return best_of(loop.state.trials, data)._replace(n_rounds=loop.state.spent)
+
+
+def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
+    """Return the causes in the order in which the bound falls without them, least first.
+
+    Without cause h, the states in which it is active are missing, which have the probability q_n(s_h = 1) of row n, and
+    the prior of the others is larger by 1/(1 − π_h). So the bound changes by Σ_n w_n log(1 − ⟨s_h⟩_n) − Σ_n w_n
+    log(1 − π_h), and one pass over the data gives the changes of all causes.
+    """
+    *logs, weight = data.sum(partial(_log_remaining, model), parameters)
+    activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
+    change = np.array(logs) - weight * np.log1p(-np.minimum(activity, 1 - LEAST_REMAINING))
+    return np.argsort(-change, kind="stable").tolist()
+
+
+def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.ndarray:
+    """Return Σ_n w_n log(1 − ⟨s_h⟩_n) of every cause, and Σ_n w_n: (H + 1,)."""
+    remaining = 1 - np.asarray(mean_causes(model, block, parameters), dtype=float)
+    weights = np.asarray(block.weights, dtype=float)
+    return np.append(weights @ np.log(np.maximum(remaining, LEAST_REMAINING)), weights.sum())
+
+
+def _variants(
+    model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState, *, lifted: bool
+) -> Parameters:
+    """Return one start for each of some causes, in which the recycled cause shares its place.
+
+    One more start, if asked for, has all weights ``lifted``. It is the same whichever cause is recycled.
+    """
+    components: Any = parameters.components
+    starts = []
+    for source in _promising(model, parameters, recycled, lifted):
+        factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
+        moved = components.copy()
+        if source == recycled and model.combination.bounds[0] >= 0:
+            moved += LIFT * components.mean()
+        else:
+            moved[recycled] = components[source] * (1 + factors)
+            moved[source] = components[source] * (1 - factors)
+        moved = model.combination.reflect(moved)
+        prior = model.prior.copied(parameters.prior, source, recycled)
+        starts.append(parameters._replace(components=moved, prior=prior))
+    return _stacked(starts)
+
+
+def _stacked(variants: list[Parameters]) -> Parameters:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *variants)

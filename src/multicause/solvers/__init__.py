@@ -1,0 +1,1 @@
+"""Ways to learn other than EM on all rows."""

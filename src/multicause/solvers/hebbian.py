@@ -1,0 +1,239 @@
+"""The softmax network: Hebbian learning, one row at a time (MCA08 eq. 23–25, GSN07 eq. 22).
+
+All presentations of an epoch run inside one compiled loop. Rows are drawn at random from the data, N of them in an
+epoch; where rows have weights, from the data in which each is repeated as its weight says
+(:mod:`multicause.solvers.presentation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.annealing import LinearCooling
+from multicause.arrays import Array, matmul
+from multicause.noises import Poisson
+
+# Presentations between two looks at the stopping rule; noise for all of them is drawn at once.
+CHUNK = 100
+# A unit takes part in the stopping rule if it responds this often, compared with the most responsive one.
+USED = 0.1
+# A probe has lost its unit when another responds e to this power times as much; with more units than causes, several
+# units share one cause, and take turns.
+LOST = 2.0
+
+
+class Rule(NamedTuple):
+    """Numbers of the learning rule, as arrays without axes."""
+
+    rate: Array  # ε
+    noise: Array  # σ of Gaussian noise on the weights at each presentation
+    total: Array  # C, the sum of the weights of each unit
+    odds: Array  # π/(1 − π)
+    temperature: Array  # fixed temperature, where there is no schedule
+
+
+class Network(NamedTuple):
+    """A network while it learns."""
+
+    weights: Array  # (H, D)
+    presented: Array  # () number of presentations
+    average: Array  # (H, D) mean weights of the present epoch
+    response: Array  # (H,) mean response in the present epoch
+    probes: Array  # (K, D) rows whose units must not change
+    counted: Array  # (K,) which of them count
+    units: Array  # (K,) the unit that each has
+    since: Array  # () presentation after which no unit has changed
+
+
+def responses(weights: Array, rows: Array, temperature: Array, log_odds: Array) -> Array:
+    """g, the generalized softmax of some rows (n, D): (n, H).
+
+    Pairs of units appear in the denominator only: a row that two units explain better than one teaches nobody.
+    """
+    noise = Poisson()
+    first, second = np.triu_indices(len(weights), k=1)
+    natural, mean = noise.natural(weights, {}), noise.log_normalizer(weights, {})
+    beta = (1 / temperature).astype(weights.dtype)
+    singles = matmul(rows, natural.T) - mean.sum(axis=1)
+    # The logarithm of a maximum is the maximum of the logarithms.
+    pairs = matmul(rows, jnp.maximum(natural[first], natural[second]).T)
+    pairs -= jnp.maximum(mean[first], mean[second]).sum(axis=1)
+    singles, pairs = beta * singles, beta * pairs + log_odds.astype(weights.dtype)
+    largest = jnp.maximum(singles.max(axis=1), pairs.max(axis=1, initial=-jnp.inf))[:, None]
+    denominator = jnp.exp(singles - largest).sum(axis=1) + jnp.exp(pairs - largest).sum(axis=1)
+    return jnp.exp(singles - largest) / denominator[:, None]
+
+
+def present(
+    weights: Array, row: Array, disturbance: Array, temperature: Array, rule: Rule, cooling: bool
+) -> tuple[Array, Array]:
+    """New weights after one row, and the responses to it: ΔW = ε g yᵀ + σ η, then Σ_d W_hd = C (MCA08 eq. 23).
+
+    Noise that would make a weight negative is reflected. The odds of π are tempered while a network cools (GSN07 eq.
+    20), and stay as they are at a fixed temperature (MCA08 eq. 36 tempers only those of eq. 16).
+    """
+    log_odds = jnp.log(rule.odds) / (temperature if cooling else 1)
+    response = responses(weights, row[None], temperature, log_odds)[0]
+    moved = jnp.abs(weights + rule.rate * response[:, None] * row + rule.noise * disturbance)
+    return rule.total * moved / moved.sum(axis=1, keepdims=True), response
+
+
+def begin(weights: Array, probes: Array | np.ndarray | None) -> Network:
+    """A network before its first presentation; ``probes`` are the causes where they are known, else its own weights."""
+    probes = weights if probes is None else jnp.asarray(probes)
+    return Network(
+        weights,
+        presented=jnp.asarray(0),
+        average=jnp.zeros_like(weights),
+        response=jnp.zeros_like(weights[:, 0]),
+        probes=probes,
+        counted=jnp.ones(len(probes), bool),
+        units=_units(weights, probes),
+        since=jnp.asarray(0),
+    )
+
+
+def _scores(weights: Array, probes: Array) -> Array:
+    """I_h of each probe: (K, H)."""
+    noise = Poisson()
+    return matmul(probes, noise.natural(weights, {}).T) - noise.log_normalizer(weights, {}).sum(axis=1)
+
+
+def _units(weights: Array, probes: Array) -> Array:
+    """The unit that responds most to each probe: (K,)."""
+    return jnp.argmax(_scores(weights, probes), axis=1)
+
+
+def _all_differ(units: Array) -> Array:
+    """Whether every probe has a unit of its own."""
+    ordered = jnp.sort(units)
+    return jnp.all(ordered[1:] != ordered[:-1])
+
+
+def show(
+    network: Network,
+    rows: Array,
+    key: Array,
+    rule: Rule,
+    temperature_at: Callable[[Array], Array],
+    *,
+    cooling: bool,
+    known: bool,
+) -> Network:
+    """Present some rows (n, D) in their order."""
+    n = len(rows)
+    # Noise needs no double precision, in which drawing it would take as long as all the rest.
+    disturbances = jax.random.normal(key, (n, *network.weights.shape), jnp.float32)
+    temperatures = temperature_at(network.presented + jnp.arange(n))
+
+    def one(network: Network, given: tuple[Array, Array, Array]) -> tuple[Network, None]:
+        row, disturbance, temperature = given
+        weights, response = present(network.weights, row, disturbance, temperature, rule, cooling)
+        shown = jnp.any(row > 0)  # rows without anything teach nothing
+        weights, response = jnp.where(shown, weights, network.weights), jnp.where(shown, response, 0)
+        presented, scores = network.presented + 1, _scores(weights, network.probes)
+        units, own = jnp.argmax(scores, axis=1), jnp.take_along_axis(scores, network.units[:, None], axis=1)[:, 0]
+        lost = scores.max(axis=1) - own > LOST * temperature
+        changed = jnp.any(lost & network.counted) | (known & ~_all_differ(units))
+        return network._replace(
+            weights=weights,
+            presented=presented,
+            average=network.average + weights,
+            response=network.response + response,
+            units=jnp.where(changed, units, network.units),
+            since=jnp.where(changed, presented, network.since),
+        ), None
+
+    return jax.lax.scan(one, network, (rows, disturbances, temperatures))[0]
+
+
+def temperature_of(rule: Rule, schedule: LinearCooling | None, epochs: Array | np.ndarray | float) -> Array:
+    """Temperature after some epochs, whole or not."""
+    if schedule is None:
+        return jnp.full(jnp.shape(epochs), rule.temperature)
+    return schedule.temperature(jnp.asarray(epochs, dtype=float))
+
+
+@partial(jax.jit, static_argnums=(5, 6))
+def epoch(
+    network: Network,
+    rows: Array,
+    repeated: Array,
+    key: Array,
+    rule: Rule,
+    schedule: LinearCooling | None,
+    known: bool,
+) -> Network:
+    """Show N rows, drawn at random; ``average`` and ``response`` are then means over the epoch.
+
+    ``repeated`` (N,) has the number of each row as often as it is repeated in the data.
+
+    Where the causes are not known, the network's own mean weights take their place as probes, and stay as long as no
+    unit changes that responds often.
+    """
+    order_key, noise_key = jax.random.split(key)
+    n = len(repeated)
+    after = stream(
+        network._replace(average=jnp.zeros_like(network.average), response=jnp.zeros_like(network.response)),
+        rows[repeated[jax.random.randint(order_key, (n,), 0, n)]],
+        noise_key,
+        rule,
+        schedule,
+        network.presented / n,
+        known=known,
+    )
+    after = after._replace(average=after.average / n, response=after.response / n)
+    if known:
+        return after
+    moved = after.since > network.presented
+    probes = jnp.where(moved, after.average, network.probes)
+    used = after.response >= USED * after.response.max()
+    return after._replace(
+        probes=probes,
+        counted=jnp.where(moved, used, network.counted),
+        units=jnp.where(moved, _units(after.weights, probes), after.units),
+        since=jnp.where(moved, after.presented, after.since),
+    )
+
+
+@partial(jax.jit, static_argnums=(4,), static_argnames=("known",))
+def stream(
+    network: Network,
+    rows: Array,
+    key: Array,
+    rule: Rule,
+    schedule: LinearCooling | None,
+    epochs: Array,
+    *,
+    known: bool = False,
+) -> Network:
+    """Show rows in their order: one epoch of the schedule, after some ``epochs`` of any length."""
+    before, (n_chunks, rest) = network.presented, divmod(len(rows), CHUNK)
+    keys = jax.random.split(key, n_chunks + 1)
+    kind = {"cooling": schedule is not None, "known": known}
+
+    def temperature_at(presented: Array) -> Array:
+        return temperature_of(rule, schedule, epochs + (presented - before) / len(rows)).astype(rows.dtype)
+
+    def chunk(network: Network, given: tuple[Array, Array]) -> tuple[Network, None]:
+        some, key = given
+        return show(network, some, key, rule, temperature_at, **kind), None
+
+    whole = rows[: n_chunks * CHUNK].reshape(n_chunks, CHUNK, rows.shape[1])
+    network = jax.lax.scan(chunk, network, (whole, keys[:-1]))[0]
+    return show(network, rows[n_chunks * CHUNK :], keys[-1], rule, temperature_at, **kind) if rest else network
+
+
+def has_learned(network: Network, n_shown: int, hold: int | Array, schedule: LinearCooling | None) -> Array:
+    """Whether every probe has kept its unit for ``hold`` presentations, after the schedule if there is one.
+
+    An epoch has ``n_shown`` presentations.
+    """
+    kept = network.presented - network.since >= hold
+    return kept if schedule is None else kept & (network.presented >= schedule.n_iter * n_shown)

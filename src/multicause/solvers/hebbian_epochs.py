@@ -1,0 +1,173 @@
+"""Fits of softmax networks: epochs until a network has learned, and the best of several networks.
+
+The epochs themselves are compiled (:mod:`multicause.solvers.hebbian`). After each of them the mean of the weights is
+judged as components of the generative model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.annealing import LinearCooling
+from multicause.arrays import Array, generator
+from multicause.em.e_step import expect
+from multicause.em.results import Progress, one_start, per_row, start_of
+from multicause.engines.base import Data
+from multicause.model import Model, Parameters, Statistics
+from multicause.persistence.journal import Journal
+from multicause.solvers import hebbian
+from multicause.solvers.presentation import repetitions, rows_to_show
+
+
+class Course(NamedTuple):
+    """What networks learn, by which rule, and how they are judged."""
+
+    model: Model
+    judge: tuple[Model, Data] | None  # with more states: compares several networks, on blocks of its own
+    data: Data
+    starts: Parameters  # with a leading axis of starts
+    rule: hebbian.Rule
+    schedule: LinearCooling | None
+    hold: int
+
+    def expect(self, parameters: Parameters) -> Statistics:
+        """Sums over the data at temperature one, with a leading axis of one start."""
+        return self.data.sum(partial(expect, self.model), one_start(parameters), jnp.ones(1))
+
+    def evidence(self, parameters: Parameters) -> float:
+        """Mean log evidence of rows with as many causes as they have, by which networks are compared."""
+        if self.judge is None:
+            return 0.0
+        model, data = self.judge
+        evidence = bound_of(data.sum(partial(expect, model), one_start(parameters), jnp.ones(1)))
+        return -np.inf if np.isnan(evidence) else evidence
+
+    def has_learned(self, network: hebbian.Network, n_shown: int) -> bool:
+        """Whether what the network has found stays where it is; an epoch has ``n_shown`` presentations."""
+        return bool(hebbian.has_learned(network, n_shown, self.hold, self.schedule))
+
+    def temperature(self, n_epochs: int) -> float:
+        """Temperature after some epochs."""
+        return float(hebbian.temperature_of(self.rule, self.schedule, n_epochs))
+
+
+class Found(NamedTuple):
+    """What a network has learned, as a model."""
+
+    parameters: Parameters
+    statistics: Statistics  # at temperature one
+    n_iter: int
+    learned: bool
+    finite: bool
+
+
+class Run(NamedTuple):
+    """What one network has learned."""
+
+    found: Found
+    network: hebbian.Network
+    bounds: tuple[float, ...]
+    temperatures: tuple[float, ...]
+    stopped: bool
+    evidence: float
+
+
+class Epochs(NamedTuple):
+    """State of the loop over the epochs of one network."""
+
+    network: hebbian.Network
+    statistics: Any = None
+    bounds: tuple[float, ...] = ()
+    temperatures: tuple[float, ...] = ()
+    learned: bool = False
+    stopped: bool = False
+
+
+class Networks(NamedTuple):
+    """State of the loop over networks."""
+
+    number: int = 0  # of the next one
+    best: Run | None = None
+    stopped: bool = False
+
+
+def learn_networks(
+    course: Course,
+    rows: Array,
+    weights: np.ndarray,
+    keys: Sequence[Array],
+    probes: np.ndarray | None,
+    *,
+    max_iter: int,
+    watch: Callable[[Progress], bool],
+    journal: Journal,
+) -> Run:
+    """One network after the other, each from a start and with a key of its own; the best is kept.
+
+    An epoch shows rows as often as their weights say. Where one network was stopped, no other begins, and the best
+    counts as stopped.
+    """
+    expected = repetitions(weights)
+    with journal.loop(Networks, Networks) as loop:
+        while loop.state.number < len(keys):
+            best, number = loop.state.best, loop.state.number
+            start = start_of(course.starts, number)
+            run = _learn_network(course, start, rows, expected, keys[number], probes, max_iter, watch, journal)
+            if best is None or run.evidence > best.evidence:
+                best = run
+            loop.state = Networks(len(keys) if run.stopped else number + 1, best, run.stopped)
+        best, stopped = loop.state.best, loop.state.stopped
+    assert best is not None
+    return best._replace(stopped=stopped)
+
+
+def _learn_network(
+    course: Course,
+    start: Parameters,
+    rows: Array,
+    expected: np.ndarray,
+    key: Array,
+    probes: np.ndarray | None,
+    max_iter: int,
+    watch: Callable[[Progress], bool],
+    journal: Journal,
+) -> Run:
+    """Epochs from one start, until the network has learned."""
+
+    def step(state: Epochs) -> Epochs:
+        own = jax.random.fold_in(key, state.network.presented)
+        repeated = rows_to_show(expected, generator(own, 0))
+        network = hebbian.epoch(state.network, rows, repeated, own, course.rule, course.schedule, probes is not None)
+        statistics = course.expect(start._replace(components=network.average))
+        bounds = (*state.bounds, bound_of(statistics))
+        temperatures = (*state.temperatures, course.temperature(len(bounds)))
+        return Epochs(network, statistics, bounds, temperatures, course.has_learned(network, len(repeated)))
+
+    with journal.loop(Epochs, lambda: Epochs(hebbian.begin(start.components, probes))) as loop:
+        while len(loop.state.bounds) < max_iter and not (loop.state.learned or loop.state.stopped):
+            loop.state = state = step(loop.state)
+            now = one_start(start._replace(components=state.network.average))
+            seen = (np.array(state.temperatures[-1:]), np.array(state.bounds[-1:]), now, state.statistics)
+            loop.state = state._replace(stopped=watch(Progress(len(state.bounds) - 1, *seen)))
+        state = loop.state
+    parameters = start._replace(components=state.network.average)
+    found = ending(parameters, state.statistics, len(state.bounds), state.learned)
+    evidence = course.evidence(parameters)
+    return Run(found, state.network, state.bounds, state.temperatures, state.stopped, evidence)
+
+
+def ending(parameters: Parameters, statistics: Statistics, n_epochs: int, learned: bool) -> Found:
+    """What learning found, given the sums of :meth:`Course.expect`."""
+    finite = bool(np.isfinite(bound_of(statistics)))
+    return Found(parameters, start_of(jax.device_get(statistics)), n_epochs, learned, finite)
+
+
+def bound_of(statistics: Statistics) -> float:
+    """Mean bound per row, from the sums of :meth:`Course.expect`."""
+    return float(per_row(statistics, "bound")[0][0])

@@ -1,0 +1,124 @@
+"""Learning from small batches: an E-step and a short M-step for each, over and over the data.
+
+One iteration is one pass over all rows, in random order within the engine's blocks, each as often as its weight says
+(:mod:`multicause.solvers.presentation`). It serves updates that take short steps (delta rules), whose statistics need
+no whole data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, compiled, generator
+from multicause.em.e_step import expect_one
+from multicause.em.results import Fit, Progress, final_outcome
+from multicause.em.step import maximize_one
+from multicause.engines.base import Data
+from multicause.model import Block, Model, Parameters, Statistics
+from multicause.outcomes import Outcome
+from multicause.persistence.journal import Journal
+from multicause.solvers.presentation import Batches, Presentation
+
+# Passes over the data whose mean bounds are compared: one pass alone is too noisy to judge by.
+WINDOW = 5
+
+
+@compiled
+def one_pass(model: Model, block: Block, parameters: Parameters, batches: Batches) -> tuple[Parameters, Array, Array]:
+    """Learn from batches of one block; returns the parameters, Σ w F before each step, and Σ w."""
+
+    def step(number: Array, state: tuple[Parameters, Array, Array]) -> tuple[Parameters, Array, Array]:
+        parameters, bound, weight = state
+        chosen, length = batches.rows[number], batches.lengths[number]
+        batch = jax.tree.map(lambda leaf: leaf[chosen], block)._replace(weights=batches.weights[number])
+        sums = expect_one(model, batch, parameters, jnp.ones(()))
+        new = maximize_one(model, sums, parameters)
+        parameters = jax.tree.map(lambda a, b: jnp.where(length < 1, b + length * (a - b), a), new, parameters)
+        return parameters, bound + sums.bound, weight + sums.weight
+
+    nothing = jnp.zeros((), jnp.float64)
+    return jax.lax.fori_loop(0, batches.n_batches, step, (parameters, nothing, nothing))
+
+
+@compiled
+def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
+    """E-step of one block."""
+    return expect_one(model, block, parameters, jnp.ones(()))
+
+
+class Passes(NamedTuple):
+    """State of the loop after some passes."""
+
+    parameters: Parameters
+    bounds: tuple[float, ...] = ()  # mean per row, of each pass
+    outcome: Outcome | None = None
+
+
+def learn_in_batches(
+    model: Model,
+    data: Data,
+    start: Parameters,
+    *,
+    batch_size: int,
+    max_iter: int,
+    tol: float,
+    key: Array,
+    learner: Model | None = None,
+    watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
+) -> Fit:
+    """Passes over the data until the mean bound has stopped rising, or ``max_iter``.
+
+    ``learner`` is the model of the passes, if it differs from the one that is evaluated at the end, for example in the
+    accuracy of its posterior.
+    """
+    learner = model if learner is None else learner
+    presentation = Presentation(data.blocks, batch_size)
+
+    def step(state: Passes) -> Passes:
+        total = seen = 0.0
+        parameters, iteration = state.parameters, len(state.bounds)
+        for block, batches in zip(data.blocks, presentation.batches(generator(key, iteration)), strict=True):
+            parameters, bound, weight = one_pass(learner, block, parameters, batches)
+            total, seen = total + float(bound), seen + float(weight)
+        bounds = (*state.bounds, total / seen)
+        if not _finite(parameters) or not np.isfinite(bounds[-1]):
+            return Passes(state.parameters, bounds, Outcome.NON_FINITE)
+        recent = np.mean(bounds[-WINDOW:]) - np.mean(bounds[-2 * WINDOW : -WINDOW] or [-np.inf])
+        resting = tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW
+        return Passes(parameters, bounds, Outcome.CONVERGED if resting else None)
+
+    with (journal or Journal()).loop(Passes, lambda: Passes(start)) as loop:
+        while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
+            loop.state = state = step(loop.state)
+            if state.outcome is Outcome.NON_FINITE or watch is None:
+                continue
+            now = jax.tree.map(lambda leaf: leaf[None], state.parameters)
+            if watch(Progress(len(state.bounds) - 1, np.ones(1), np.array(state.bounds[-1:]), now)):
+                loop.state = state._replace(outcome=Outcome.STOPPED)
+        state = loop.state
+
+    statistics: Any = data.sum(partial(evaluate, model), state.parameters)
+    statistics, parameters = jax.device_get((statistics, state.parameters))
+    final, n_iter = float(statistics.bound / statistics.seen), len(state.bounds)
+    return Fit(
+        parameters=parameters,
+        bound=final,
+        bounds=np.array([*state.bounds, final]),
+        temperatures=np.ones(n_iter + 1),
+        n_iter=n_iter,
+        n_rounds=n_iter,
+        converged=state.outcome == Outcome.CONVERGED,
+        outcome=final_outcome(state.outcome or Outcome.MAX_ITER, parameters, statistics, data),
+        statistics=statistics,
+    )
+
+
+def _finite(record: Any) -> bool:
+    return all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(record))

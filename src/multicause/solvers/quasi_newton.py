@@ -1,0 +1,155 @@
+"""Second-order learning of causes without noise: TN10 eq. 10.35 by a preconditioned quasi-Newton method.
+
+Changes of W are relative, W ← (1 + E) W, so that the gradient is that of the natural gradient rule, Γ = 1 + ⟨g′(v) vᵀ⟩.
+For independent causes the Hessian couples E_ab with E_ba alone: H_ab = −⟨g″(v_a) v_b²⟩ on the diagonal and one beside
+it. This approximation is the start of the L-BFGS recursion (P. Ablin, J.-F. Cardoso and A. Gramfort, Faster independent
+component analysis by preconditioning with Hessian approximations, IEEE Trans. Signal Processing 66, 2018).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.em.results import Fit, Progress
+from multicause.engines.base import Data
+from multicause.model import Model, Parameters, Statistics
+from multicause.outcomes import Outcome
+from multicause.persistence.journal import Journal
+from multicause.solvers.mini_batches import evaluate
+from multicause.updates.natural_gradient import moved
+
+# Steps that are remembered, smallest eigenvalue of the approximate Hessian, largest entry of a relative change (far
+# from the maximum the approximation asks for steps that are much too long), and halvings of a step.
+MEMORY = 7
+SMALLEST_CURVATURE = 0.1
+LONGEST = 0.5
+HALVINGS = 10
+# Roundings of F, or of the relative gradient, below which a step is neither a rise nor a fall.
+ROUNDINGS = 16
+
+_move = jax.jit(moved)
+
+
+Steps = tuple[tuple[np.ndarray, np.ndarray], ...]
+
+
+class Climb(NamedTuple):
+    """State of the loop: where it is, what it sees there, and the steps that led to it."""
+
+    parameters: Parameters
+    sums: Statistics
+    bound: float
+    gradient: np.ndarray  # (H, H)
+    curvature: np.ndarray  # (H, H)
+    steps: Steps = ()  # relative changes, and the falls of the gradient that came with them; oldest first
+    bounds: tuple[float, ...] = ()
+    outcome: Outcome | None = None
+
+
+def learn_second_order(
+    model: Model,
+    data: Data,
+    start: Parameters,
+    *,
+    max_iter: int,
+    tol: float,
+    watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
+) -> Fit:
+    """Raise the likelihood until no entry of the mean relative gradient exceeds ``tol``."""
+    epsilon = float(jnp.finfo(start.components.dtype).eps)
+
+    def at(components: Any) -> Climb:
+        parameters = start._replace(components=components)
+        sums = jax.device_get(data.sum(partial(evaluate, model), parameters))
+        slopes, squares = sums.components["slope_causes"], sums.components["curvature_squares"]
+        gradient = np.eye(len(slopes)) + np.asarray(slopes, dtype=float) / float(sums.weight)
+        bound, curvature = float(sums.bound / sums.weight), -np.asarray(squares, float) / sums.weight
+        return Climb(parameters, sums, bound, gradient, curvature)
+
+    def begin() -> Climb:
+        first = at(jnp.asarray(start.components))
+        finite = np.isfinite(first.bound)
+        return first._replace(bounds=(first.bound,), outcome=None if finite else Outcome.NON_FINITE)
+
+    def step(state: Climb) -> Climb:
+        # Below this, rounding of the sums moves the gradient as much as learning does.
+        if np.abs(state.gradient).max() < max(tol, ROUNDINGS * epsilon):
+            return state._replace(outcome=Outcome.CONVERGED)
+        steps = state.steps
+        for change in (direction(state.gradient, state.curvature, steps), state.gradient):
+            if np.sum(change * state.gradient) <= 0:
+                continue
+            found = _search(at, state, change, epsilon)
+            if found is not None:
+                length, after = found
+                steps = (*steps, (length * change, state.gradient - after.gradient))[-MEMORY:]
+                return after._replace(steps=steps, bounds=(*state.bounds, after.bound))
+            steps = ()
+        # No step along the gradient raises F any more, short of rounding.
+        return state._replace(outcome=Outcome.CONVERGED)
+
+    with (journal or Journal()).loop(Climb, begin) as loop:
+        while loop.state.outcome is None and len(loop.state.bounds) <= max_iter:
+            loop.state = state = step(loop.state)
+            if state.outcome is not None or watch is None:
+                continue
+            now = jax.tree.map(lambda leaf: np.asarray(leaf)[None], (state.parameters, state.sums))
+            if watch(Progress(len(state.bounds) - 2, np.ones(1), np.array([state.bound]), *now)):
+                loop.state = state._replace(outcome=Outcome.STOPPED)
+        state = loop.state
+    outcome, n_iter = state.outcome, len(state.bounds) - 1
+    if outcome is None:
+        outcome = Outcome.CONVERGED if np.abs(state.gradient).max() < tol else Outcome.MAX_ITER
+    return Fit(
+        parameters=jax.device_get(state.parameters),
+        bound=state.bound,
+        bounds=np.array(state.bounds),
+        temperatures=np.ones(n_iter + 1),
+        n_iter=n_iter,
+        n_rounds=n_iter,
+        converged=outcome == Outcome.CONVERGED,
+        outcome=outcome,
+        statistics=state.sums,
+    )
+
+
+def direction(gradient: np.ndarray, curvature: np.ndarray, history: Steps) -> np.ndarray:
+    """The L-BFGS direction of ascent, from relative changes and the falls of the gradient that came with them."""
+    rest, weights = gradient.copy(), []
+    for step, fall in reversed(history):
+        rho = 1 / np.sum(step * fall)
+        weight = rho * np.sum(step * rest)
+        weights.append((rho, weight))
+        rest = rest - weight * fall
+    rest = precondition(rest, curvature)
+    for (step, fall), (rho, weight) in zip(history, reversed(weights), strict=True):
+        rest = rest + (weight - rho * np.sum(fall * rest)) * step
+    return rest
+
+
+def precondition(gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """Solve [[H_ab, 1], [1, H_ba]] (E_ab, E_ba) = (Γ_ab, Γ_ba) for all pairs, with eigenvalues raised to a floor."""
+    mean, half = 0.5 * (curvature + curvature.T), 0.5 * (curvature - curvature.T)
+    lift = np.maximum(SMALLEST_CURVATURE - (mean - np.sqrt(half**2 + 1)), 0)
+    own, other = curvature + lift, curvature.T + lift
+    return (other * gradient - gradient.T) / (own * other - 1)
+
+
+def _search(at: Callable[[Any], Climb], state: Climb, step: np.ndarray, epsilon: float) -> tuple[float, Climb] | None:
+    """The first of ever shorter steps that does not lower F, and what is found there; None if there is none."""
+    length = min(1.0, LONGEST / np.abs(step).max())
+    components, bound = jnp.asarray(state.parameters.components), state.bound
+    for _ in range(HALVINGS):
+        change = jnp.asarray(length * step, dtype=components.dtype)
+        trial = at(_move(components, change))
+        if np.isfinite(trial.bound) and trial.bound >= bound - ROUNDINGS * epsilon * abs(bound):
+            return length, trial
+        length /= 2
+    return None

@@ -1,0 +1,72 @@
+"""Learning of a Helmholtz machine by wake and sleep: TN10 eq. 10.39–10.44 and the table of its appendix.
+
+Plain wake–sleep learns the generative weights from one recognised state of each row, and the recognition weights from
+fantasies alone. Fantasies of an untrained model are unlike data, so recognition may never learn what data need: on
+bars, several causes then share one cause's work. With more *particles* each row has several recognised states, weighted
+by p(v, u)/q(v | u), from which both sets of weights learn (reweighted wake–sleep, J. Bornschein and Y. Bengio 2015).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, over_starts
+from multicause.posteriors.layered_networks import Machine, fantasies, importance, log_joint, log_recognition, n_causes
+from multicause.solvers.presentation import Batches
+from multicause.updates.wake_sleep import Recipe
+
+
+def step(
+    recipe: Recipe, machine: Machine, data: Array, weights: Array, key: Array, rate: Array
+) -> tuple[Machine, Array]:
+    """One wake and one sleep phase on a batch; returns the machine and Σ_n w_n F_n before.
+
+    Gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
+    """
+    key_wake, key_sleep = jax.random.split(key)
+    shape = (recipe.n_particles, len(data), n_causes(machine.recognition))
+    states, log_ratio = importance(machine, data, jax.random.uniform(key_wake, shape, data.dtype))
+    total = jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
+    credit = jax.nn.softmax(log_ratio, axis=0) * (weights / total)
+    wake = jax.grad(lambda layers: jnp.sum(credit * log_joint(layers, states)))(machine.generative)
+    dreamt = fantasies(machine.generative, key_sleep, len(data))
+    asleep = jax.grad(lambda layers: jnp.mean(log_recognition(layers, dreamt)))(machine.recognition)
+    if recipe.n_particles > 1:
+        awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states)))(machine.recognition)
+        asleep = jax.tree.map(lambda a, b: 0.5 * (a + b), asleep, awake)
+
+    def moved(layers: Any, gradient: Any) -> Any:
+        return jax.tree.map(lambda old, slope: old + rate.astype(old.dtype) * slope, layers, gradient)
+
+    generative = moved(machine.generative, wake)
+    if recipe.nonnegative:
+        lowest = {**generative[0], "weights": jnp.maximum(generative[0]["weights"], 0)}
+        generative = (lowest, *generative[1:])
+    new = Machine(generative, moved(machine.recognition, asleep))
+    return new, jnp.sum(weights * jnp.mean(log_ratio, axis=0))
+
+
+@partial(jax.jit, static_argnums=0)
+def one_pass(
+    recipe: Recipe, machines: Machine, rows: Array, batches: Batches, keys: Array, rate: Array
+) -> tuple[Machine, Array]:
+    """Learn from batches of the rows of a block (n, D), for each of some machines with its key.
+
+    Returns the machines and Σ_n w_n F_n before each step, summed: (starts,).
+    """
+
+    def one(machine: Machine, key: Array) -> tuple[Machine, Array]:
+        def learn(number: Array, state: tuple[Machine, Array]) -> tuple[Machine, Array]:
+            machine, total = state
+            own, length = jax.random.fold_in(key, number), rate * batches.lengths[number]
+            data, weights = rows[batches.rows[number]], batches.weights[number]
+            machine, bound = step(recipe, machine, data, weights, own, length)
+            return machine, total + bound.astype(jnp.float64)
+
+        return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, jnp.zeros((), jnp.float64)))
+
+    return over_starts(one)(machines, keys)

@@ -1,0 +1,1 @@
+"""Lists of states, used by combinations and posteriors."""

@@ -1,0 +1,55 @@
+"""Least squares under W ≥ 0, one cause at a time."""
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul
+from multicause.model import Model, Parameters
+from multicause.posteriors.base import Inference
+from multicause.updates.base import Update
+from multicause.updates.least_squares import OF_SQUARES, linear_sums, slope_of
+
+
+class Coordinates(Update):
+    """W_h ← max{0, W_h + (⟨y s_h⟩ − Σ_h' ⟨s_h s_h'⟩ W_h') / ⟨s_h²⟩}, cause after cause, some sweeps.
+
+    Each step is the exact minimum of the squared error over one cause, so the bound never falls. It is as cheap as
+    ET10's multiplicative update, whose weights only approach zero, converges in far fewer steps, and can raise a weight
+    from zero again.
+
+    Parameters
+    ----------
+    n_sweeps : int, default=10
+        Sweeps over all causes for each M-step.
+    """
+
+    monotone = True
+    requires = OF_SQUARES.also(nonnegative=True)
+
+    def __init__(self, *, n_sweeps: int = 10) -> None:
+        self.n_sweeps = n_sweeps
+
+    def validate(self) -> None:
+        """At least one sweep."""
+        if self.n_sweeps < 1:
+            raise ValueError(f"n_sweeps of Coordinates must be at least 1; got {self.n_sweeps!r}.")
+
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+        """First and second moments of the causes."""
+        return linear_sums(inference)
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """The sweeps; unused causes stay as they are."""
+        old = parameters.components
+        slopes, pairs = slope_of(statistics, old), statistics["cause_pairs"].astype(old.dtype)
+        n_components, tiny = len(pairs), jnp.finfo(old.dtype).tiny
+
+        # Changes are small where components are large, so they keep more digits.
+        def step(k: int, change: Array) -> Array:
+            h = k % n_components
+            slope = slopes[h] - matmul(pairs[h], change)
+            used = pairs[h, h] > tiny
+            moved = jnp.maximum(change[h] + slope / jnp.maximum(pairs[h, h], tiny), -old[h])
+            return change.at[h].set(jnp.where(used, moved, change[h]))
+
+        return old + jax.lax.fori_loop(0, self.n_sweeps * n_components, step, jnp.zeros_like(old))

@@ -1,0 +1,61 @@
+"""The least-squares update of linearly added causes: ET10 eq. 26."""
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul
+from multicause.combinations.base import Combination
+from multicause.compatibility import Expectation, Link, Requirements, Rule, Spread
+from multicause.model import Model, Parameters
+from multicause.posteriors.base import Inference
+from multicause.updates.base import Update
+
+# Damping of each cause in roundings of its own entry of Σ⟨ssᵀ⟩, which is singular when causes die or are duplicates.
+ROUNDINGS = 64
+
+
+#: What updates need that minimise squared errors of sums.
+OF_SQUARES = Requirements(
+    rules=frozenset({Rule.SUM}),
+    links=frozenset({Link.MEAN}),
+    spreads=frozenset({Spread.CONSTANT}),
+    expectations=frozenset({Expectation.MOMENTS}),
+)
+
+
+def linear_sums(inference: Inference) -> dict[str, Array]:
+    """Σ_n w_n ⟨s⟩ yᵀ (H, D) and Σ_n w_n ⟨s sᵀ⟩ (H, H): all that linear Gaussian updates need."""
+    return {"cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
+
+
+def slope_of(statistics: dict[str, Array], components: Array) -> Array:
+    """Σ_n w_n ⟨s (y − W s)ᵀ⟩ (H, D); the difference is taken in the precision of the sums, which may be higher."""
+    return (statistics["cause_data"] - matmul(statistics["cause_pairs"], components)).astype(components.dtype)
+
+
+class LeastSquares(Update):
+    """W = (Σ⟨ssᵀ⟩)⁻¹ Σ⟨s⟩yᵀ, written as a damped step from the old W, so that unused causes stay as they are.
+
+    Non-negative components are clamped at zero afterwards, as ET10 §4.1 proposes; the bound may then fall.
+    """
+
+    monotone = True
+    requires = OF_SQUARES
+
+    def is_monotone(self, combination: Combination) -> bool:
+        """Not where components are clamped."""
+        return not combination.bounded
+
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+        """First and second moments of the causes."""
+        return linear_sums(inference)
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """One solve."""
+        old = parameters.components
+        slope = slope_of(statistics, old)
+        pairs = statistics["cause_pairs"].astype(old.dtype)
+        damping = ROUNDINGS * pairs.shape[0] * jnp.finfo(pairs.dtype).eps * jnp.diagonal(pairs)
+        damped = pairs + jnp.diag(jnp.maximum(damping, jnp.finfo(pairs.dtype).tiny))
+        solved = old + jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(damped), slope)
+        return model.combination.project(solved)

@@ -1,0 +1,37 @@
+"""The update of components with a constant sum: MCA08 eq. 21, GSN07 eq. 15."""
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+from multicause.compatibility import Expectation, Link, Requirements, Rule, Spread
+from multicause.model import Model, Parameters
+from multicause.posteriors.base import Inference
+from multicause.updates.base import Update
+from multicause.updates.credit import one
+
+
+class NormalizedMean(Update):
+    """W_hd = C_h Σ⟨A_hd⟩ y_d / Σ_d' Σ⟨A_hd'⟩ y_d': the data for which cause h has the credit, scaled to its sum C_h.
+
+    C_h is the sum Σ_d W_hd that the component has at the start. The maximum of the likelihood under this constraint,
+    for causes that cover one another evenly (MCA08 eq. 20).
+    """
+
+    requires = Requirements(
+        rules=frozenset({Rule.MAXIMUM}),
+        links=frozenset({Link.MEAN}),
+        spreads=frozenset({Spread.MEAN}),
+        expectations=frozenset({Expectation.CREDIT}),
+        uncapped=True,
+    )
+
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+        """Data that come with each credit."""
+        return {"credited_data": inference.pull((one, None))[0]}
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """A component without any credit stays as it is."""
+        data = statistics["credited_data"]
+        total, constant = jnp.sum(data, axis=1, keepdims=True), jnp.sum(parameters.components, axis=1, keepdims=True)
+        tiny = jnp.finfo(data.dtype).tiny
+        return jnp.where(total > tiny, constant * data / jnp.maximum(total, tiny), parameters.components)
