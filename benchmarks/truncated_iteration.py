@@ -22,7 +22,7 @@ from benchmarks.steps import one_iteration
 from multicause import LinearCauses, MaximalCauses
 from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
-from multicause.em.initialization import Outset, first_moments
+from multicause.em.initialization import InitialConditions, first_moments
 from multicause.engines import Local
 from multicause.posteriors import Preselected
 
@@ -62,8 +62,8 @@ def make_iteration(kind, size, X, W):
     data = Local().load(X)
     model = estimator._wire(data)
     data = estimator._in_blocks(data, model, n_starts=1)
-    outset = Outset(model, first_moments(data), data, random=None, n_starts=1)
-    return partial(one_iteration, model, data, estimator._starts(outset), jnp.full(1, TEMPERATURE))
+    initial = InitialConditions(model, first_moments(data), data, random=None, n_starts=1)
+    return partial(one_iteration, model, data, estimator._starts(initial), jnp.full(1, TEMPERATURE))
 
 
 def compare(kind, size, dtype):

@@ -16,7 +16,7 @@ from multicause.model import Block
 from multicause.posteriors import RecognitionNetwork
 from multicause.posteriors.layered_networks import Machine, fantasies, importance, recognized
 from multicause.solvers.wake_sleep import step
-from multicause.updates.wake_sleep import Recipe, WakeSleep
+from multicause.updates.wake_sleep import WakeSleep, WakeSleepSettings
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -144,7 +144,7 @@ def test_plain_wake_and_sleep_are_the_rules_of_the_appendix():
             ({"weights": arrays[3], "bias": arrays[4]},),
         )
         key = jax.random.key(1)
-        new, _ = step(Recipe(1, False), machine, jnp.asarray(u), jnp.ones(6), key, jnp.asarray(0.1))
+        new, _ = step(WakeSleepSettings(1, False), machine, jnp.asarray(u), jnp.ones(6), key, jnp.asarray(0.1))
         wake, sleep = jax.random.split(key)
         v = np.asarray(
             recognized(machine.recognition, jnp.asarray(u), jax.random.uniform(wake, (1, 6, 3), float))[1][0]

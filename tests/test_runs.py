@@ -14,7 +14,7 @@ import multicause
 from multicause.app.cli.lock import held
 from multicause.app.cli.unfinished import unfinished
 from multicause.callbacks import Checkpoint
-from multicause.callbacks.adapter import Fitting
+from multicause.callbacks.adapter import FitSession
 from multicause.datasets import make_bars
 from tests.test_command_line import call, result_of
 
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 def press(monkeypatch, request):
     """Presses Ctrl-C at iterations that are added to a list; the fit tells each at once, or several together."""
     numbers, after = [], Checkpoint.after
-    monkeypatch.setattr(Fitting, "every_iteration", request.param)
+    monkeypatch.setattr(FitSession, "every_iteration", request.param)
 
     def after_iteration(self, iteration):
         if iteration.number in numbers:
@@ -59,9 +59,9 @@ def test_a_run_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(folder, t
     assert f"Stopped by Ctrl-C. Go on with: multicause fit --resume {tmp_path / 'run'}" in " ".join(run.stdout.split())
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     first = settings_of(tmp_path / "run")["n_iter"]
-    assert first == 3 if Fitting.every_iteration else 3 <= first < 9
+    assert first == 3 if FitSession.every_iteration else 3 <= first < 9
     assert result_of("fit", "--resume", tmp_path / "run")["outcome"] == "stopped"
-    assert settings_of(tmp_path / "run")["n_iter"] == 5 if Fitting.every_iteration else first < 9
+    assert settings_of(tmp_path / "run")["n_iter"] == 5 if FitSession.every_iteration else first < 9
     assert result_of("sample", tmp_path / "run", "--out", tmp_path / "new.npy")["shape"] == [100, 9]
     assert result_of("fit", "--resume", tmp_path / "run")["outcome"] == "max_iter"
     models = [multicause.load(path / "run" / "model.multicause") for path in (folder, tmp_path)]

@@ -11,7 +11,7 @@ from multicause.annealing import ConditionalCooling, LinearCooling
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum
 from multicause.datasets import make_bars
-from multicause.em.initialization import Outset, first_moments
+from multicause.em.initialization import InitialConditions, first_moments
 from multicause.engines import Local
 from multicause.metrics import recovered_causes
 from multicause.models.restricted_maximal_causes import with_more_states
@@ -186,7 +186,7 @@ def begun(model, X, seed, n_starts):
         parts = model._wire(data)
         data = model._in_blocks(data, parts, 1)
         moments = first_moments(data)
-    return parts, data, Outset(parts, moments, data, np.random.RandomState(seed), n_starts)
+    return parts, data, InitialConditions(parts, moments, data, np.random.RandomState(seed), n_starts)
 
 
 def test_critical_temperature_is_where_equal_components_become_unstable():
@@ -198,9 +198,9 @@ def test_critical_temperature_is_where_equal_components_become_unstable():
     for seed, size in ((0, 4), (1, 5)):
         X = make_bars(500, size=size, noise="poisson", random_state=seed).data + 1.0
         model = RestrictedMaximalCauses(2 * size, total=5.0 * size, activity=1e-9, random_state=seed)
-        *given, outset = begun(model, X, seed, n_starts=1)
+        *given, initial = begun(model, X, seed, n_starts=1)
         with double_precision():
-            found = critical_temperature(*given, model._starts(outset), jax.random.key(0))
+            found = critical_temperature(*given, model._starts(initial), jax.random.key(0))
         mean, C = X.mean(axis=0), 5.0 * size
         equal = C * mean / mean.sum()
         A = C / mean.sum() * (X.T @ X / len(X)) / equal
@@ -216,9 +216,9 @@ def test_critical_temperature_grows_with_the_data():
     def critical(scale, dtype=np.float64, **words):
         scaled = (scale * X).astype(dtype)
         model = RestrictedMaximalCauses(6, activity=1e-9, random_state=0, **words)
-        *given, outset = begun(model, scaled, 0, n_starts=1)
+        *given, initial = begun(model, scaled, 0, n_starts=1)
         with double_precision():
-            return critical_temperature(*given, model._starts(outset), jax.random.key(0))
+            return critical_temperature(*given, model._starts(initial), jax.random.key(0))
 
     assert critical(1000.0) == pytest.approx(1000 * critical(1.0), rel=0.15)
     assert critical(1e-3) == 1.5
@@ -235,9 +235,9 @@ def test_of_several_starts_the_likeliest_is_kept():
     X = make_bars(200, size=3, noise="poisson", random_state=3).data
     words = {"total": 30.0, "annealing": None, "random_state": 3}
     model = RestrictedMaximalCauses(6, n_init=5, **words).fit(X)
-    outset = begun(model, X, 3, n_starts=5)[-1]
+    initial = begun(model, X, 3, n_starts=5)[-1]
     with double_precision():
-        starts = np.asarray(model._starts(outset).components)
+        starts = np.asarray(model._starts(initial).components)
     fits = [RestrictedMaximalCauses(6, init=start, **words).fit(X) for start in starts]
     tables = [enumeration.log_joint(X, one.components_, one.activity_, "max", "poisson", None) for one in fits]
     evidence = [enumeration.log_evidence(table).mean() for table in tables]

@@ -59,7 +59,7 @@ def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:
         known = f"one of {', '.join(map(repr, names))} or " if names else ""
         raise TypeError(f"{kind} must be {known}a {base.__name__} object; got {part!r}.{hint}")
     own = clone(part)
-    missing = lacks(own)
+    missing = missing_methods(own)
     if missing:
         raise TypeError(f"{type(own).__name__} must implement {', '.join(missing)}, as {base.__name__} asks.")
     own.validate()
@@ -131,7 +131,7 @@ class NestedParts(BaseEstimator):
         raise ValueError(f"{role}={value!r}{meaning} has no {unknown[0]!r}; its settings are {told}.")
 
 
-def lacks(part: Part) -> list[str]:
+def missing_methods(part: Part) -> list[str]:
     """Return the methods that a part leaves abstract, or lacks though it declares to offer what they are for."""
     kind = type(part)
     abstract = {name for name in dir(kind) if getattr(getattr(kind, name, None), "__isabstractmethod__", False)}

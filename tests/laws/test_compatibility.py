@@ -248,8 +248,8 @@ def infer(model, parameters, Y, temperature):
     return inference, block
 
 
-def resolved(model, n_features):
-    posterior = model.posterior.resolved(model, H, n_features, N)
+def bound_model(model, n_features):
+    posterior = model.posterior.bind(model, H, n_features, N)
     return Model(model.prior, model.combination, model.noise, posterior, model.update, LEARN)
 
 
@@ -357,7 +357,7 @@ def agrees(found, expected, names):
 @pytest.mark.parametrize("group", GROUPS, ids=name_of)
 def test_the_product_agrees_with_the_oracle(group):
     n_features = H if isinstance(group[0].noise, Noiseless) else D
-    Y, first = rows_for(group[0].noise, n_features), resolved(group[0], n_features)
+    Y, first = rows_for(group[0].noise, n_features), bound_model(group[0], n_features)
     parameters = parameters_for(first, n_features)
     real = isinstance(first.prior, priors.Continuous)
     with double_precision(), jax.disable_jit():
@@ -371,7 +371,7 @@ def test_the_product_agrees_with_the_oracle(group):
             if truth.bound is not None:
                 np.testing.assert_allclose(inference.total_bound, truth.bound, rtol=1e-7)
                 np.testing.assert_allclose(inference.total_free_energy, truth.free_energy, rtol=1e-7)
-            models = [resolved(model, n_features) for model in group]
+            models = [bound_model(model, n_features) for model in group]
             given = jax.tree.map(jnp.asarray, parameters)
             found = [(model, statistics_of(model, given, block, inference)) for model in models]
             for model, sums in found:

@@ -4,7 +4,7 @@ They are scikit-learn's callbacks, so that its own work too, and a clone of a mo
 attributes speak of the last fit that they have followed.
 """
 
-from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, Iteration, IterationCallback, Seen
+from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, History, Iteration, IterationCallback
 from multicause.callbacks.bound_monitor import BoundMonitor
 from multicause.callbacks.checkpoint import Checkpoint
 from multicause.callbacks.early_stopping import EarlyStopping
@@ -17,9 +17,9 @@ __all__ = [
     "Checkpoint",
     "EarlyStopping",
     "FieldRecorder",
-    "Fitting",
+    "FitSession",
+    "History",
     "Iteration",
     "IterationCallback",
     "ProgressBar",
-    "Seen",
 ]

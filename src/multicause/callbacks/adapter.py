@@ -19,13 +19,13 @@ from multicause.persistence.checkpoints import Identity, Resumption, identity_of
 from multicause.persistence.journal import Journal
 from multicause.runtime.interruption import Interruption, interruptible
 
-__all__ = ["CallbackSupportMixin", "Fitting", "Iteration", "IterationCallback", "Seen", "SklearnProgressBar"]
+__all__ = ["CallbackSupportMixin", "FitSession", "History", "Iteration", "IterationCallback", "SklearnProgressBar"]
 
 # What scikit-learn keeps in an estimator during a fit, and a copy of it has no use for.
-OF_THE_FIT = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_parent_callback_ctx")
+CALLBACK_ATTRIBUTES = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_parent_callback_ctx")
 
 
-class Seen(NamedTuple):
+class History(NamedTuple):
     """What a fit has reported so far."""
 
     n_iterations: int = 0  # of whichever phase
@@ -33,10 +33,10 @@ class Seen(NamedTuple):
     temperatures: tuple[float, ...] = ()
 
 
-class Fitting:
+class FitSession:
     """One fit: its random numbers, its journal, and who is told of every iteration.
 
-    Made by :func:`fitting`; called with the progress of each iteration, it says whether learning should stop.
+    Made by :func:`fit_session`; called with the progress of each iteration, it says whether learning should stop.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Fitting:
         self._stopped = False
         self._context: Any = None
         past = None if resume is None else read_checkpoint(resume, self.identity)
-        self.seen = Seen() if past is None else Seen(**past.watched)
+        self.history = History() if past is None else History(**past.watched)
         self._memories = [] if past is None else list(past.memories)
         if past is None:
             self.journal = Journal(check_random_state(estimator.random_state))
@@ -81,7 +81,7 @@ class Fitting:
         X: np.ndarray,
         y: Any,
         weights: np.ndarray | None,
-        describe: Callable[[Any, Seen], dict[str, Any]],
+        describe: Callable[[Any, History], dict[str, Any]],
         *,
         bound: Callable[[Any], float] | None = None,
         summarize: Callable[[Any], str] | None = None,
@@ -90,16 +90,16 @@ class Fitting:
         """Begin to tell scikit-learn's callbacks and, if asked, the terminal about every iteration.
 
         ``X``, ``y`` and ``weights`` are what the user has given to ``fit``; weights are None where there were none.
-        ``describe(progress, seen)`` gives the attributes that turn a copy of the estimator into one fitted so far; it
-        is only called for callbacks that want such a copy. ``bound(progress)`` is the bound, ``summarize(progress)``
-        the text for the terminal. There are ``n_tasks`` iterations at most.
+        ``describe(progress, history)`` gives the attributes that turn a copy of the estimator into one that is fitted
+        so far; it is only called for callbacks that want such a copy. ``bound(progress)`` is the bound and
+        ``summarize(progress)`` the text for the terminal. There are ``n_tasks`` iterations at most.
         """
         self._describe = describe
         self._bound = _best_bound if bound is None else bound
         self._summarize = _summary if summarize is None else summarize
         self._rows = {"X": X, "y": y, "metadata": None if weights is None else {"sample_weight": weights}}
         n_tasks = self._estimator.max_iter if n_tasks is None else n_tasks
-        self._tasks_left = max(0, n_tasks - self.seen.n_iterations)
+        self._tasks_left = max(0, n_tasks - self.history.n_iterations)
         self._context = self._estimator._init_callback_context(max_subtasks=self._tasks_left)
         for callback, (name, memory) in zip(self._followers(), self._memories, strict=False):
             if type(callback).__name__ == name:
@@ -109,8 +109,8 @@ class Fitting:
     def __call__(self, progress: Any) -> bool:
         """Report one iteration; says whether a callback or a person wants learning to stop."""
         bound, temperature = self._bound(progress), _temperature(progress)
-        n, bounds, temperatures = self.seen
-        self.seen = Seen(n + 1, (*bounds, bound), (*temperatures, temperature))
+        n, bounds, temperatures = self.history
+        self.history = History(n + 1, (*bounds, bound), (*temperatures, temperature))
         if self._estimator.verbose:
             sys.stdout.write(f"[{type(self._estimator).__name__}] {self._summarize(progress)}\n")
         if hasattr(self._estimator, "_skl_callbacks") and self._tasks_left > 0:
@@ -138,7 +138,7 @@ class Fitting:
                 task.call_on_fit_task_end(
                     estimator=self._estimator,
                     **self._rows,
-                    reconstruction_attributes=lambda: self._describe(progress, self.seen),
+                    reconstruction_attributes=lambda: self._describe(progress, self.history),
                 )
             )
         finally:
@@ -153,7 +153,7 @@ class Fitting:
 
     def _iteration(self, progress: Any, bound: float, temperature: float) -> Iteration:
         cooled = bool(getattr(progress, "cooled", True))
-        return Iteration(self, progress, self.seen.n_iterations, bound, temperature, cooled)
+        return Iteration(self, progress, self.history.n_iterations, bound, temperature, cooled)
 
     def _followers(self) -> list[IterationCallback]:
         """Callbacks of this library, some of which have something to remember."""
@@ -162,9 +162,9 @@ class Fitting:
 
     def _model(self, progress: Any) -> Any:
         model = copy.copy(self._estimator)
-        for name in OF_THE_FIT:
+        for name in CALLBACK_ATTRIBUTES:
             model.__dict__.pop(name, None)
-        for name, value in self._describe(progress, self.seen).items():
+        for name, value in self._describe(progress, self.history).items():
             setattr(model, name, value)
         return model
 
@@ -173,9 +173,9 @@ class Iteration:
     """One iteration, as a callback sees it."""
 
     def __init__(
-        self, fitting: Fitting, progress: Any, number: int, bound: float, temperature: float, cooled: bool
+        self, session: FitSession, progress: Any, number: int, bound: float, temperature: float, cooled: bool
     ) -> None:
-        self._fitting, self._progress = fitting, progress
+        self._session, self._progress = session, progress
         self.number = number  # counted from one, over all phases of the fit
         self.bound = bound  # mean per row, of the best start
         self.temperature = temperature
@@ -184,13 +184,13 @@ class Iteration:
 
     def model(self) -> Any:
         """A copy of the estimator that is fitted as far as learning has come."""
-        return self._fitting._model(self._progress)
+        return self._session._model(self._progress)
 
     def checkpoint(self) -> Resumption:
         """All that is needed to go on from here."""
-        fitting = self._fitting
-        memories = tuple((type(callback).__name__, callback.memory) for callback in fitting._followers())
-        return Resumption(fitting.identity._asdict(), fitting.journal.record(), fitting.seen._asdict(), memories)
+        session = self._session
+        memories = tuple((type(callback).__name__, callback.memory) for callback in session._followers())
+        return Resumption(session.identity._asdict(), session.journal.record(), session.history._asdict(), memories)
 
 
 class IterationCallback:
@@ -250,18 +250,18 @@ class IterationCallback:
 
 
 @contextmanager
-def fitting(
+def fit_session(
     estimator: Any, data: tuple[np.ndarray | Data | None, ...], resume: str | PathLike[str] | None
-) -> Iterator[Fitting]:
+) -> Iterator[FitSession]:
     """One fit of an estimator to some arrays, perhaps from a checkpoint on."""
     if _inside_a_search(estimator):
         # There, Ctrl-C has to end the search, not one of its many fits.
-        one = Fitting(estimator, data, resume, Interruption())
+        one = FitSession(estimator, data, resume, Interruption())
         yield one
         one.end()
         return
     with interruptible() as interruption:
-        one = Fitting(estimator, data, resume, interruption)
+        one = FitSession(estimator, data, resume, interruption)
         yield one
         one.end()
 

@@ -10,7 +10,7 @@ from multicause.arrays import Array
 from multicause.compatibility import Rule
 from multicause.model import Moments
 from multicause.parts import Part
-from multicause.states.state_list import StateTree
+from multicause.states.state_list import StateList
 
 
 class Combination(Part):
@@ -22,7 +22,7 @@ class Combination(Part):
     bounds: tuple[float, float] = (-np.inf, np.inf)
 
     @abstractmethod
-    def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
+    def combine(self, components: Array, tree: StateList, empty: Array | None = None) -> Array:
         """w̄(s) of all states of a tree: (S, D). The state without causes has the mean ``empty`` (D,), by default zero.
 
         With ``shift(components, o)`` and an empty state of −o, these are all means relative to o.
@@ -32,13 +32,13 @@ class Combination(Part):
     def shift(self, components: Array, origin: Array) -> Array:
         """Components that make means relative to an origin (D,), if the state without causes has its negative."""
 
-    def relative_means(self, components: Array, tree: StateTree, origin: Array | None) -> Array:
+    def relative_means(self, components: Array, tree: StateList, origin: Array | None) -> Array:
         """w̄(s) of all states of a tree relative to an origin, if there is one: (S, D)."""
         if origin is None:
             return self.combine(components, tree)
         return self.combine(self.shift(components, origin), tree, -origin)
 
-    def natural(self, noise: Any, components: Array, tree: StateTree, parameters: dict[str, Array]) -> Array:
+    def natural(self, noise: Any, components: Array, tree: StateList, parameters: dict[str, Array]) -> Array:
         """Return η(w̄(s)) of all states of a tree, for noise without an origin: (S, D).
 
         Under the max rule, each mean is that of one cause alone, so that increasing functions are taken of causes.
@@ -53,11 +53,11 @@ class Combination(Part):
         """w̄ of given causes (n, H), which may be fractions such as posterior means: (n, D)."""
 
     @abstractmethod
-    def pull(self, components: Array, tree: StateTree, values: Array, temperature: Array) -> Array:
+    def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
         """Σ_s ∂w̄_d(s)/∂W_hd · v_d(s) for values (..., S, D): (..., H, D)."""
 
     @abstractmethod
-    def overlap(self, tree: StateTree) -> np.ndarray:
+    def overlap(self, tree: StateList) -> np.ndarray:
         """Σ_h ∂w̄_d(s)/∂W_hd, how many causes share one mean, for each state: (S, 1)."""
 
     @property

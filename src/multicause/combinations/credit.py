@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from multicause.arrays import Array, matmul, rows_at, stored, sum_rows_at
-from multicause.states.state_list import StateTree, all_states
+from multicause.states.state_list import StateList, all_states
 
 # Active causes up to which powers of sums of exponentials are taken by a polynomial: beyond, its degree would be as
 # costly as a logarithm and an exponential (measured for H' = 5, γ = 3: 247 instead of 340 ms in single precision, 680
@@ -23,7 +23,7 @@ from multicause.states.state_list import StateTree, all_states
 MOST_FOR_POLYNOMIAL = 4
 
 
-def pull_by_halves(x: Array, states: StateTree, values: Array, sharpness: Array, exponent: Array) -> Array:
+def pull_by_halves(x: Array, states: StateList, values: Array, sharpness: Array, exponent: Array) -> Array:
     """For the list of all states: each is a state of the first half of the causes and one of the second half.
 
     Shares are formed within each half, relative to its own largest x, and then between the two halves. That takes two
@@ -62,7 +62,7 @@ class _Half(NamedTuple):
         return cls(largest, total, jnp.where(active, jnp.exp(exponent * below), 0))
 
 
-def pull_by_members(x: Array, states: StateTree, values: Array, sharpness: Array, exponent: Array) -> Array:
+def pull_by_members(x: Array, states: StateList, values: Array, sharpness: Array, exponent: Array) -> Array:
     """For short lists of sparse states on an accelerator: every cause sums over its states, written out one by one.
 
     The compiler then makes one kernel of it all, in which nothing but duels between two causes is ever stored. Exact in
@@ -98,7 +98,7 @@ def pull_by_members(x: Array, states: StateTree, values: Array, sharpness: Array
     return jnp.stack(received, axis=-2)
 
 
-def pull_by_levels(x: Array, states: StateTree, values: Array, sharpness: Array, exponent: Array) -> Array:
+def pull_by_levels(x: Array, states: StateList, values: Array, sharpness: Array, exponent: Array) -> Array:
     """For lists with the sparsest states first: each state is one with a cause less, its parent, plus its last cause.
 
     Shares are formed on the way from states with two active causes to those with most, relative to the largest x of

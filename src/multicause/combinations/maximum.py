@@ -10,7 +10,7 @@ from multicause.combinations.base import Combination, random_positive
 from multicause.combinations.credit import pull_by_halves, pull_by_levels, pull_by_members
 from multicause.compatibility import Rule
 from multicause.model import Moments
-from multicause.states.state_list import StateTree
+from multicause.states.state_list import StateList
 
 # Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
 # and equal weights still share their credit equally.
@@ -69,7 +69,7 @@ class Maximum(Combination):
             credit=self.credit, least_temperature=self.least_temperature, upper=upper if np.isfinite(upper) else None
         )
 
-    def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
+    def combine(self, components: Array, tree: StateList, empty: Array | None = None) -> Array:
         """The maximum of the empty state's mean and those of the active causes."""
         root = jnp.zeros_like(components[:1])
         root = root if empty is None else root + empty
@@ -90,7 +90,7 @@ class Maximum(Combination):
             mean = jnp.maximum(mean, causes[:, h : h + 1] * components[h])
         return mean
 
-    def pull(self, components: Array, tree: StateTree, values: Array, temperature: Array) -> Array:
+    def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
         """Return the values of all states (..., S, D) as the causes get credit for them: (..., H, D).
 
         With x = log W (power) or W (sigmoid), cause h has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h') of state s. A^ρ
@@ -114,7 +114,7 @@ class Maximum(Combination):
             pull = pull_by_members
         return pull(x, tree, values, sharpness, exponent)
 
-    def overlap(self, tree: StateTree) -> np.ndarray:
+    def overlap(self, tree: StateList) -> np.ndarray:
         """One, except in the empty state."""
         return tree.states().max(axis=1, keepdims=True)
 

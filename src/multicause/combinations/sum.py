@@ -7,7 +7,7 @@ from multicause.arrays import Array, matmul
 from multicause.combinations.base import Combination, random_positive
 from multicause.compatibility import Rule
 from multicause.model import Moments
-from multicause.states.state_list import StateTree
+from multicause.states.state_list import StateList
 
 
 class Sum(Combination):
@@ -41,7 +41,7 @@ class Sum(Combination):
         upper = min(means[1], self.bounds[1])
         return Sum(nonnegative=self.nonnegative or means[0] >= 0, upper=upper if np.isfinite(upper) else None)
 
-    def combine(self, components: Array, tree: StateTree, empty: Array | None = None) -> Array:
+    def combine(self, components: Array, tree: StateList, empty: Array | None = None) -> Array:
         """S·W plus the empty state's mean, in double precision: it may leave far less than both are."""
         if empty is None:
             return self._cut(matmul(jnp.asarray(tree.states(), dtype=components.dtype), components))
@@ -60,14 +60,14 @@ class Sum(Combination):
     def _cut(self, sums: Array) -> Array:
         return sums if self.upper is None else jnp.minimum(sums, self.upper)
 
-    def pull(self, components: Array, tree: StateTree, values: Array, temperature: Array) -> Array:
+    def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
         """Each active cause has full credit, Sᵀv, but for sums that are cut off."""
         states = jnp.asarray(tree.states(), dtype=values.dtype)
         if self.upper is not None:
             values = jnp.where(matmul(states, components) <= self.upper, values, 0)
         return matmul(states.T, values)
 
-    def overlap(self, tree: StateTree) -> np.ndarray:
+    def overlap(self, tree: StateList) -> np.ndarray:
         """|s|."""
         return tree.states().sum(axis=1, keepdims=True)
 

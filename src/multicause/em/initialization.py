@@ -26,7 +26,7 @@ COARSEST = 0.01
 FARTHEST = 1e9
 
 
-class Outset(NamedTuple):
+class InitialConditions(NamedTuple):
     """What is known before learning, from which starts are drawn."""
 
     model: Model
@@ -96,7 +96,7 @@ def check_values(data: Data) -> tuple[float, float]:
 
 
 def starting_parameters(
-    outset: Outset,
+    initial: InitialConditions,
     n_components: int,
     *,
     init: str | ArrayLike,
@@ -104,14 +104,14 @@ def starting_parameters(
     noise_scale: float | None,
 ) -> Parameters:
     """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
-    model, dtype, n_starts = outset.model, outset.data.dtype, outset.n_starts
-    _, largest = check_values(outset.data)
+    model, dtype, n_starts = initial.model, initial.data.dtype, initial.n_starts
+    _, largest = check_values(initial.data)
     if largest <= model.combination.bounds[0]:
         raise ValueError(
             f"X has no positive value (its largest is {largest:.6g}), so components that are not negative cannot "
             "explain it. Change the sign of X, or use LinearCauses, whose components may be negative."
         )
-    components = [_starting_components(outset, n_components, init) for _ in range(n_starts)]
+    components = [_starting_components(initial, n_components, init) for _ in range(n_starts)]
 
     def repeated(values: dict[str, np.ndarray]) -> dict[str, Any]:
         return {name: np.stack([value] * n_starts).astype(dtype) for name, value in values.items()}
@@ -120,14 +120,14 @@ def starting_parameters(
     return Parameters(
         components=start,
         prior=repeated(model.prior.initialize(n_components, activity)),
-        noise=repeated(model.noise.initialize_for(n_components, outset.moments, noise_scale)),
+        noise=repeated(model.noise.initialize_for(n_components, initial.moments, noise_scale)),
         posterior=repeated(model.posterior.initialize()),
     )
 
 
-def _starting_components(outset: Outset, n_components: int, init: str | ArrayLike) -> np.ndarray:
+def _starting_components(initial: InitialConditions, n_components: int, init: str | ArrayLike) -> np.ndarray:
     """Components (H, D) before learning: random with or without the mean row, rows, the user's, or another model's."""
-    model, moments, data, random, _ = outset
+    model, moments, data, random, _ = initial
     n_features = data.n_features
     if isinstance(init, str):
         if init in ("random", "mean"):

@@ -19,8 +19,8 @@ import numpy as np
 from multicause.annealing import Annealing, ConstantTemperatures, Schedule
 from multicause.arrays import Array, compiled, on_cpu, select
 from multicause.em.e_step import expect_blocks, expect_resident
-from multicause.em.results import Fit, Progress, StartResults, best_of, per_row
-from multicause.em.step import OUTCOMES, EMState, Limits, Row, begin, em_step, final_share, stopped
+from multicause.em.results import FitResult, Progress, StartResults, best_of, per_row
+from multicause.em.step import OUTCOMES, EMState, HistoryRow, Limits, begin, em_step, final_share, stopped
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters, Statistics
 from multicause.persistence.journal import Journal
@@ -33,7 +33,7 @@ SECONDS_PER_CALL = 0.08
 GROWTH = 4
 
 
-class Learning(NamedTuple):
+class LoopState(NamedTuple):
     """State of the loop: the state of EM, and the history so far with one row per evaluated iteration."""
 
     state: EMState
@@ -42,7 +42,7 @@ class Learning(NamedTuple):
     kept: np.ndarray  # (iteration + 1, starts)
 
 
-def learn(model: Model, data: Data, starts: Parameters, **settings: Any) -> Fit:
+def learn(model: Model, data: Data, starts: Parameters, **settings: Any) -> FitResult:
     """Run EM from all starts (see :func:`learn_all`) and keep the one with the highest bound."""
     return best_of(learn_all(model, data, starts, **settings), data)
 
@@ -75,11 +75,11 @@ def learn_all(
     runner = (_Blocks if data.resident is None else _Resident)(model, data, schedule, limits, key)
     check_cut(model, starts, data, n_starts)
 
-    def first() -> Learning:
+    def first() -> LoopState:
         state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
         return _recorded(None, *runner(state, 1), n_starts)
 
-    with (journal or Journal()).loop(Learning, first) as loop:
+    with (journal or Journal()).loop(LoopState, first) as loop:
         every = watch is not None and getattr(watch, "every_iteration", True)
         pace = _Pace(1 if every else MOST_STEPS)
         while (n_done := int(loop.state.state.iteration)) < max_iter and np.asarray(loop.state.state.learning).any():
@@ -139,7 +139,7 @@ class _Resident:
         self._model, self._data, self._arguments = model, data, (schedule, limits, key)
         self._keep_weights: bool | None = None
 
-    def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, Row]:
+    def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, HistoryRow]:
         """Do some steps, or fewer if all starts end before; returns the state and the rows of the history."""
         run = partial(_run_steps, self._model, self._weights_are_kept(state), self._data.mesh)
         # The first step is done by one thread, so that several threads do not compile the same program.
@@ -157,7 +157,7 @@ class _Resident:
         if len(parts) > 1:
             after = _merge(~np.asarray(state.learning), state, after)
         n_done = max(counts)
-        rows = Row(*(np.asarray(values)[:n_done].copy() for values in rows))
+        rows = HistoryRow(*(np.asarray(values)[:n_done].copy() for values in rows))
         for part, count in zip(parts, counts, strict=True):
             for values in rows:  # of starts that ended before the others
                 values[count:, part] = values[count - 1, part]
@@ -206,16 +206,16 @@ def _run_steps(
     key: Array,
     state: EMState,
     n_steps: Array,
-) -> tuple[EMState, Row, Array]:
+) -> tuple[EMState, HistoryRow, Array]:
     """E-steps and EM steps until so many are done, all starts have ended, or ``max_iter`` is reached."""
     places = len(state.learning)
-    rows = Row(*(jnp.full((MOST_STEPS, places), jnp.nan) for _ in Row._fields))
+    rows = HistoryRow(*(jnp.full((MOST_STEPS, places), jnp.nan) for _ in HistoryRow._fields))
 
-    def go_on(carry: tuple[EMState, Row, Array]) -> Array:
+    def go_on(carry: tuple[EMState, HistoryRow, Array]) -> Array:
         state, _, done = carry
         return (done < n_steps) & jnp.any(state.learning) & (state.iteration < limits.max_iter)
 
-    def step(carry: tuple[EMState, Row, Array]) -> tuple[EMState, Row, Array]:
+    def step(carry: tuple[EMState, HistoryRow, Array]) -> tuple[EMState, HistoryRow, Array]:
         state, rows, done = carry
         temperature = state.cooling.temperature
         statistics = expect_resident(
@@ -234,18 +234,18 @@ class _Blocks:
     def __init__(self, model: Model, data: Data, schedule: Schedule, limits: Limits, key: Array) -> None:
         self._model, self._data, self._arguments = model, data, (schedule, limits, key)
 
-    def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, Row]:
+    def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, HistoryRow]:
         """Do one step, whatever ``n_steps`` says: sums over many blocks take long enough."""
         temperature, share = state.cooling.temperature, np.asarray(state.share)
         statistics = expect_blocks(self._model, self._data, state.trial, temperature, share, state.learning)
         state, row = _one_step(self._model, *self._arguments, state, statistics)
-        return state, Row(*(np.asarray(values)[None] for values in row))
+        return state, HistoryRow(*(np.asarray(values)[None] for values in row))
 
 
 @compiled
 def _one_step(
     model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState, statistics: Statistics
-) -> tuple[EMState, Row]:
+) -> tuple[EMState, HistoryRow]:
     after, row = em_step(model, schedule, limits, key, state, statistics)
     return _like(state, after), row
 
@@ -269,8 +269,8 @@ def _merge(which: Array, some: EMState, others: EMState) -> EMState:
     return jax.tree.map(choose, some, others)
 
 
-def _merge_rows(which: np.ndarray, some: Row, others: Row) -> Row:
-    return Row(*(np.where(which, np.asarray(a), np.asarray(b)) for a, b in zip(some, others, strict=True)))
+def _merge_rows(which: np.ndarray, some: HistoryRow, others: HistoryRow) -> HistoryRow:
+    return HistoryRow(*(np.where(which, np.asarray(a), np.asarray(b)) for a, b in zip(some, others, strict=True)))
 
 
 class _Pace:
@@ -301,7 +301,7 @@ def _filled_up(places: int, leaf: np.ndarray) -> np.ndarray:
     return leaf[np.minimum(np.arange(places), len(leaf) - 1)]
 
 
-def _recorded(before: Learning | None, state: EMState, rows: Row, n_starts: int) -> Learning:
+def _recorded(before: LoopState | None, state: EMState, rows: HistoryRow, n_starts: int) -> LoopState:
     """Return the loop's state with some more rows of history."""
     histories = [np.array(values, dtype=float) for values in rows]
     for values in histories:
@@ -309,10 +309,10 @@ def _recorded(before: Learning | None, state: EMState, rows: Row, n_starts: int)
     if before is not None:
         past = (before.bounds, before.temperatures, before.kept)
         histories = [np.vstack(both) for both in zip(past, histories, strict=True)]
-    return Learning(state, *histories)
+    return LoopState(state, *histories)
 
 
-def _tell(watch: Callable[[Progress], bool], learning: Learning, before: int) -> bool:
+def _tell(watch: Callable[[Progress], bool], learning: LoopState, before: int) -> bool:
     """Report the iterations of the last call; returns whether somebody wants to stop.
 
     All but the last are told with the parameters of the last one, for watchers that want bounds only.

@@ -43,7 +43,7 @@ class Phase(NamedTuple):
     reason: str
 
 
-class Fit(NamedTuple):
+class FitResult(NamedTuple):
     """What learning found, for the best start; all arrays are on the host."""
 
     parameters: Parameters
@@ -76,14 +76,14 @@ class Progress(NamedTuple):
         return int(np.argmax(np.where(np.isfinite(self.bound), self.bound, -np.inf)))
 
 
-def best_of(results: StartResults, data: Data, merit: np.ndarray | None = None) -> Fit:
+def best_of(results: StartResults, data: Data, merit: np.ndarray | None = None) -> FitResult:
     """Return the start with the highest finite bound, or another merit (starts,); where some were stopped, all were."""
     merit = results.bound if merit is None else merit
     chosen = int(np.argmax(np.where(np.isfinite(merit) & np.isfinite(results.bound), merit, -np.inf)))
     was_stopped = (results.outcome == Outcome.STOPPED).any()
     n_iter, why = int(results.last[chosen]), Outcome.STOPPED if was_stopped else Outcome(results.outcome[chosen])
     parameters, sums = start_of((results.parameters, results.statistics), chosen)
-    return Fit(
+    return FitResult(
         parameters=parameters,
         bound=float(results.bound[chosen]),
         bounds=np.array([*results.bounds[:n_iter, chosen], results.bound[chosen]]),
@@ -97,7 +97,7 @@ def best_of(results: StartResults, data: Data, merit: np.ndarray | None = None) 
     )
 
 
-def concatenate_history(first: Fit, then: Fit, reason: str = "") -> Fit:
+def concatenate_history(first: FitResult, then: FitResult, reason: str = "") -> FitResult:
     """Return the second fit, with the history of the first before its own.
 
     A ``reason`` says why the bounds of the second are not comparable with those of the first.

@@ -59,7 +59,7 @@ class EMState(NamedTuple):
     iteration: Any  # () steps done, −1 before the starts themselves are judged
 
 
-class Row(NamedTuple):
+class HistoryRow(NamedTuple):
     """One line of the history: (starts,) each."""
 
     bound: Any
@@ -107,7 +107,7 @@ def is_monotone(model: Model) -> bool:
 
 def em_step(
     model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState, statistics: Statistics
-) -> tuple[EMState, Row]:
+) -> tuple[EMState, HistoryRow]:
     """Judge the trial by the statistics of an E-step, and propose the next one."""
     state, row = _judge_trial(model, schedule, limits, state, statistics)
     proposed = _propose(model, schedule, limits, key, state)
@@ -123,7 +123,7 @@ def em_step(
 
 def _judge_trial(
     model: Model, schedule: Schedule, limits: Limits, state: EMState, statistics: Statistics
-) -> tuple[EMState, Row]:
+) -> tuple[EMState, HistoryRow]:
     """Keep the trial or take it back, and say which starts have ended."""
     first = state.iteration < 0
     iteration = state.iteration + 1
@@ -133,7 +133,9 @@ def _judge_trial(
     magnitude = statistics.magnitude / statistics.weight
     cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
     epsilon = float(jnp.finfo(state.trial.components.dtype).eps)
-    convergence, accepted = judge(state.convergence, objective, magnitude, cooled & model.posterior.climbs, epsilon)
+    convergence, accepted = judge(
+        state.convergence, objective, magnitude, cooled & model.posterior.ascends_bound, epsilon
+    )
     convergence = select(state.learning, convergence, state.convergence)
     accepted = (accepted | first) & state.learning
     parameters, sums = select(accepted, (state.trial, statistics), (state.parameters, state.statistics))
@@ -145,7 +147,7 @@ def _judge_trial(
         convergence=convergence,
         iteration=iteration,
     )
-    row = Row(state.bound, cooling.temperature, statistics.weight / statistics.seen)
+    row = HistoryRow(state.bound, cooling.temperature, statistics.weight / statistics.seen)
     state = _ended(state, ~jnp.isfinite(objective), Outcome.NON_FINITE, jnp.maximum(iteration - 1, 0))
     state = _ended(state, convergence.fell(monotone), Outcome.BOUND_FELL, iteration)
     state = _ended(state, convergence.converged(limits.tol, monotone), Outcome.CONVERGED, iteration)
@@ -166,7 +168,7 @@ def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state
         noisy = perturb_components(model, trial, noise, jax.random.fold_in(key, state.iteration))
         trial = select(state.learning, noisy, trial)
     state = _ended(state, ~finite, Outcome.NON_FINITE, state.iteration)
-    if not model.posterior.climbs:
+    if not model.posterior.ascends_bound:
         cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
         state = state._replace(quiet=jnp.where(limits.tol > 0, at_rest(state.quiet, change, cooled), state.quiet))
     state = state._replace(trial=trial, cooling=schedule.advance(cooling, change))

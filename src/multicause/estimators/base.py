@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
+from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_session
 from multicause.engines import Dask, Data, Engine, Local
 from multicause.engines.dask import is_distributed
 from multicause.estimators.advice import Advice, advice_on
@@ -31,7 +31,7 @@ class ValueLabels(NamedTuple):
     score: str  # of ``score_samples``
 
 
-class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, NestedParts):
+class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, NestedParts):
     """A scikit-learn estimator of this library; it is fitted once it has ``components_``."""
 
     #: Where results are written is no metadata that scikit-learn should hand on.
@@ -66,9 +66,9 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
 
     def _watched(
         self, resume: str | PathLike[str] | None, *data: np.ndarray | Data | None
-    ) -> AbstractContextManager[Fitting]:
+    ) -> AbstractContextManager[FitSession]:
         """One fit to rows, weights and whatever else it learns from, perhaps from a checkpoint on."""
-        return fitting(self, data, resume)
+        return fit_session(self, data, resume)
 
     def _advice(self, outcome: Outcome) -> Advice | None:
         """What a user of this fitted estimator can do about the end of a fit; None where all is well."""
@@ -125,7 +125,7 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         return tags
 
 
-def warn_of(outcome: Outcome, estimator: Shell) -> None:
+def warn_of(outcome: Outcome, estimator: BaseModel) -> None:
     """Warn of an end that a user of this fitted estimator can do something about."""
     advice = estimator._advice(outcome)
     warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}", stacklevel=5)

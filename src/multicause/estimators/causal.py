@@ -23,25 +23,25 @@ from multicause import annealing as schedules
 from multicause import inference as recognition
 from multicause import posteriors, priors
 from multicause.arrays import check_room, double_precision, key_from, starts_at_once
-from multicause.callbacks.adapter import Seen
+from multicause.callbacks.adapter import History
 from multicause.combinations.base import Combination
 from multicause.compatibility import check
 from multicause.em import online
 from multicause.em.e_step import evidence_threshold
 from multicause.em.initialization import (
-    Outset,
+    InitialConditions,
     choose_annealing,
     first_moments,
     lost_digits,
     starting_parameters,
 )
 from multicause.em.loop import learn
-from multicause.em.results import Fit, Phase, Progress, start_of
+from multicause.em.results import FitResult, Phase, Progress, start_of
 from multicause.engines import Data, Engine
 from multicause.engines.dask import is_distributed
 from multicause.engines.row_writing import check_out, write_rows
 from multicause.estimators.advice import Advice
-from multicause.estimators.base import Shell, ValueLabels, outcome_of_batch, validate_weights, warn, warn_of
+from multicause.estimators.base import BaseModel, ValueLabels, outcome_of_batch, validate_weights, warn, warn_of
 from multicause.model import Model, Parameters, Statistics, interned
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
@@ -53,7 +53,7 @@ from multicause.search.automatic import learn_and_repair, rows_to_search, search
 from multicause.updates import NAMES as UPDATES
 from multicause.updates.base import Update, choose_update
 
-PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
+ROLES_OF_PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
 LEARNABLE = ("components", "activity", "noise")
 # Rows on which a user's own functions are tried before learning begins.
 ROWS_TO_TRY = 64
@@ -85,7 +85,7 @@ class FitProblem(NamedTuple):
     settings: dict[str, Any]  # max_iter, tol, key, watch and journal
 
 
-class CausalEstimator(Shell):
+class CausalEstimator(BaseModel):
     """A directed model of hidden causes. A named model adds its combination, its defaults and its reference."""
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -162,7 +162,7 @@ class CausalEstimator(Shell):
     _parameters: Parameters
     _preparation: dict[str, np.ndarray] = {}
     _threshold: float | Data | None  # evidence_threshold_, or the data that it is computed from
-    _online: online.Online | None  # None where a model has seen no statistics, as one that is still learning
+    _online: online.Online | None  # None where a model has history no statistics, as one that is still learning
 
     @abstractmethod
     def _combination(self, noise: Noise) -> Combination:
@@ -198,19 +198,19 @@ class CausalEstimator(Shell):
         self._threshold = None
         rows, weights = data.look()
         warn(lost_digits(rows))
-        with double_precision(), self._watched(resume, data) as fitting:
-            random = fitting.random
+        with double_precision(), self._watched(resume, data) as session:
+            random = session.random
             self._preparation = self._prepare(data)
             data = self._condensed(data.transformed(self._preparer()))
             model = self._wire(data)
             data.each(lambda rows, weights: model.noise.check_data(rows))
             repairing = self.annealing == "auto" and model.prior.repairable if self.repair is None else self.repair
             data = self._in_blocks(data, model, max(self._n_starts, self.n_components if repairing else 1))
-            starts = self._starts(Outset(model, first_moments(data), data, random, self._n_starts))
-            self._try_posterior(model, starts, data)
-            fitting.watch(rows, y, None if sample_weight is None else weights, partial(self._so_far, model))
+            starts = self._starts(InitialConditions(model, first_moments(data), data, random, self._n_starts))
+            self._validate_posterior(model, starts, data)
+            session.watch(rows, y, None if sample_weight is None else weights, partial(self._so_far, model))
             settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random)}
-            settings |= {"watch": fitting, "journal": fitting.journal}
+            settings |= {"watch": session, "journal": session.journal}
             search_data = self._search_data(model, data, random) if self.annealing == "auto" else data
             problem = FitProblem(model, data, search_data, starts, repairing, random, settings)
             result, annealing = self._learn(problem)
@@ -218,7 +218,7 @@ class CausalEstimator(Shell):
             self._keep_history(result, annealing)
             warn_of(result.outcome, self)
             self._keep_threshold(data)
-            warn(model.posterior.remark(model, result.parameters))
+            warn(model.posterior.diagnose(model, result.parameters))
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -234,9 +234,9 @@ class CausalEstimator(Shell):
             data = self._in_blocks(data, model, 1, fitted=not first)
             if first:
                 random = check_random_state(self.random_state)
-                starts = self._starts(Outset(model, first_moments(data), data, random, 1))
+                starts = self._starts(InitialConditions(model, first_moments(data), data, random, 1))
                 parameters = start_of(starts)
-                self._try_posterior(model, starts, data)
+                self._validate_posterior(model, starts, data)
             else:
                 parameters = self._parameters
             before = None if first or self._remembers_all else self._online
@@ -371,7 +371,7 @@ class CausalEstimator(Shell):
     def _state(self) -> dict[str, Any]:
         """What :meth:`_restore` needs beyond constructor arguments and history."""
         return {
-            "parts": {name: getattr(self._model, name) for name in PARTS},
+            "parts": {name: getattr(self._model, name) for name in ROLES_OF_PARTS},
             "learn": self._model.learn,
             "components": self._parameters.components,
             "prior": self._parameters.prior,
@@ -384,7 +384,7 @@ class CausalEstimator(Shell):
     def _restore(self, state: dict[str, Any]) -> None:
         """Become the fitted model whose :meth:`_state` this is."""
         model = Model(**state["parts"], learn=frozenset(state["learn"]))
-        for name, base in PARTS.items():
+        for name, base in ROLES_OF_PARTS.items():
             if not isinstance(getattr(model, name), base):
                 raise TypeError(f"{name} must be a {base.__name__}; got {getattr(model, name)!r}")
             getattr(model, name).validate()
@@ -423,11 +423,11 @@ class CausalEstimator(Shell):
         """Rows and weights that are learned from: these, or fewer from which the same is learned."""
         return data
 
-    def _starts(self, outset: Outset) -> Parameters:
+    def _starts(self, initial: InitialConditions) -> Parameters:
         """Parameters before learning, with a leading axis of starts."""
-        return self._starts_from(self.init, outset)
+        return self._starts_from(self.init, initial)
 
-    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
+    def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
         """Run EM from all starts."""
         model, data, search_data, starts, repairing, random, settings = problem
         if self.annealing == "auto":
@@ -447,7 +447,7 @@ class CausalEstimator(Shell):
         return data.transformed(self._preparer())
 
     def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
-        """Parameters that are kept after learning; ``statistics`` are those of all data, if ``fit`` has seen them."""
+        """Parameters that are kept after learning; ``statistics`` are those of all data, if ``fit`` has them."""
         return parameters
 
     # ------------------------------------------------------------------------------------------------- inside
@@ -492,7 +492,7 @@ class CausalEstimator(Shell):
         posterior.check(self.n_components)
         if self.repair and not prior.repairable:
             raise ValueError(f"Causes of {prior!r} cannot be repaired, because none is ever off; use repair=None.")
-        posterior = posterior.resolved(model, self.n_components, data.n_features, data.n_rows)
+        posterior = posterior.bind(model, self.n_components, data.n_features, data.n_rows)
         return interned(replace(model, posterior=posterior))
 
     def _parts(self) -> tuple[Prior, Combination, Noise, Posterior]:
@@ -527,10 +527,10 @@ class CausalEstimator(Shell):
             )
 
     @staticmethod
-    def _try_posterior(model: Model, starts: Parameters, data: Data) -> None:
+    def _validate_posterior(model: Model, starts: Parameters, data: Data) -> None:
         """Try a user's own functions before learning begins."""
         some = data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows)))
-        model.posterior.try_out(np.asarray(starts.components[0]), some)
+        model.posterior.validate_on(np.asarray(starts.components[0]), some)
 
     def _in_blocks(self, data: Data, model: Model, n_starts: int, *, fitted: bool = False) -> Data:
         """Return data in blocks within the memory budget, for components that are to be learned or are ``fitted``."""
@@ -586,10 +586,10 @@ class CausalEstimator(Shell):
         n_starts = max(self._n_starts, self.n_components)
         return data if sample is data else self._arranged(sample, model, self.n_components, n_starts)
 
-    def _starts_from(self, init: str | ArrayLike, outset: Outset) -> Parameters:
+    def _starts_from(self, init: str | ArrayLike, initial: InitialConditions) -> Parameters:
         """Shared starts: components by ``init``, all else by the parts and the constructor's words."""
         activity, noise_scale = self.activity, self.noise_scale
-        return starting_parameters(outset, self.n_components, init=init, activity=activity, noise_scale=noise_scale)
+        return starting_parameters(initial, self.n_components, init=init, activity=activity, noise_scale=noise_scale)
 
     def _keep(self, model: Model, parameters: Parameters) -> None:
         """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle.
@@ -611,14 +611,14 @@ class CausalEstimator(Shell):
             "update_": clone(model.update),
         }
 
-    def _keep_history(self, result: Fit, annealing: schedules.Annealing) -> None:
+    def _keep_history(self, result: FitResult, annealing: schedules.Annealing) -> None:
         self._online = online.continued(result.statistics, result.n_rounds)
         self.annealing_ = annealing
         self.lower_bound_, self.lower_bounds_, self.phases_ = result.bound, result.bounds, result.phases
         self.temperatures_, self.rows_kept_ = result.temperatures, result.kept
         self.n_iter_, self.converged_, self.outcome_ = result.n_rounds, result.converged, result.outcome.value
 
-    def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:
+    def _so_far(self, model: Model, progress: Progress, history: History) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""
         best = progress.best
         parameters, statistics = jax.tree.map(
@@ -632,12 +632,12 @@ class CausalEstimator(Shell):
             **{name: getattr(finished, name) for name in self._results if hasattr(finished, name)},
             "_model": model,
             "_parameters": parameters,
-            "_online": None if statistics is None else online.continued(statistics, seen.n_iterations),
+            "_online": None if statistics is None else online.continued(statistics, history.n_iterations),
             "annealing_": choose_annealing(None if self.annealing == "auto" else self.annealing),
             "lower_bound_": float(progress.bound[best]),
-            "lower_bounds_": np.array(seen.bounds),
-            "temperatures_": np.array(seen.temperatures),
-            "n_iter_": seen.n_iterations,
+            "lower_bounds_": np.array(history.bounds),
+            "temperatures_": np.array(history.temperatures),
+            "n_iter_": history.n_iterations,
             "converged_": False,
             "outcome_": Outcome.STOPPED.value,
         }

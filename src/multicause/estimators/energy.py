@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from multicause import energies, samplers
 from multicause.arrays import bytes_from, double_precision, key_from
-from multicause.callbacks.adapter import Seen
+from multicause.callbacks.adapter import History
 from multicause.energies import NONLINEARITIES, Energy, EnergyParameters, Expert, FunctionExpert, check_expert
 from multicause.engines import Engine
 from multicause.estimators.advice import Advice, energy_advice_on, is_single_precision
@@ -143,12 +143,12 @@ class EnergyEstimator(EnergyDensity):
         """
         X = self._validate_rows(X, reset=True)
         weights = validate_weights(sample_weight, X)
-        with double_precision(), self._watched(resume, X, weights) as fitting:
-            random = fitting.random
+        with double_precision(), self._watched(resume, X, weights) as session:
+            random = session.random
             method, course, whitening = self._begin(X, weights, random)
             length = cd.round_length(self.max_iter, self._rows_at_once(X) * X.shape[1] * X.itemsize)
             n_rounds = -(-self.max_iter // length)
-            fitting.watch(
+            session.watch(
                 X,
                 y,
                 None if sample_weight is None else weights,
@@ -167,10 +167,10 @@ class EnergyEstimator(EnergyDensity):
                 rates=partial(self._rates, X.dtype),
                 tol=self.tol,
                 key=key_from(random),
-                watch=fitting,
-                journal=fitting.journal,
+                watch=session,
+                journal=session.journal,
             )
-            self._keep(method, result.course, whitening)
+            self._keep(method, result.updates, whitening)
             self.lower_bounds_ = result.bounds + whitening.log_volume
             self.contrasts_, self.acceptance_rates_ = result.contrasts, result.acceptances
             self.drift_, self.outcome_ = result.drift, result.outcome.value
@@ -223,7 +223,7 @@ class EnergyEstimator(EnergyDensity):
                 key=key_from(random),
                 watch=lambda progress: False,
             )
-            self._keep(method, result.course, whitening)
+            self._keep(method, result.updates, whitening)
         outcome = outcome_of_batch(result.outcome is not Outcome.NON_FINITE)
         self.lower_bounds_ = np.append(self.lower_bounds_, result.bounds.mean() + whitening.log_volume)
         self.contrasts_ = np.append(self.contrasts_, result.contrasts.mean())
@@ -245,7 +245,7 @@ class EnergyEstimator(EnergyDensity):
 
     def _begin(
         self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState
-    ) -> tuple[cd.Method, cd.Course, WhiteningMap]:
+    ) -> tuple[cd.Method, cd.UpdateState, WhiteningMap]:
         """Parts of this fit's own, the whitening, and the first parameters."""
         expert: Any = self.expert
         if callable(expert) and not isinstance(expert, Expert | str | type):
@@ -315,18 +315,18 @@ class EnergyEstimator(EnergyDensity):
 
     def _batches(
         self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState
-    ) -> Callable[[int], cd.Batches]:
+    ) -> Callable[[int], cd.EnergyBatches]:
         """Mini-batches as they are needed: rows drawn with replacement, in proportion to their weights."""
         if self.batch_size is None:
-            everything = cd.Batches(jnp.asarray(X[None]), jnp.asarray(weights / weights.sum(), X.dtype))
+            everything = cd.EnergyBatches(jnp.asarray(X[None]), jnp.asarray(weights / weights.sum(), X.dtype))
             return lambda length: everything
         size = self.batch_size
         reached = np.cumsum(weights, dtype=float)
         shares = np.full(size, 1 / size, X.dtype)
 
-        def draw(length: int) -> cd.Batches:
+        def draw(length: int) -> cd.EnergyBatches:
             places = np.searchsorted(reached, random.random_sample((length, size)) * reached[-1], side="right")
-            return cd.Batches(X[np.minimum(places, len(X) - 1)], shares)
+            return cd.EnergyBatches(X[np.minimum(places, len(X) - 1)], shares)
 
         return draw
 
@@ -353,11 +353,13 @@ class EnergyEstimator(EnergyDensity):
                 f"of {budget!r}. Lower batch_size, raise it with engine=Local(memory_budget=...), or use float32."
             )
 
-    def _so_far(self, method: cd.Method, whitening: WhiteningMap, progress: cd.Progress, seen: Seen) -> dict[str, Any]:
+    def _so_far(
+        self, method: cd.Method, whitening: WhiteningMap, progress: cd.RoundProgress, seen: History
+    ) -> dict[str, Any]:
         """Attributes of a copy of this estimator that is fitted as far as learning has come."""
         bounds, contrasts, acceptances = progress.reports.T
         return {
-            **self._learned(method, jax.device_get(progress.course), whitening),
+            **self._learned(method, jax.device_get(progress.updates), whitening),
             "lower_bound_": seen.bounds[-1],
             "lower_bounds_": bounds + whitening.log_volume,
             "contrasts_": contrasts,
@@ -400,7 +402,7 @@ def _check_closed_form(energy: Energy, parameters: EnergyParameters, sampler: Sa
         )
 
 
-def _summary(whitening: WhiteningMap, progress: cd.Progress) -> str:
+def _summary(whitening: WhiteningMap, progress: cd.RoundProgress) -> str:
     report = progress.report
     bound = float(report.bound) + whitening.log_volume
     density = f"  log density {bound:.6f}" if np.isfinite(bound) else ""

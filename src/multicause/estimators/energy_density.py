@@ -19,7 +19,7 @@ from multicause.arrays import bytes_from, check_room, compiled, double_precision
 from multicause.energies import Energy, EnergyParameters, Expert
 from multicause.engines import Data
 from multicause.engines.row_writing import check_out, write_rows
-from multicause.estimators.base import Shell, ValueLabels
+from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.model import Block
 from multicause.preparation.whitening import WhiteningMap, whiten
 from multicause.samplers import Sampler, annealed
@@ -30,7 +30,7 @@ from multicause.solvers import contrastive_divergence as cd
 SAMPLING_PATH, SAMPLING_STEPS = 200, 200
 
 
-class EnergyDensity(Shell):
+class EnergyDensity(BaseModel):
     """A fitted energy model. It holds the course of its learning, so that :meth:`partial_fit` can go on."""
 
     _results = ("contrasts_", "acceptance_rates_", "drift_")
@@ -39,7 +39,7 @@ class EnergyDensity(Shell):
     log_partition_: LogPartition | None
     n_features_in_: int
     _method: cd.Method
-    _course: cd.Course
+    _course: cd.UpdateState
     _whitening: WhiteningMap
 
     def transform(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
@@ -167,7 +167,7 @@ class EnergyDensity(Shell):
     def _restore(self, state: dict[str, Any]) -> None:
         energy, course, whitening = Energy(state["expert"], state["nonlinearity"]), state["course"], state["whitening"]
         method = cd.Method(energy, state["sampler"], state["n_steps"], state["persistent"])
-        kinds = {"expert": Expert, "sampler": Sampler, "course": cd.Course, "whitening": WhiteningMap}
+        kinds = {"expert": Expert, "sampler": Sampler, "course": cd.UpdateState, "whitening": WhiteningMap}
         for name, kind in kinds.items():
             if not isinstance(state[name], kind):
                 raise TypeError(f"{name} must be a {kind.__name__}; got {type(state[name]).__name__}")
@@ -218,13 +218,13 @@ class EnergyDensity(Shell):
             )
         return chains, base
 
-    def _keep(self, method: cd.Method, course: cd.Course, whitening: WhiteningMap) -> None:
+    def _keep(self, method: cd.Method, course: cd.UpdateState, whitening: WhiteningMap) -> None:
         """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle."""
         for name, value in self._learned(method, jax.device_get(course), whitening).items():
             setattr(self, name, value)
 
     @staticmethod
-    def _learned(method: cd.Method, course: cd.Course, whitening: WhiteningMap) -> dict[str, Any]:
+    def _learned(method: cd.Method, course: cd.UpdateState, whitening: WhiteningMap) -> dict[str, Any]:
         filters = np.asarray(course.parameters.filters)
         dtype, precise = filters.dtype, filters.astype(float)
         log_partition = None

@@ -21,7 +21,7 @@ NAMES = (
 HEADINGS = ("model", "causes and data", "recognition", "learning", "prior × combination × noise", "posterior, update")
 
 
-class Brief(NamedTuple):
+class ModelSummary(NamedTuple):
     """What a model says of itself in one line."""
 
     generative: str
@@ -32,7 +32,7 @@ class Brief(NamedTuple):
 def summary_table() -> str:
     """One line for each model of the chapter, as a table in Markdown.
 
-    Equations are those that a class gives as ``in_brief``; parts are read from the model that it wires.
+    Equations are those that a class gives as ``summary``; parts are read from the model that it wires.
     """
     import multicause
 
@@ -40,7 +40,7 @@ def summary_table() -> str:
     for name in NAMES:
         estimator = getattr(multicause, name)
         model = estimator()._wire(Local().load(np.zeros((100, 10))))
-        brief = estimator.in_brief
+        brief = estimator.summary
         joint = " × ".join(_describe(part) for part in (model.prior, model.combination, model.noise))
         how = ", ".join(_describe(part) for part in (model.posterior, model.update))
         cells = (f"`{name}`", brief.generative, brief.recognition, brief.learning, joint, how)

@@ -52,7 +52,7 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterio
         ) from error
     learned = model._recognizer
     richer = replace(learned, posterior=whole)
-    richer = replace(richer, posterior=whole.resolved(richer, n_components, n_features, len(np.asarray(X))))
+    richer = replace(richer, posterior=whole.bind(richer, n_components, n_features, len(np.asarray(X))))
     exact = model._by_rows(recognition.log_evidence, X, model=richer)
     missing = model.score_samples(X) - exact
     if (missing > ROUNDINGS * np.finfo(exact.dtype).eps * (1 + np.abs(exact))).any():

@@ -13,7 +13,7 @@ from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
 from multicause.engines import Data, Engine, Local
 from multicause.estimators.causal import CausalEstimator
-from multicause.estimators.summary import Brief
+from multicause.estimators.summary import ModelSummary
 from multicause.model import Model, interned
 from multicause.noises import DiagonalGaussian, Noise
 from multicause.posteriors import LinearGaussian
@@ -210,7 +210,7 @@ class FactorAnalysis(GaussianFactors):
     True
     """
 
-    in_brief = Brief(
+    summary = ModelSummary(
         "p[v] = N(v; 0, 1); p[u|v] = N(u; G·v, diag Σ)",
         "p[v|u] = N(v; W·u, Ψ); Ψ = (1 + GᵀΣ⁻¹G)⁻¹; W = ΨGᵀΣ⁻¹",
         "G = C·Wᵀ(W·C·Wᵀ + Ψ)⁻¹; Σ = diag(GΨGᵀ + (1 − GW)·C·(1 − GW)ᵀ); C = ⟨uu⟩",

@@ -23,12 +23,12 @@ from multicause import annealing as schedules
 from multicause.arrays import double_precision, generator, key_from
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
-from multicause.em.initialization import Outset, first_moments
-from multicause.em.results import Fit, Progress, final_outcome, one_start, start_of
+from multicause.em.initialization import InitialConditions, first_moments
+from multicause.em.results import FitResult, Progress, final_outcome, one_start, start_of
 from multicause.engines import Data, Engine
 from multicause.estimators.base import outcome_of_batch, warn_of
 from multicause.estimators.causal import CausalEstimator, FitProblem
-from multicause.estimators.summary import Brief
+from multicause.estimators.summary import ModelSummary
 from multicause.model import Model, Parameters, interned
 from multicause.noises import LogisticBernoulli, Noise
 from multicause.noises.logistic import MARGIN
@@ -134,7 +134,7 @@ class HelmholtzMachine(CausalEstimator):
         "higher": [tuple, list],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
     }
-    in_brief = Brief(
+    summary = ModelSummary(
         "P[v] = Π f(g); P[u|v] = Π f(h + G·v)",
         "Q[v; u, W] = Π f(w + W·u)",
         "wake: G ← G + ε(u − f(h + G·v))v, g, h alike; sleep: W ← W + ε(v − f(w + W·u))u, w alike",
@@ -186,7 +186,7 @@ class HelmholtzMachine(CausalEstimator):
         with double_precision():
             data = self._in_blocks(data, model, 1, fitted=not first)
             if first:
-                starts = self._starts(Outset(model, first_moments(data), data, random, 1))
+                starts = self._starts(InitialConditions(model, first_moments(data), data, random, 1))
             else:
                 starts = one_start(self._parameters)
             # The same seed must not draw the same samples for every batch.
@@ -243,14 +243,14 @@ class HelmholtzMachine(CausalEstimator):
         model = Model(prior, Sum(), LogisticBernoulli(), posterior, update, learn=frozenset(self.learn))
         return interned(check(model, type(self)))
 
-    def _starts(self, outset: Outset) -> Parameters:
+    def _starts(self, initial: InitialConditions) -> Parameters:
         """Small random weights; biases that give causes and data their frequencies."""
-        starts = super()._starts(outset)
-        model, data = outset.model, outset.data
+        starts = super()._starts(initial)
+        model, data = initial.model, initial.data
         sizes = (data.n_features, self.n_components, *model.prior.higher)
 
         def small(*shape: int) -> jax.Array:
-            return jnp.asarray(SMALL * outset.random.normal(size=(outset.n_starts, *shape)), dtype=data.dtype)
+            return jnp.asarray(SMALL * initial.random.normal(size=(initial.n_starts, *shape)), dtype=data.dtype)
 
         components, noise = starts.components, dict(starts.noise)
         nonnegative = model.update.nonnegative
@@ -269,7 +269,7 @@ class HelmholtzMachine(CausalEstimator):
             recognition[f"bias_{k}"] = prior[f"bias_{k + 1}"]
         return Parameters(components, prior, noise, recognition)
 
-    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
+    def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
         how: dict[str, Any] = {"batch_size": self.batch_size, **problem.settings}
         result = learn_by_wake_and_sleep(problem.model, problem.data, problem.starts, **how)
         return result, schedules.NoAnnealing()
@@ -279,7 +279,7 @@ class HelmholtzMachine(CausalEstimator):
         return {**CausalEstimator._learned(model, parameters), "bias_": np.array(parameters.noise["bias"])}
 
 
-class Nights(NamedTuple):
+class WakeSleepState(NamedTuple):
     """State of the loop after some passes over the data, of all starts."""
 
     machines: Machine
@@ -298,13 +298,13 @@ def learn_by_wake_and_sleep(
     key: jax.Array,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
-) -> Fit:
-    """Passes over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
+) -> FitResult:
+    """MiniBatchState over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
     n_starts = len(starts.components)
     recipe, rate = model.update.recipe, jnp.asarray(model.update.rate)
     presentation = Presentation(data.blocks, batch_size)
 
-    def step(state: Nights) -> Nights:
+    def step(state: WakeSleepState) -> WakeSleepState:
         machines, total, shown, iteration = state.machines, np.zeros(n_starts), 0.0, len(state.bounds)
         every = presentation.batches(generator(key, iteration))
         for number, (block, batches) in enumerate(zip(data.blocks, every, strict=True)):
@@ -313,14 +313,14 @@ def learn_by_wake_and_sleep(
             total, shown = total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
         history = np.vstack([state.bounds, total / shown])
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
-            return Nights(state.machines, history, Outcome.NON_FINITE)
+            return WakeSleepState(state.machines, history, Outcome.NON_FINITE)
         recent = np.mean(history[-WINDOW:], axis=0).max()
         earlier = np.mean(history[-2 * WINDOW : -WINDOW], axis=0).max() if len(history) >= 2 * WINDOW else -np.inf
         resting = tol > 0 and recent - earlier < tol * WINDOW
-        return Nights(machines, history, Outcome.CONVERGED if resting else None)
+        return WakeSleepState(machines, history, Outcome.CONVERGED if resting else None)
 
     with (journal or Journal()).loop(
-        Nights, lambda: Nights(machine_of(model, starts), np.empty((0, n_starts)))
+        WakeSleepState, lambda: WakeSleepState(machine_of(model, starts), np.empty((0, n_starts)))
     ) as loop:
         while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
             loop.state = state = step(loop.state)
@@ -342,7 +342,7 @@ def learn_by_wake_and_sleep(
     activity = (statistics.prior["active"] / statistics.weight).astype(parameters.components.dtype)
     parameters = parameters._replace(prior={**parameters.prior, "activity": activity})
     bounds_of_best = [float(values[best]) for values in history]
-    return Fit(
+    return FitResult(
         parameters=jax.device_get(parameters),
         bound=final,
         bounds=np.array([*bounds_of_best, final]),

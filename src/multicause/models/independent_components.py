@@ -16,12 +16,12 @@ from sklearn.utils._param_validation import Interval, Options
 from multicause import annealing as schedules
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
-from multicause.em.initialization import Outset
-from multicause.em.results import Fit, start_of
+from multicause.em.initialization import InitialConditions
+from multicause.em.results import FitResult, start_of
 from multicause.engines import Data, Engine
 from multicause.estimators.base import ValueLabels
 from multicause.estimators.causal import CausalEstimator, FitProblem
-from multicause.estimators.summary import Brief
+from multicause.estimators.summary import ModelSummary
 from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise, Noiseless
 from multicause.parts import PartChoice, resolve
@@ -102,7 +102,7 @@ class IndependentComponents(CausalEstimator):
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "solver": [Options(str, set(SOLVERS))],
     }
-    in_brief = Brief(
+    summary = ModelSummary(
         "p[v] ∝ Π_a exp(g(v_a)); u = G·v",
         "v = W·u; W = G⁻¹",
         "W ← W + ε(W + g′(v)[v·W]), or a second-order method of the same gradient",
@@ -207,13 +207,13 @@ class IndependentComponents(CausalEstimator):
         record = self._preparation
         return rows @ record["backward"].T.astype(rows.dtype) + record["mean"].astype(rows.dtype)
 
-    def _starts(self, outset: Outset) -> Parameters:
-        H = outset.data.n_features
+    def _starts(self, initial: InitialConditions) -> Parameters:
+        H = initial.data.n_features
         if isinstance(self.init, str):
             if self.init not in ("random", "identity"):
                 raise ValueError(f"Unknown init {self.init!r}. Known: 'random', 'identity', or an array.")
             turn = H > 1 and self.init == "random"
-            components = special_ortho_group.rvs(H, random_state=outset.random) if turn else np.eye(H)
+            components = special_ortho_group.rvs(H, random_state=initial.random) if turn else np.eye(H)
         else:
             components = np.asarray(self.init, dtype=float)
             if components.shape != (H, H) or not np.isfinite(components).all():
@@ -224,10 +224,10 @@ class IndependentComponents(CausalEstimator):
             if np.linalg.matrix_rank(components) < H:
                 raise ValueError("init must be invertible; its rows are linearly dependent. Use other components.")
         volume = 0.5 * np.linalg.slogdet(self._preparation["forward"] @ self._preparation["forward"].T)[1]
-        records = (components, outset.model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
-        return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=outset.data.dtype)[None], records))
+        records = (components, initial.model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
+        return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=initial.data.dtype)[None], records))
 
-    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
+    def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
         if self.solver == "natural_gradient":
             return super()._learn(problem)
         data = (problem.model, problem.data, start_of(problem.starts))

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from multicause.annealing import Annealing
 from multicause.arrays import Array, compiled, sum_in_double
-from multicause.em.initialization import Outset
-from multicause.em.results import Fit
+from multicause.em.initialization import InitialConditions
+from multicause.em.results import FitResult
 from multicause.engines import Data, Engine
 from multicause.estimators.causal import FitProblem
-from multicause.estimators.summary import Brief
+from multicause.estimators.summary import ModelSummary
 from multicause.model import Block, Model, Parameters
 from multicause.models.mixtures import Mixture
 from multicause.noises import Gaussian, Noise
@@ -65,7 +65,7 @@ class KMeans(Mixture):
         name: Mixture._parameter_constraints[name]
         for name in ("n_components", "max_iter", "tol", "n_init", "init", "random_state", "verbose", "engine")
     }
-    in_brief = Brief(
+    summary = ModelSummary(
         "P[v] = 1/K; p[u|v] = N(u; g_v, Σ), Σ → 0",
         "v(u) = argmin_v |u − g_v|²",
         "g_v = mean of the rows with v(u) = v",
@@ -125,12 +125,12 @@ class KMeans(Mixture):
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         return rows + self._preparation["origin"].astype(rows.dtype, copy=False)
 
-    def _starts(self, outset: Outset) -> Parameters:
-        starts = super()._starts(outset)
+    def _starts(self, initial: InitialConditions) -> Parameters:
+        starts = super()._starts(initial)
         of_the_user = not (isinstance(self.init, str) or hasattr(self.init, "fit"))
         return starts._replace(components=starts.components - self._preparation["origin"]) if of_the_user else starts
 
-    def _learn(self, problem: FitProblem) -> tuple[Fit, Annealing]:
+    def _learn(self, problem: FitProblem) -> tuple[FitResult, Annealing]:
         result, annealing = super()._learn(problem)
         self.inertia_ = float(problem.data.sum(partial(_inertia, problem.model), result.parameters))
         return result, annealing

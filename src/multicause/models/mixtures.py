@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import Interval, Options
 from multicause.annealing import Annealing
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
-from multicause.em.initialization import Outset, check_values
+from multicause.em.initialization import InitialConditions, check_values
 from multicause.engines import Data, Engine
 from multicause.estimators.causal import LEARNABLE, CausalEstimator
-from multicause.estimators.summary import Brief
+from multicause.estimators.summary import ModelSummary
 from multicause.model import Model, Parameters, interned
 from multicause.noises import ClusterGaussian, Noise, Poisson
 from multicause.noises.clusters import COVARIANCES
@@ -114,19 +114,19 @@ class Mixture(CausalEstimator):
         parts = (self._prior(), self._combination(noise), noise, self._posterior(), WeightedMean())
         return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
-    def _starts(self, outset: Outset) -> Parameters:
+    def _starts(self, initial: InitialConditions) -> Parameters:
         """Starts differ in their means: rows far apart from each other (k-means++), random rows, or the user's."""
-        check_values(outset.data)
+        check_values(initial.data)
         if not (isinstance(self.init, str) and self.init == "kmeans++"):
             if isinstance(self.init, str) and self.init not in ("random", "data"):
                 raise ValueError(f"Unknown init {self.init!r}. Known: 'kmeans++', 'random', 'data', or an array.")
             kept = "data" if isinstance(self.init, str) else self.init
-            return self._starts_from(kept, outset)
+            return self._starts_from(kept, initial)
         draws = []
-        X, weights = outset.data.look()
-        for _ in range(outset.n_starts):
-            centres, _ = kmeans_plusplus(X, self.n_components, sample_weight=weights, random_state=outset.random)
-            draws.append(self._starts_from(centres, outset._replace(n_starts=1)))
+        X, weights = initial.data.look()
+        for _ in range(initial.n_starts):
+            centres, _ = kmeans_plusplus(X, self.n_components, sample_weight=weights, random_state=initial.random)
+            draws.append(self._starts_from(centres, initial._replace(n_starts=1)))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *draws)
 
     def _accepts_negative(self) -> bool:
@@ -195,7 +195,7 @@ class MixtureOfGaussians(Mixture):
         "covariance": [Options(str, set(COVARIANCES))],
         "min_variance": [Interval(Real, 0, None, closed="left"), None],
     }
-    in_brief = Brief(
+    summary = ModelSummary(
         "P[v] = γ_v; p[u|v] = N(u; g_v, Σ_v)",
         "P[v|u] ∝ γ_v N(u; g_v, Σ_v)",
         "γ_v = ⟨P[v|u]⟩; g_v = ⟨P[v|u] u⟩/γ_v; Σ_v = ⟨P[v|u] |u − g_v|²⟩/(D γ_v)",
@@ -273,7 +273,7 @@ class MixtureOfPoissons(Mixture):
     [30, 30]
     """
 
-    in_brief = Brief(
+    summary = ModelSummary(
         "P[v] = γ_v; P[u|v] = Π_b Poisson(u_b; g_vb)",
         "P[v|u] ∝ γ_v P[u|v]",
         "γ_v = ⟨P[v|u]⟩; g_v = ⟨P[v|u] u⟩/γ_v",

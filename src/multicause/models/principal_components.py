@@ -14,12 +14,12 @@ from sklearn.utils import check_random_state
 from multicause import inference as recognition
 from multicause.annealing import Annealing, NoAnnealing
 from multicause.arrays import double_precision
-from multicause.em.initialization import Outset, first_moments
-from multicause.em.results import Fit, Progress, one_start, start_of
+from multicause.em.initialization import InitialConditions, first_moments
+from multicause.em.results import FitResult, Progress, one_start, start_of
 from multicause.engines import Engine
 from multicause.estimators.base import ValueLabels
 from multicause.estimators.causal import FitProblem
-from multicause.estimators.summary import Brief
+from multicause.estimators.summary import ModelSummary
 from multicause.model import Parameters
 from multicause.models.factor_analysis import GaussianFactors
 from multicause.noises import Gaussian, Noise
@@ -88,7 +88,7 @@ class PrincipalComponents(GaussianFactors):
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
-    in_brief = Brief(
+    summary = ModelSummary(
         "p[v] = N(v; 0, 1); u = G·v", "v = W·u; W = (GᵀG)⁻¹Gᵀ", "G = C·Wᵀ(W·C·Wᵀ)⁻¹; C = ⟨uu⟩: eigenvectors of C"
     )
     explained_variance_: np.ndarray
@@ -145,7 +145,7 @@ class PrincipalComponents(GaussianFactors):
             parameters = None if first else self._parameters
             if parameters is None:
                 data, random = self._in_blocks(data, model, 1), check_random_state(self.random_state)
-                parameters = start_of(self._starts(Outset(model, first_moments(data), data, random, 1)))
+                parameters = start_of(self._starts(InitialConditions(model, first_moments(data), data, random, 1)))
                 self.lower_bounds_, self.n_iter_ = np.empty(0), 0
             solution = self._solve(parameters)
             self.explained_variance_, self._online = solution.variances, None
@@ -154,7 +154,7 @@ class PrincipalComponents(GaussianFactors):
         self._keep_bounds(np.append(self.lower_bounds_, solution.bound), self.n_iter_ + 1)
         return self
 
-    def _learn(self, problem: FitProblem) -> tuple[Fit, Annealing]:
+    def _learn(self, problem: FitProblem) -> tuple[FitResult, Annealing]:
         """Find the solution, and report it to callbacks as one iteration."""
         watch, journal = problem.settings["watch"], problem.settings["journal"]
         with journal.loop(Solution, lambda: self._solve(start_of(problem.starts))) as loop:
@@ -164,7 +164,7 @@ class PrincipalComponents(GaussianFactors):
                 loop.state = solution._replace(reported=True)
                 watch(Progress(0, np.ones(1), np.array([solution.bound]), one_start(solution.parameters)))
         nothing: Any = None
-        result = Fit(
+        result = FitResult(
             parameters=solution.parameters,
             bound=solution.bound,
             bounds=np.array([solution.bound]),
@@ -197,7 +197,7 @@ class PrincipalComponents(GaussianFactors):
         )
         return Solution(parameters, variances.astype(dtype), float(bound))
 
-    def _keep_history(self, result: Fit, annealing: Annealing) -> None:
+    def _keep_history(self, result: FitResult, annealing: Annealing) -> None:
         self._online = None
         self._keep_bounds(result.bounds, result.n_rounds)
 

@@ -19,8 +19,8 @@ from sklearn.utils._param_validation import Interval
 from multicause.annealing import Annealing
 from multicause.combinations import Combination, Maximum
 from multicause.em.e_step import expect
-from multicause.em.initialization import Outset, choose_annealing
-from multicause.em.results import Fit, per_row
+from multicause.em.initialization import InitialConditions, choose_annealing
+from multicause.em.results import FitResult, per_row
 from multicause.engines import Data, Engine, Local
 from multicause.estimators.causal import CausalEstimator, FitProblem
 from multicause.model import Model, Parameters, interned
@@ -66,20 +66,20 @@ class RestrictedCauses(CausalEstimator):
     def _recognizer(self) -> Model:
         return with_more_states(self._model, *self.components_.shape)
 
-    def _starts(self, outset: Outset) -> Parameters:
+    def _starts(self, initial: InitialConditions) -> Parameters:
         """The shared start, scaled to the sum C. Rows without anything cannot be scaled, so none is a start."""
-        X, weights = outset.data.look()
-        starts = super()._starts(outset._replace(data=Local().load(X, weights * X.any(axis=1))))
+        X, weights = initial.data.look()
+        starts = super()._starts(initial._replace(data=Local().load(X, weights * X.any(axis=1))))
         sums = starts.components.sum(axis=-1, keepdims=True)
         if not (np.asarray(sums) > 0).all():
             raise ValueError(
                 "Every component in init needs a positive sum, because components are scaled to one sum; "
                 f"component {int(np.argmin(np.asarray(sums)[0]))} is zero. Remove it, or use init='random'."
             )
-        total = self._total(outset, starts)
+        total = self._total(initial, starts)
         return starts._replace(components=starts.components * (total / sums).astype(starts.components.dtype))
 
-    def _total(self, outset: Outset, starts: Parameters) -> float:
+    def _total(self, initial: InitialConditions, starts: Parameters) -> float:
         """C: the user's, or what a row has on average for each of the π·H causes that it should have.
 
         Causes hide behind each other, so this is a little less than a cause alone has; its scale does not matter for
@@ -87,8 +87,8 @@ class RestrictedCauses(CausalEstimator):
         """
         if self.total is not None:
             return float(self.total)
-        expected = float(np.asarray(outset.model.prior.activity(starts.prior))[0].sum())
-        return float(np.sum(outset.moments.mean)) / expected
+        expected = float(np.asarray(initial.model.prior.activity(starts.prior))[0].sum())
+        return float(np.sum(initial.moments.mean)) / expected
 
     @staticmethod
     def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def with_more_states(model: Model, n_components: int, n_features: int) -> Model:
     """The same model with more states: pairs are enough to learn from, but rows may have more than two causes."""
     posterior = choose_posterior(n_components)
     richer = replace(model, posterior=posterior)
-    return interned(replace(richer, posterior=posterior.resolved(richer, n_components, n_features, 1)))
+    return interned(replace(richer, posterior=posterior.bind(richer, n_components, n_features, 1)))
 
 
 # Starts by default. One from the critical temperature finds all standard bars in 97 % of the trials.
@@ -198,7 +198,7 @@ class RestrictedMaximalCauses(RestrictedCauses):
             return self.n_init
         return STARTS if self.annealing == "auto" and isinstance(self.init, str) else 1
 
-    def _learn(self, problem: FitProblem) -> tuple[Fit, Annealing]:
+    def _learn(self, problem: FitProblem) -> tuple[FitResult, Annealing]:
         """Anneal all starts."""
         model, data, search_data, starts = problem.model, problem.data, problem.search_data, problem.starts
         n_starts, n_components, n_features = starts.components.shape

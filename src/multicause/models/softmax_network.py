@@ -21,10 +21,10 @@ from sklearn.utils._param_validation import Interval, Options
 
 from multicause.annealing import LinearCooling
 from multicause.arrays import double_precision, generator, key_from
-from multicause.callbacks.adapter import Fitting, Seen
+from multicause.callbacks.adapter import FitSession, History
 from multicause.em import online
 from multicause.em.e_step import expect
-from multicause.em.initialization import Outset, choose_annealing, first_moments
+from multicause.em.initialization import InitialConditions, choose_annealing, first_moments
 from multicause.em.results import Progress, has_died, one_start, start_of
 from multicause.engines import Data, Engine
 from multicause.estimators.base import outcome_of_batch, validate_weights, warn_of
@@ -33,7 +33,7 @@ from multicause.models.restricted_maximal_causes import RestrictedCauses, with_m
 from multicause.outcomes import Outcome
 from multicause.search.critical_temperature import critical_temperature
 from multicause.solvers import hebbian
-from multicause.solvers.hebbian_epochs import Course, Found, ending, learn_networks
+from multicause.solvers.hebbian_epochs import HebbianProblem, NetworkModel, ending, learn_networks
 from multicause.solvers.presentation import rows_to_show
 
 # Part of the critical temperature at which the network learns by default.
@@ -202,24 +202,26 @@ class SoftmaxNetwork(RestrictedCauses):
         X = self._validate_rows(X, reset=True)
         weights, probes = validate_weights(sample_weight, X), self._validate_causes(causes, X)
         n_starts = self.n_init if probes is None else 1
-        with double_precision(), self._watched(resume, X, weights, probes) as fitting:
-            course = self._begin(X, weights, fitting.random, compared=n_starts > 1)
-            keys = [key_from(fitting.random) for _ in range(n_starts)]
-            describe = partial(self._network_so_far, course, fitting)
+        with double_precision(), self._watched(resume, X, weights, probes) as session:
+            problem = self._begin(X, weights, session.random, compared=n_starts > 1)
+            keys = [key_from(session.random) for _ in range(n_starts)]
+            describe = partial(self._network_so_far, problem, session)
             given = None if sample_weight is None else weights
-            fitting.watch(X, y, given, describe, n_tasks=n_starts * self.max_iter)
-            settings: dict[str, Any] = {"max_iter": self.max_iter, "watch": fitting, "journal": fitting.journal}
-            best = learn_networks(course, jnp.asarray(X), weights, keys, probes, **settings)
-            self._keep_network(course, best.found, best.network, ended=True)
+            session.watch(X, y, given, describe, n_tasks=n_starts * self.max_iter)
+            settings: dict[str, Any] = {"max_iter": self.max_iter, "watch": session, "journal": session.journal}
+            best = learn_networks(problem, jnp.asarray(X), weights, keys, probes, **settings)
+            self._keep_network(problem, best.found, best.network, ended=True)
         self.lower_bounds_, self.temperatures_ = np.array(best.bounds), np.array(best.temperatures)
         if best.stopped:
             self.outcome_, self.converged_ = Outcome.STOPPED.value, False
         warn_of(Outcome(self.outcome_), self)
         return self
 
-    def _network_so_far(self, course: Course, fitting: Fitting, progress: Progress, seen: Seen) -> dict[str, Any]:
-        network = fitting.journal.innermost.network
-        return {**self._so_far(course.model, progress, seen), **_results_of(course, network)}
+    def _network_so_far(
+        self, problem: HebbianProblem, session: FitSession, progress: Progress, seen: History
+    ) -> dict[str, Any]:
+        network = session.journal.innermost.network
+        return {**self._so_far(problem.model, progress, seen), **_results_of(problem, network)}
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -234,8 +236,8 @@ class SoftmaxNetwork(RestrictedCauses):
         weights, random = validate_weights(sample_weight, X), check_random_state(self.random_state)
         with double_precision():
             if first:
-                course = self._begin(X, weights, random, compared=False)
-                parameters = start_of(course.starts)
+                problem = self._begin(X, weights, random, compared=False)
+                parameters = start_of(problem.starts)
                 presented, n_iter, history = 0, 0, np.empty((2, 0))
             else:
                 if self.n_components != len(self.components_):
@@ -250,7 +252,7 @@ class SoftmaxNetwork(RestrictedCauses):
                 data = self._in_blocks(self._engine().load(X, weights), model, 1, fitted=True)
                 temperature = self._checked_temperature()
                 temperature = self.temperature_ if temperature == "auto" else float(temperature)
-                course = self._course(model, data, one_start(parameters), temperature)
+                problem = self._course(model, data, one_start(parameters), temperature)
                 presented, n_iter = self.n_presentations_, self.n_iter_
                 history = np.array([self.lower_bounds_, self.temperatures_])
             # A seed that is repeated for every batch must not repeat its noise.
@@ -258,12 +260,12 @@ class SoftmaxNetwork(RestrictedCauses):
             network = hebbian.begin(parameters.components, None)._replace(presented=jnp.asarray(presented))
             shown = rows_to_show(weights, generator(key, n_iter))
             network = hebbian.stream(
-                network, jnp.asarray(X[shown]), key, course.rule, self.annealing, jnp.asarray(n_iter)
+                network, jnp.asarray(X[shown]), key, problem.rule, self.annealing, jnp.asarray(n_iter)
             )
             parameters = parameters._replace(components=network.weights)
-            found = ending(parameters, course.expect(parameters), n_iter + 1, learned=False)
-            self._keep_network(course, found, network, ended=False)
-            last = np.array([[self.lower_bound_], [course.temperature(n_iter + 1)]])
+            found = ending(parameters, problem.expect(parameters), n_iter + 1, learned=False)
+            self._keep_network(problem, found, network, ended=False)
+            last = np.array([[self.lower_bound_], [problem.temperature(n_iter + 1)]])
         self.lower_bounds_, self.temperatures_ = np.concatenate([history, last], axis=1)
         outcome = outcome_of_batch(bool(found.finite))
         self.outcome_ = outcome.value
@@ -271,28 +273,28 @@ class SoftmaxNetwork(RestrictedCauses):
             warn_of(outcome, self)
         return self
 
-    def _begin(self, X: np.ndarray, weights: np.ndarray, random: Any, *, compared: bool) -> Course:
+    def _begin(self, X: np.ndarray, weights: np.ndarray, random: Any, *, compared: bool) -> HebbianProblem:
         """Everything before the first presentation; with a judge where several networks are to be ``compared``."""
         data = self._engine().load(X, weights)
         model = self._wire(data)
         model.noise.check_data(X)
         data = self._in_blocks(data, model, 1)
-        starts = self._starts(Outset(model, first_moments(data), data, random, self.n_init))
+        starts = self._starts(InitialConditions(model, first_moments(data), data, random, self.n_init))
         temperature = self._checked_temperature()
         if temperature == "auto":
             sample = self._search_data(model, data, random)
             critical = critical_temperature(model, sample, starts, jax.random.key(0))
             temperature = max(1.0, BELOW_CRITICAL * critical)
-        course = self._course(model, data, starts, float(temperature))
+        problem = self._course(model, data, starts, float(temperature))
         if not compared:
-            return course
+            return problem
         judge = with_more_states(model, *starts.components.shape[1:])
-        return course._replace(judge=(judge, self._arranged(data, judge, self.n_components, 1)))
+        return problem._replace(judge=(judge, self._arranged(data, judge, self.n_components, 1)))
 
-    def _course(self, model: Model, data: Data, starts: Parameters, temperature: float) -> Course:
+    def _course(self, model: Model, data: Data, starts: Parameters, temperature: float) -> HebbianProblem:
         """Without a judge, as one network needs none."""
         rule = self._rule(start_of(starts), temperature)
-        return Course(model, None, data, starts, rule, self.annealing, self.hold)
+        return HebbianProblem(model, None, data, starts, rule, self.annealing, self.hold)
 
     def _checked_temperature(self) -> str | float:
         """The first temperature, or that it is to be found; what would have no effect is refused."""
@@ -311,18 +313,20 @@ class SoftmaxNetwork(RestrictedCauses):
             )
         return self.annealing.start
 
-    def _rule(self, parameters: Parameters, temperature: float) -> hebbian.Rule:
+    def _rule(self, parameters: Parameters, temperature: float) -> hebbian.HebbianRule:
         activity = parameters.prior["activity"][0]
         noise = self.component_noise
         noise = NOISE * float(parameters.components.mean()) if noise is None else noise
         total = float(parameters.components[0].sum()) if self.total is None else float(self.total)
         numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
-        return hebbian.Rule(*(jnp.asarray(number, parameters.components.dtype) for number in numbers))
+        return hebbian.HebbianRule(*(jnp.asarray(number, parameters.components.dtype) for number in numbers))
 
-    def _keep_network(self, course: Course, found: Found, network: hebbian.Network, *, ended: bool) -> None:
-        self._keep(course.model, found.parameters)
+    def _keep_network(
+        self, problem: HebbianProblem, found: NetworkModel, network: hebbian.Network, *, ended: bool
+    ) -> None:
+        self._keep(problem.model, found.parameters)
         self._online = online.continued(found.statistics, found.n_iter)
-        self._keep_threshold(course.data)
+        self._keep_threshold(problem.data)
         self.annealing_ = choose_annealing(self.annealing)
         self.lower_bound_ = bound = float(found.statistics.bound / found.statistics.seen)
         self.lower_bounds_, self.temperatures_ = np.array([bound]), np.ones(1)
@@ -330,19 +334,19 @@ class SoftmaxNetwork(RestrictedCauses):
         outcome = Outcome.CONVERGED if found.learned else Outcome.MAX_ITER
         if not found.finite:
             outcome = Outcome.NON_FINITE
-        elif ended and self._has_died(course, found):
+        elif ended and self._has_died(problem, found):
             outcome = Outcome.CAUSE_DIED
         self.outcome_ = outcome.value
-        for name, value in _results_of(course, network).items():
+        for name, value in _results_of(problem, network).items():
             setattr(self, name, value)
 
-    def _has_died(self, course: Course, found: Found) -> bool:
+    def _has_died(self, problem: HebbianProblem, found: NetworkModel) -> bool:
         """Whether a unit is of no use to recognition, or a copy of another.
 
         Of the single causes and pairs that the network learns from, some units have none, because their causes hardly
         ever come alone; the states by which rows are recognized can have them.
         """
-        data = self._arranged(course.data, self._recognizer, len(found.parameters.components), 1)
+        data = self._arranged(problem.data, self._recognizer, len(found.parameters.components), 1)
         sums = data.sum(partial(expect, self._recognizer), one_start(found.parameters), jnp.ones(1))
         return has_died(found.parameters, start_of(jax.device_get(sums)), data, same=SAME_UNITS)
 
@@ -360,10 +364,10 @@ class SoftmaxNetwork(RestrictedCauses):
         return causes
 
 
-def _results_of(course: Course, network: hebbian.Network) -> dict[str, Any]:
+def _results_of(problem: HebbianProblem, network: hebbian.Network) -> dict[str, Any]:
     """Attributes that only networks have."""
     return {
-        "temperature_": float(course.rule.temperature),
+        "temperature_": float(problem.rule.temperature),
         "n_presentations_": int(network.presented),
         "n_learned_": int(network.since),
     }

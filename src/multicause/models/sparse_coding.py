@@ -18,11 +18,11 @@ from sklearn.utils._param_validation import Interval
 from multicause import annealing as schedules
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
-from multicause.em.initialization import Outset
-from multicause.em.results import Fit, start_of
+from multicause.em.initialization import InitialConditions
+from multicause.em.results import FitResult, start_of
 from multicause.engines import Data, Engine
 from multicause.estimators.causal import CausalEstimator, FitProblem
-from multicause.estimators.summary import Brief
+from multicause.estimators.summary import ModelSummary
 from multicause.model import Model, Parameters, interned
 from multicause.noises import Gaussian, Noise
 from multicause.parts import PartChoice, resolve
@@ -119,7 +119,7 @@ class SparseCoding(CausalEstimator):
         },
         "batch_size": [Interval(Integral, 1, None, closed="left")],
     }
-    in_brief = Brief(
+    summary = ModelSummary(
         "p[v] ∝ Π_a exp(g(v_a)); p[u|v] = N(u; G·v, σ²)",
         "Gᵀ(u − G·v)/σ² + g′(v) = 0",
         "G ← G + ε(u − G·v)v; |G_a|² ← |G_a|² (var(v_a)/σ_v²)^α",
@@ -190,15 +190,15 @@ class SparseCoding(CausalEstimator):
         model = Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn))
         return interned(check(model, type(self)))
 
-    def _starts(self, outset: Outset) -> Parameters:
+    def _starts(self, initial: InitialConditions) -> Parameters:
         """Random directions of length one; rows of the data, or the user's components, as they are."""
-        starts = super()._starts(outset)
+        starts = super()._starts(initial)
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts
-        draws = outset.random.normal(size=starts.components.shape).astype(outset.data.dtype)
+        draws = initial.random.normal(size=starts.components.shape).astype(initial.data.dtype)
         return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
 
-    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
+    def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
         data = (problem.model, problem.data, start_of(problem.starts))
         settings = {"batch_size": self.batch_size, **problem.settings}
         if self.posterior is None:

@@ -24,7 +24,7 @@ from multicause.persistence.journal import Record
 from multicause.persistence.models import save, settings_of
 
 if TYPE_CHECKING:
-    from multicause.estimators.base import Shell
+    from multicause.estimators.base import BaseModel
 
 SUFFIX = ".checkpoint"
 # Settings that change what a fit says, or where it runs, but not what it learns.
@@ -53,7 +53,7 @@ class Resumption(NamedTuple):
     memories: tuple[Any, ...] = ()  # of its callbacks
 
 
-def identity_of(model: Shell, *data: np.ndarray | Data | None) -> Identity:
+def identity_of(model: BaseModel, *data: np.ndarray | Data | None) -> Identity:
     """The identity of a fit of a model to some arrays: rows, weights, and whatever else it learns from."""
     settings = {}
     for name, value in settings_of(model).items():
@@ -64,7 +64,7 @@ def identity_of(model: Shell, *data: np.ndarray | Data | None) -> Identity:
     return Identity(name_of(type(model)), kept, _digest(b"data", *data))
 
 
-def write_checkpoint(model: Shell, folder: Path, number: int, keep: int, resumption: Resumption) -> Path:
+def write_checkpoint(model: BaseModel, folder: Path, number: int, keep: int, resumption: Resumption) -> Path:
     """Write a checkpoint of the iteration with this number, and remove all but the newest ``keep`` of the same fit."""
     stem = f"{type(model).__name__}-{Identity(**resumption.identity).short}"
     path = folder / f"{stem}-{number:07d}{SUFFIX}"

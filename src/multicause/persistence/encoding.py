@@ -38,26 +38,17 @@ HOMES = (
     "solvers",
     "updates",
 )
-#: Former names of modules, by which files of version 0.1 name the classes of parts.
-FORMER_MODULES = {
-    "multicause.learning.annealing": ("multicause.annealing.linear", "multicause.annealing.conditional"),
-    **{
-        f"multicause.learning.updates.{name}": (f"multicause.updates.{name}",)
-        for name in (
-            "coordinates",
-            "credit",
-            "delta_rule",
-            "gradient",
-            "least_squares",
-            "multiplicative",
-            "natural_gradient",
-            "normalized",
-            "wake_sleep",
-            "weighted_mean",
-        )
-    },
-    "multicause.learning.online": ("multicause.em.online",),
-    "multicause.learning.results": ("multicause.em.results",),
+#: Classes that files of version 0.1 name by a module that has moved, or by another name.
+FORMER_NAMES = {
+    "multicause.learning.annealing:ConditionalCooling": "multicause.annealing.conditional:ConditionalCooling",
+    "multicause.learning.annealing:LinearCooling": "multicause.annealing.linear:LinearCooling",
+    "multicause.learning.annealing:NoAnnealing": "multicause.annealing.linear:NoAnnealing",
+    "multicause.learning.contrastive_divergence:Course": "multicause.solvers.contrastive_divergence:UpdateState",
+}
+FORMER_FOLDERS = {
+    "multicause.learning.updates.": "multicause.updates.",
+    "multicause.learning.results": "multicause.em.results",
+    "multicause.learning.whitening": "multicause.preparation.whitening",
 }
 
 
@@ -153,11 +144,10 @@ def _record(name: str) -> type[Any]:
 
 def _our_own(name: Any) -> type | None:
     """The class of this package that has a name, if there is one in the folders where it may be."""
-    module, _, qualname = str(name).partition(":")
-    for new in FORMER_MODULES.get(module, ()):
-        found = _our_own(f"{new}:{qualname}")
-        if found is not None:
-            return found
+    name = FORMER_NAMES.get(str(name), str(name))
+    for former, now in FORMER_FOLDERS.items():
+        name = now + name.removeprefix(former) if name.startswith(former) else name
+    module, _, qualname = name.partition(":")
     package, _, rest = module.partition(".")
     words = rest.split(".")
     if package != "multicause" or words[0] not in HOMES or not all(word.isidentifier() for word in words):

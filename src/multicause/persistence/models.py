@@ -14,7 +14,7 @@ from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, known_class, name_of
 
 if TYPE_CHECKING:
-    from multicause.estimators.base import Shell
+    from multicause.estimators.base import BaseModel
 
 # Attributes of a fitted model that are saved as they are, where they exist.
 HISTORY = (
@@ -33,7 +33,7 @@ HISTORY = (
 )
 
 
-def save(model: Shell, path: str | PathLike[str], checkpoint: Any = None) -> None:
+def save(model: BaseModel, path: str | PathLike[str], checkpoint: Any = None) -> None:
     """Write a fitted model, and what a checkpoint has to remember beside it."""
     arrays: dict[str, np.ndarray] = {}
     history = [name for name in (*HISTORY, *model._results) if hasattr(model, name)]
@@ -88,12 +88,12 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict
     return model
 
 
-def check_settings(model: Shell) -> None:
+def check_settings(model: BaseModel) -> None:
     """Raise TypeError for settings that no file can hold, such as functions."""
     encode(settings_of(model), {}, "settings")
 
 
-def settings_of(model: Shell) -> dict[str, Any]:
+def settings_of(model: BaseModel) -> dict[str, Any]:
     """Constructor arguments; a random generator cannot be saved and is not needed by a fitted model."""
     settings = model.get_params(deep=False)
     if isinstance(settings.get("random_state"), np.random.RandomState):

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from multicause.compatibility import Support
-from multicause.estimators.base import Shell
+from multicause.estimators.base import BaseModel
 
 # Part of the limits of all data that those of a single row have at least, so that a row of hardly anything does not
 # show its rounding.
@@ -19,7 +19,7 @@ LEAST_SPAN = 0.25
 def check_model(model: Any) -> None:
     """Refuse what is no fitted model of this library."""
     check_is_fitted(model)
-    if not isinstance(model, Shell):
+    if not isinstance(model, BaseModel):
         raise TypeError(
             f"model must be a fitted estimator of multicause; got {type(model).__name__} of another library."
         )

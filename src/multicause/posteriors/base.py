@@ -91,7 +91,7 @@ class Posterior(Part):
     #: Whether EM with this posterior raises the bound of an update that is monotone: the states must stay the same.
     monotone = False
     #: Whether EM steps are meant to raise the bound, so that one that lowers it went too far.
-    climbs = True
+    ascends_bound = True
     #: Share of the rows that it should explain from which finally is learned; None learns from all rows.
     keep: float | None = None
     #: Most active causes of a state; None if there is no limit.
@@ -107,7 +107,7 @@ class Posterior(Part):
         """What ``log_evidence`` of a row is in words."""
         return self.bound_label
 
-    def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
+    def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
         """The same with numbers for all that its user left open; ``model`` has it in its unresolved form."""
         return self
 
@@ -129,11 +129,11 @@ class Posterior(Part):
         """Its own new numbers, given the sums; the prior's in ``parameters`` are new already."""
         return parameters.posterior
 
-    def remark(self, model: Model, parameters: Parameters) -> str:
+    def diagnose(self, model: Model, parameters: Parameters) -> str:
         """What a person should know about learned parameters; empty where nothing is amiss."""
         return ""
 
-    def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:
+    def validate_on(self, components: np.ndarray, rows: np.ndarray) -> None:
         """Raise ValueError if what a user has given does not work on some rows of the data."""
         return
 

@@ -10,7 +10,7 @@ from multicause.arrays import Array, matmul
 from multicause.model import Model, Parameters
 from multicause.posteriors.expansion import split_products, standardized
 from multicause.posteriors.features import Features
-from multicause.states.state_list import StateTree
+from multicause.states.state_list import StateList
 
 # Rounding of ‖w̄‖² that is accepted in the log-likelihood of states; where it would be more, squares are split.
 ROUNDING = 1e-3
@@ -53,7 +53,7 @@ def absolute_products(model: Model, parameters: Parameters, natural: Array, prod
     return products + matmul(natural, origin)[:, None] + matmul(rows, model.noise.natural(origin, parameters.noise))
 
 
-def scores_of_means(model: Model, parameters: Parameters, data: Array, candidates: Array, tree: StateTree) -> Array:
+def scores_of_means(model: Model, parameters: Parameters, data: Array, candidates: Array, tree: StateList) -> Array:
     """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n)."""
     noise, combination, components = model.noise, model.combination, parameters.components
     of_features, shared = noise.split_parameters(parameters.noise)
@@ -78,7 +78,7 @@ def scores_of_sums(
     singles: Array,
     empty: Array,
     candidates: Array,
-    tree: StateTree,
+    tree: StateList,
     gram: Gram,
 ) -> Array:
     """The same from scores of single causes (H, n) and of the empty state (n,), and from products of components.

@@ -22,7 +22,7 @@ from multicause.posteriors.expansion import absolute, relative
 from multicause.posteriors.features import Features
 from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import Selection
-from multicause.states.state_list import StateTree, sparse_states
+from multicause.states.state_list import StateList, sparse_states
 
 
 class Weighed(NamedTuple):
@@ -94,7 +94,7 @@ def _weigh_rows(
     parameters: Parameters,
     rows: Array,
     temperature: Array,
-    tree: StateTree,
+    tree: StateList,
     selection: Selection,
     singletons: bool,
     gram: Gram | None,
@@ -148,7 +148,7 @@ def _weigh_rows(
     return Weighed(candidates, u_empty, u_singles, u_own, moments, z, jnp.log(z) + largest, log_joint, score)
 
 
-def _moments(tree: StateTree, own: Array, *, pairs: bool) -> Array:
+def _moments(tree: StateList, own: Array, *, pairs: bool) -> Array:
     """Σ_s u_n(s) s_i of each candidate, then Σ_s u_n(s) s_i s_j of each pair if these are asked for."""
     members = tree.states()[1 + tree.n_components :].T
     first, second = pairs_of(tree.n_components)
@@ -173,7 +173,7 @@ class CandidateStates(Inference):
         self,
         model: Model,
         parameters: Parameters,
-        tree: StateTree,
+        tree: StateList,
         block: Block,
         temperature: Array,
         weighed: Weighed,

@@ -28,7 +28,7 @@ class Inverse(Posterior):
     )
     offers = frozenset({Expectation.MOMENTS, Expectation.EFFECTS, Expectation.SLOPES})
 
-    def resolved(self, model: "Model", n_components: int, n_features: int, n_rows: int) -> "Inverse":
+    def bind(self, model: "Model", n_components: int, n_features: int, n_rows: int) -> "Inverse":
         """The same, if there are as many causes as dimensions."""
         if n_components != n_features:
             raise ValueError(

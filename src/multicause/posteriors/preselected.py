@@ -112,7 +112,7 @@ class Preselected(Posterior):
                 f"are fewer. Use at most {n_components} candidates, or leave candidates=None."
             )
 
-    def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
+    def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
         """Numbers for H′ and γ that the size of the data allows, and a selection that suits the components."""
         per_state = n_components if model.linear else n_features
         for candidates, max_active in LADDER:
@@ -142,10 +142,10 @@ class Preselected(Posterior):
             return resolve(self.selection, NAMES, "selection", Selection)
         return ScalarProduct() if self.selection == "auto" else ByFunction(self.selection)  # type: ignore[arg-type]
 
-    def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:
+    def validate_on(self, components: np.ndarray, rows: np.ndarray) -> None:
         """Only a user's own selection may fail."""
         if isinstance(self.selection, ByFunction):
-            self.selection.try_out(components, rows)
+            self.selection.validate_on(components, rows)
 
     def leaner(self, candidates: int, max_active: int) -> Preselected:
         """The same with fewer candidates and active causes, which learns from all rows."""
@@ -163,7 +163,7 @@ class Preselected(Posterior):
         """The empty state, single causes (all or the candidates), and those of two and more candidates."""
         return 1 + (int(n_components) if self.singletons else self.numbers[0]) + n_own_states(*self.numbers)
 
-    def remark(self, model: Model, parameters: Parameters) -> str:
+    def diagnose(self, model: Model, parameters: Parameters) -> str:
         """With a data cut, whether activities have grown as far as γ allows."""
         activity = model.prior.activity(parameters.prior)
         if self.keep is None or "activity" not in model.learn or not at_limit(activity, self.numbers[1]):

@@ -84,7 +84,7 @@ class ByFunction(Selection):
         """Whatever the user says."""
         return jnp.asarray(self.function(rows, parameters.components)).T
 
-    def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:
+    def validate_on(self, components: np.ndarray, rows: np.ndarray) -> None:
         """Raise ValueError if the function does not give a finite score for each row and cause."""
         expected = (len(rows), len(components))
         what = "The selection function must take rows and components, arrays (n, D) and (H, D), and return scores"

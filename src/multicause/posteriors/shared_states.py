@@ -9,7 +9,7 @@ from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Inference, Recognized, Term
 from multicause.posteriors.expansion import absolute, coordinates, relative
-from multicause.states.state_list import StateTree
+from multicause.states.state_list import StateList
 
 
 class SharedStates(Inference):
@@ -22,7 +22,7 @@ class SharedStates(Inference):
     Data and means are relative to the noise's origin (:mod:`multicause.posteriors.expansion`).
     """
 
-    def __init__(self, model: Model, parameters: Parameters, tree: StateTree, block: Block, temperature: Array) -> None:
+    def __init__(self, model: Model, parameters: Parameters, tree: StateList, block: Block, temperature: Array) -> None:
         self._model, self._parameters, self._tree = model, parameters, tree
         rows, self.row_weights = block.rows, block.weights
         self.rows, self._summary, self._temperature = rows, block.summary, temperature
@@ -79,7 +79,7 @@ class SharedStates(Inference):
         return log_joint
 
     @property
-    def _credited(self) -> StateTree:
+    def _credited(self) -> StateList:
         """The states whose causes have credit for data; they are the first of all states."""
         return self._tree
 

@@ -47,7 +47,7 @@ class Truncated(Posterior):
     """
 
     # Credit is not the derivative of the bound that these states have, so EM does not climb it.
-    climbs = False
+    ascends_bound = False
     requires = OF_STATES.also(supports=frozenset({Support.BINARY}), selectable=True)
     offers = EXPECTATIONS_OF_STATES
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.shared_states import SharedStates
-from multicause.states.state_list import StateTree, sparse_states
+from multicause.states.state_list import StateList, sparse_states
 
 
 class TruncatedStates(SharedStates):
@@ -39,7 +39,7 @@ class TruncatedStates(SharedStates):
         return log_joint.at[0].set(jnp.where(shown, -jnp.inf, log_joint[0]))
 
     @cached_property
-    def _credited(self) -> StateTree:
+    def _credited(self) -> StateList:
         """The states with fewer than γ active causes, which come first."""
         return sparse_states(self._tree.n_components, self._max_active - 1)
 

@@ -23,7 +23,7 @@ from multicause.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.arrays import Array
 from multicause.em.loop import compile_ahead, learn
 from multicause.em.results import (
-    Fit,
+    FitResult,
     Phase,
     Progress,
     Watcher,
@@ -48,7 +48,7 @@ LEAST_ROWS = 2000
 LEAN = (5, 3)
 # Length of the annealing in iterations, at most this part of max_iter, and below how many it makes no sense.
 ITERATIONS = 60
-PART = 3
+SHARE_OF_ITERATIONS = 3
 LEAST_ITERATIONS = 10
 # Iterations that are left for the model's own posterior and all data, or the same part of max_iter.
 RESERVED = 50
@@ -71,7 +71,7 @@ class Search(NamedTuple):
 
     phase: int = 0
     temperature: float | None = None  # at which annealing begins
-    fit: Fit | None = None
+    fit: FitResult | None = None
 
 
 def search(
@@ -88,7 +88,7 @@ def search(
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
-) -> tuple[Fit, LinearCooling | NoAnnealing]:
+) -> tuple[FitResult, LinearCooling | NoAnnealing]:
     """Find causes on ``search_data``, finish on all data; returns the fit and the annealing that was chosen.
 
     Without ``annealed``, EM begins at the starts as they are: components that a user gives must not be melted.
@@ -97,21 +97,21 @@ def search(
     journal = journal or Journal()
     # Few causes are all candidates anyway; but a data cut must wait until they are found.
     leaner = model.prior.selectable and (n_components > LEAN[0] or model.posterior.keep is not None)
-    lean = replace(model, posterior=lean_posterior(model, n_components)) if leaner else model
+    lean = replace(model, posterior=search_posterior(model, n_components)) if leaner else model
     # Posteriors that do not climb a bound are made for annealing; but their bound is no judge of what they found.
-    annealing_model = lean if model.posterior.climbs else model
+    annealing_model = lean if model.posterior.ascends_bound else model
     search_model = model if model.posterior.exhaustive else lean
-    if not model.posterior.climbs and n_components <= SMALL:
+    if not model.posterior.ascends_bound and n_components <= SMALL:
         search_model = replace(model, posterior=Exact())
     finishing = search_model is not model or search_data is not data
-    to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
-    n_iter = min(ITERATIONS, max_iter // PART)
+    to_find = max_iter - (min(RESERVED, max_iter // SHARE_OF_ITERATIONS) if finishing else 0)
+    n_iter = min(ITERATIONS, max_iter // SHARE_OF_ITERATIONS)
     annealed = bool(annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and "components" in model.learn)
     # All loops of the search share one program for each posterior.
     places = max(len(starts.components), len(TEMPERATURES), min(n_components, MOST_VARIANTS))
     settings: dict[str, Any] = {"key": key, "journal": journal}
     plain: dict[Model, Annealing] = {
-        each: NoAnnealing() if each.posterior.climbs else LinearCooling(WARM, final=WARM, n_iter=1)
+        each: NoAnnealing() if each.posterior.ascends_bound else LinearCooling(WARM, final=WARM, n_iter=1)
         for each in (search_model, model)
     }
     # Programs of later phases are compiled while the first phase runs.
@@ -198,7 +198,7 @@ def search(
     return state.fit, cooling(state)
 
 
-def measured(model: Model, search_data: Data, data: Data, tol: float, key: Array, fit: Fit) -> Fit:
+def measured(model: Model, search_data: Data, data: Data, tol: float, key: Array, fit: FitResult) -> FitResult:
     """Return a fit that was stopped before its last phase with bound and statistics of the model on all data."""
     start = one_start(fit.parameters)
     end = learn(model, data, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
@@ -238,7 +238,7 @@ def learn_and_repair(
     random: np.random.RandomState,
     journal: Journal | None = None,
     **settings: Any,
-) -> Fit:
+) -> FitResult:
     """EM with a schedule of the user's, and repair of what it found."""
     journal = journal or Journal()
     places = max(len(starts.components), min(starts.components.shape[1], MOST_VARIANTS))
@@ -258,7 +258,9 @@ def learn_and_repair(
 
 
 def run_phases(
-    phases: Sequence[Callable[[Search], Search]], journal: Journal, measured: Callable[[Fit], Fit] | None = None
+    phases: Sequence[Callable[[Search], Search]],
+    journal: Journal,
+    measured: Callable[[FitResult], FitResult] | None = None,
 ) -> Search:
     """One phase after the other; a fit that is stopped before the last one is ``measured`` and ends there."""
     with journal.loop(Search, Search) as loop:
@@ -271,11 +273,11 @@ def run_phases(
         return loop.state
 
 
-def lean_posterior(model: Model, n_components: int) -> Posterior:
+def search_posterior(model: Model, n_components: int) -> Posterior:
     """The model's posterior with few candidates and active causes, and all rows kept."""
     candidates, max_active = min(LEAN[0], n_components), min(LEAN[1], n_components)
     own = model.posterior.leaner(candidates, max_active)
-    return own or Preselected(candidates, max_active, keep=None).resolved(model, n_components, 1, 1)
+    return own or Preselected(candidates, max_active, keep=None).bind(model, n_components, 1, 1)
 
 
 def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, places: int) -> float:

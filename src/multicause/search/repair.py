@@ -25,7 +25,7 @@ from multicause.annealing import NoAnnealing
 from multicause.arrays import Array
 from multicause.em.loop import learn, learn_all
 from multicause.em.results import (
-    Fit,
+    FitResult,
     Progress,
     StartResults,
     Watcher,
@@ -63,7 +63,7 @@ LIFT = 0.2
 class Repair(NamedTuple):
     """State of repair between two tournaments."""
 
-    fit: Fit
+    fit: FitResult
     spent: int  # iterations, those of fruitless attempts included
     failures: int = 0  # causes that were recycled in vain since the last success
     least_missed: tuple[int, ...] = ()
@@ -74,7 +74,7 @@ class Repair(NamedTuple):
 def repair(
     model: Model,
     data: Data,
-    fit: Fit,
+    fit: FitResult,
     *,
     max_iter: int,
     tol: float,
@@ -83,7 +83,7 @@ def repair(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
     places: int | None = None,
-) -> Fit:
+) -> FitResult:
     """Improve a converged fit until no variant is better, or until ``max_iter`` iterations are done in all."""
     n_components = len(fit.parameters.components)
     if n_components < 2 or "components" not in model.learn:
@@ -142,7 +142,9 @@ def repair(
                 return state.fit._replace(n_rounds=state.spent)
 
 
-def report_best(watch: Callable[[Progress], bool] | None, fit: Fit, offset: int) -> Callable[[Progress], bool] | None:
+def report_best(
+    watch: Callable[[Progress], bool] | None, fit: FitResult, offset: int
+) -> Callable[[Progress], bool] | None:
     """The same watcher, which is shown the fit so far as long as none of its variants is better."""
     if watch is None:
         return None
@@ -190,7 +192,7 @@ def _tournament(
     watch: Callable[[Progress], bool] | None,
     journal: Journal,
     **settings: Any,
-) -> Fit:
+) -> FitResult:
     """Learn a little from all variants and more from those that do best, as long as they may reach a bound."""
 
     def play(state: Tournament) -> Tournament:

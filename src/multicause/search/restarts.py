@@ -17,16 +17,16 @@ import numpy as np
 from multicause.annealing import Annealing, ConditionalCooling
 from multicause.arrays import Array
 from multicause.em.loop import learn, learn_all
-from multicause.em.results import Fit, Progress, best_of, concatenate_history, offset_iterations, one_start
+from multicause.em.results import FitResult, Progress, best_of, concatenate_history, offset_iterations, one_start
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal
-from multicause.search.automatic import PART, RESERVED, WARM, Search, difference, measured, run_phases
+from multicause.search.automatic import RESERVED, SHARE_OF_ITERATIONS, WARM, Search, difference, measured, run_phases
 from multicause.search.critical_temperature import critical_temperature
 
 # Temperatures at which starts begin in turn, as parts of the critical one. Most data are best annealed from just below
 # it, but it is known within a tenth only, and one step too hot is worse than several too cold.
-PARTS = (1.0, 0.8)
+SHARES_OF_CRITICAL = (1.0, 0.8)
 # Steps of the cooling, of MCA08 appendix E.2, or one for so many iterations where there are few.
 STEPS = 50
 ITERATIONS_PER_STEP = 5
@@ -39,7 +39,7 @@ def conditional_cooling(critical: float, max_iter: int) -> ConditionalCooling:
     steps = max(1, min(STEPS, max_iter // ITERATIONS_PER_STEP))
     hold = min(10, steps)
     return ConditionalCooling(
-        tuple(max(part * critical, WARM) for part in PARTS),
+        tuple(max(part * critical, WARM) for part in SHARES_OF_CRITICAL),
         final=WARM,
         n_steps=steps,
         hold=hold,
@@ -61,7 +61,7 @@ def learn_restarts(
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
-) -> tuple[Fit, Annealing]:
+) -> tuple[FitResult, Annealing]:
     """Find causes on ``search_data``, finish on all; returns the fit and the schedule.
 
     ``likelihood`` is the judge: it says of all starts how likely those rows are.
@@ -70,7 +70,7 @@ def learn_restarts(
     """
     journal = journal or Journal()
     finishing = search_data is not data
-    to_find = max_iter - (min(RESERVED, max_iter // PART) if finishing else 0)
+    to_find = max_iter - (min(RESERVED, max_iter // SHARE_OF_ITERATIONS) if finishing else 0)
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal}
 
     def schedule(state: Search) -> Annealing:

@@ -25,7 +25,7 @@ from multicause.preparation.whitening import whiten
 from multicause.samplers.base import MarkovChain, Sampler, run_chain
 from multicause.samplers.closed_form import Exact
 
-# Rounds of a fit, after each of which callbacks are told; and the most updates in one.
+# ContrastiveDivergenceState of a fit, after each of which callbacks are told; and the most updates in one.
 ROUNDS = 100
 LONGEST_ROUND = 100
 # Most memory that the mini-batches of one round take.
@@ -47,7 +47,7 @@ class Method:
     persistent: bool
 
 
-class Course(NamedTuple):
+class UpdateState(NamedTuple):
     """Where learning is: all that the next update needs."""
 
     parameters: EnergyParameters
@@ -67,14 +67,14 @@ class Rates(NamedTuple):
     decay: Any  # ()
 
 
-class Batches(NamedTuple):
+class EnergyBatches(NamedTuple):
     """Mini-batches of one round; one batch only is used for all updates."""
 
     rows: Any  # (U, B, D) or (1, B, D), as the user gave them
     shares: Any  # (B,) weights of the rows of a batch, with sum one
 
 
-class Report(NamedTuple):
+class RoundReport(NamedTuple):
     """What a round has to say."""
 
     bound: Any  # () mean log density of the round's rows in whitened space, NaN where it is not known
@@ -82,12 +82,12 @@ class Report(NamedTuple):
     acceptance: Any  # () mean probability of acceptance
 
 
-def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> Course:
-    """The course before the first update."""
+def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> UpdateState:
+    """The updates before the first update."""
     sampler, dtype = method.sampler, parameters.filters.dtype
     step_size = sampler.step_size if isinstance(sampler, MarkovChain) else 0.0
     chains = n_chains if method.persistent and isinstance(sampler, MarkovChain) else 0
-    return Course(
+    return UpdateState(
         parameters=parameters,
         velocity=jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), parameters),
         step_size=jnp.asarray(np.asarray(step_size, dtype)),
@@ -99,50 +99,63 @@ def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> Course
     )
 
 
-def with_chains(course: Course, n_chains: int) -> Course:
-    """A course with so many persistent chains, if it has any: some are left out, or new ones start at the data."""
-    chains = np.asarray(course.chains)[:n_chains]
+def with_chains(updates: UpdateState, n_chains: int) -> UpdateState:
+    """A updates with so many persistent chains, if it has any: some are left out, or new ones start at the data."""
+    chains = np.asarray(updates.chains)[:n_chains]
     if not len(chains):
-        return course
+        return updates
     new = np.full((n_chains - len(chains), chains.shape[1]), np.nan, chains.dtype)
-    return course._replace(chains=jnp.asarray(np.concatenate([chains, new])))
+    return updates._replace(chains=jnp.asarray(np.concatenate([chains, new])))
 
 
 @partial(jax.jit, static_argnums=0)
 def learn_round(
-    method: Method, course: Course, batches: Batches, whitening: tuple[Array, Array], rates: Rates, n: Array, key: Array
-) -> tuple[Course, Report]:
+    method: Method,
+    updates: UpdateState,
+    batches: EnergyBatches,
+    whitening: tuple[Array, Array],
+    rates: Rates,
+    n: Array,
+    key: Array,
+) -> tuple[UpdateState, RoundReport]:
     """Some updates, one for each mini-batch; ``n`` says how many."""
 
-    def one(number: Array, carry: tuple[Course, Array, Array]) -> tuple[Course, Array, Array]:
-        course, contrast, acceptance = carry
+    def one(number: Array, carry: tuple[UpdateState, Array, Array]) -> tuple[UpdateState, Array, Array]:
+        updates, contrast, acceptance = carry
         Z = whiten(batches.rows[jnp.minimum(number, len(batches.rows) - 1)], *whitening)
         rate = rates.learning[number]
-        own = jax.random.fold_in(key, course.n_updates)
-        course, new_contrast, new_acceptance = update(
-            method, course, Z, batches.shares, rate, rates.momentum, rates.decay, own
+        own = jax.random.fold_in(key, updates.n_updates)
+        updates, new_contrast, new_acceptance = update(
+            method, updates, Z, batches.shares, rate, rates.momentum, rates.decay, own
         )
-        return course, contrast + new_contrast / n, acceptance + new_acceptance / n
+        return updates, contrast + new_contrast / n, acceptance + new_acceptance / n
 
     zero = jnp.zeros((), batches.rows.dtype)
-    course, contrast, acceptance = jax.lax.fori_loop(0, n, one, (course, zero, zero))
+    updates, contrast, acceptance = jax.lax.fori_loop(0, n, one, (updates, zero, zero))
     bound = jnp.full((), jnp.nan, jnp.float64)
-    if method.energy.has_density(course.parameters):
+    if method.energy.has_density(updates.parameters):
         rows = batches.rows.reshape(-1, batches.rows.shape[-1])
-        energies = method.energy.value(course.parameters, whiten(rows, *whitening)).reshape(len(batches.rows), -1)
-        # Batches beyond ``n`` are there to keep the shape; they were not learned from and do not count.
+        energies = method.energy.value(updates.parameters, whiten(rows, *whitening)).reshape(len(batches.rows), -1)
+        # EnergyBatches beyond ``n`` are there to keep the shape; they were not learned from and do not count.
         counts = (jnp.arange(len(batches.rows)) < n)[:, None] * batches.shares
         mean = (counts * energies).sum(dtype=jnp.float64) / counts.sum(dtype=jnp.float64)
-        bound = -mean - method.energy.log_partition(course.parameters).astype(jnp.float64)
-    return course, Report(bound, contrast, acceptance)
+        bound = -mean - method.energy.log_partition(updates.parameters).astype(jnp.float64)
+    return updates, RoundReport(bound, contrast, acceptance)
 
 
 def update(
-    method: Method, course: Course, Z: Array, shares: Array, rate: Array, momentum: Array, decay: Array, key: Array
-) -> tuple[Course, Array, Array]:
-    """One update from whitened rows (B, R). Returns the course, ⟨E⟩_samples − ⟨E⟩_data, and the acceptance."""
-    energy, old = method.energy, course.parameters
-    gradient, contrast, acceptance, step_size, chains, bad = gradients(method, course, Z, shares, key)
+    method: Method,
+    updates: UpdateState,
+    Z: Array,
+    shares: Array,
+    rate: Array,
+    momentum: Array,
+    decay: Array,
+    key: Array,
+) -> tuple[UpdateState, Array, Array]:
+    """One update from whitened rows (B, R). Returns the updates, ⟨E⟩_samples − ⟨E⟩_data, and the acceptance."""
+    energy, old = method.energy, updates.parameters
+    gradient, contrast, acceptance, step_size, chains, bad = gradients(method, updates, Z, shares, key)
     gradient = gradient._replace(
         filters=gradient.filters + decay * old.filters,
         layers=tuple(
@@ -151,24 +164,24 @@ def update(
         ),
         background=jnp.zeros_like(gradient.background),
     )
-    velocity = jax.tree.map(lambda v, g: momentum * v - rate * g, course.velocity, gradient)
+    velocity = jax.tree.map(lambda v, g: momentum * v - rate * g, updates.velocity, gradient)
     new = energy.constrain(jax.tree.map(jnp.add, old, velocity))
     # The contrast too: data without an energy have no gradient, and would be passed over in silence.
-    finite = course.finite & jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((new, contrast))]).all()
+    finite = updates.finite & jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((new, contrast))]).all()
     kept, moving = jax.tree.map(
-        lambda after, before: jnp.where(finite, after, before), (new, velocity), (old, course.velocity)
+        lambda after, before: jnp.where(finite, after, before), (new, velocity), (old, updates.velocity)
     )
-    after = Course(
-        kept, moving, step_size, chains, course.n_updates + finite, course.n_rejected + bad * course.finite, finite
+    after = UpdateState(
+        kept, moving, step_size, chains, updates.n_updates + finite, updates.n_rejected + bad * updates.finite, finite
     )
     return after, contrast, acceptance
 
 
 def gradients(
-    method: Method, course: Course, Z: Array, shares: Array, key: Array
+    method: Method, updates: UpdateState, Z: Array, shares: Array, key: Array
 ) -> tuple[EnergyParameters, Array, Array, Array, Array, Array]:
     """∂/∂θ of what is minimised, the contrast, acceptance, the next step size and chains, and rejected proposals."""
-    energy, sampler, parameters = method.energy, method.sampler, course.parameters
+    energy, sampler, parameters = method.energy, method.sampler, updates.parameters
     nothing, none = jnp.zeros((), Z.dtype), jnp.zeros((), int)
     frame = energy.frame(parameters)
 
@@ -177,10 +190,10 @@ def gradients(
 
     if isinstance(sampler, Exact):
         gradient = jax.grad(lambda p: mean_energy(p, Z, shares) + energy.log_partition(p))(parameters)
-        return gradient, nothing, nothing, course.step_size, course.chains, none
+        return gradient, nothing, nothing, updates.step_size, updates.chains, none
 
     equal = jnp.full_like(shares, 1 / len(Z))
-    of_samples, step_size, chains, acceptance, bad = equal, course.step_size, course.chains, nothing, none
+    of_samples, step_size, chains, acceptance, bad = equal, updates.step_size, updates.chains, nothing, none
     if isinstance(sampler, MarkovChain):
         position = jnp.where(jnp.isnan(chains), Z, chains) if method.persistent else Z
         # Chains have the same distribution in every orthonormal basis.
@@ -208,34 +221,34 @@ def gradients(
     return gradient, contrast, acceptance, step_size, chains, bad
 
 
-class Progress(NamedTuple):
+class RoundProgress(NamedTuple):
     """What a watcher sees after each round."""
 
     iteration: int  # rounds so far, counted from zero
     n_updates: int
-    course: Course
+    updates: UpdateState
     reports: np.ndarray  # (rounds, 3) what all rounds so far had to say
 
     @property
-    def report(self) -> Report:
+    def report(self) -> RoundReport:
         """That of the last round."""
-        return Report(*self.reports[-1])
+        return RoundReport(*self.reports[-1])
 
 
-class Rounds(NamedTuple):
+class ContrastiveDivergenceState(NamedTuple):
     """State of the loop after some rounds."""
 
-    course: Course
+    updates: UpdateState
     before_end: Array  # filters before the last part of all updates
     reports: np.ndarray  # (rounds, 3)
     n_updates: int = 0
     stopped: bool = False
 
 
-class Fit(NamedTuple):
+class EnergyFitResult(NamedTuple):
     """What learning found."""
 
-    course: Course
+    updates: UpdateState
     bounds: np.ndarray  # (rounds,) mean log density in whitened space, NaN where it is not known
     contrasts: np.ndarray  # (rounds,)
     acceptances: np.ndarray  # (rounds,)
@@ -261,8 +274,8 @@ def learning_rates(first: float, last: float, start: int, n: int, max_iter: int)
 
 def learn(
     method: Method,
-    course: Course,
-    draw: Callable[[int], Batches],
+    updates: UpdateState,
+    draw: Callable[[int], EnergyBatches],
     whitening: tuple[Array, Array],
     *,
     max_iter: int,
@@ -270,40 +283,41 @@ def learn(
     rates: Callable[[int, int], Rates],
     tol: float,
     key: Array,
-    watch: Callable[[Progress], bool],
+    watch: Callable[[RoundProgress], bool],
     journal: Journal | None = None,
-) -> Fit:
-    """Rounds of updates until ``max_iter``; ``draw(n)`` gives mini-batches, ``rates(start, n)`` their rates."""
+) -> EnergyFitResult:
+    """Run rounds of updates until ``max_iter``; ``draw(n)`` gives mini-batches, ``rates(start, n)`` their rates."""
     learned = np.cumsum(np.asarray(rates(0, max_iter).learning, dtype=float))
     end_begins = int(np.searchsorted(learned, (1 - END) * learned[-1]))
 
-    def step(state: Rounds) -> Rounds:
+    def step(state: ContrastiveDivergenceState) -> ContrastiveDivergenceState:
         done, n = state.n_updates, min(length, max_iter - state.n_updates)
-        course, report = learn_round(
-            method, state.course, draw(length), whitening, rates(done, length), np.asarray(n), key
+        updates, report = learn_round(
+            method, state.updates, draw(length), whitening, rates(done, length), np.asarray(n), key
         )
-        before_end = course.parameters.filters if done < end_begins else state.before_end
+        before_end = updates.parameters.filters if done < end_begins else state.before_end
         reports = np.vstack([state.reports, np.array(jax.device_get(report), dtype=float)])
-        return Rounds(course, before_end, reports, done + n)
+        return ContrastiveDivergenceState(updates, before_end, reports, done + n)
 
     with (journal or Journal()).loop(
-        Rounds, lambda: Rounds(course, course.parameters.filters, np.empty((0, 3)))
+        ContrastiveDivergenceState,
+        lambda: ContrastiveDivergenceState(updates, updates.parameters.filters, np.empty((0, 3))),
     ) as loop:
-        while loop.state.n_updates < max_iter and bool(loop.state.course.finite) and not loop.state.stopped:
+        while loop.state.n_updates < max_iter and bool(loop.state.updates.finite) and not loop.state.stopped:
             loop.state = state = step(loop.state)
-            if not bool(state.course.finite):
+            if not bool(state.updates.finite):
                 continue
-            if watch(Progress(len(state.reports) - 1, state.n_updates, state.course, state.reports)):
+            if watch(RoundProgress(len(state.reports) - 1, state.n_updates, state.updates, state.reports)):
                 loop.state = state._replace(stopped=True)
         state = loop.state
-    course = state.course
-    filters, before = np.asarray(course.parameters.filters, dtype=float), np.asarray(state.before_end, dtype=float)
+    updates = state.updates
+    filters, before = np.asarray(updates.parameters.filters, dtype=float), np.asarray(state.before_end, dtype=float)
     # Filters that have exploded would overflow when squared.
     scale = max(float(np.abs(filters).max()), np.finfo(float).tiny)
     size = max(float(np.linalg.norm(filters / scale)), np.finfo(float).tiny)
     drift = float(np.linalg.norm(filters / scale - before / scale)) / size
     bounds, contrasts, acceptances = state.reports.T
-    if not bool(course.finite):
+    if not bool(updates.finite):
         outcome = Outcome.NON_FINITE
     elif state.stopped:
         outcome = Outcome.STOPPED
@@ -313,4 +327,4 @@ def learn(
         last = acceptances[int((1 - LAST_ROUNDS) * len(acceptances)) :].mean()
         settled = not isinstance(method.sampler, MarkovChain) or method.sampler.has_settled(last)
         outcome = Outcome.CONVERGED if drift < tol and settled else Outcome.MAX_ITER
-    return Fit(jax.device_get(course), bounds, contrasts, acceptances, drift, outcome)
+    return EnergyFitResult(jax.device_get(updates), bounds, contrasts, acceptances, drift, outcome)

@@ -28,7 +28,7 @@ USED = 0.1
 LOST = 2.0
 
 
-class Rule(NamedTuple):
+class HebbianRule(NamedTuple):
     """Numbers of the learning rule, as arrays without axes."""
 
     rate: Array  # ε
@@ -71,7 +71,7 @@ def responses(weights: Array, rows: Array, temperature: Array, log_odds: Array) 
 
 
 def present(
-    weights: Array, row: Array, disturbance: Array, temperature: Array, rule: Rule, cooling: bool
+    weights: Array, row: Array, disturbance: Array, temperature: Array, rule: HebbianRule, cooling: bool
 ) -> tuple[Array, Array]:
     """New weights after one row, and the responses to it: ΔW = ε g yᵀ + σ η, then Σ_d W_hd = C (MCA08 eq. 23).
 
@@ -120,7 +120,7 @@ def show(
     network: Network,
     rows: Array,
     key: Array,
-    rule: Rule,
+    rule: HebbianRule,
     temperature_at: Callable[[Array], Array],
     *,
     cooling: bool,
@@ -153,7 +153,7 @@ def show(
     return jax.lax.scan(one, network, (rows, disturbances, temperatures))[0]
 
 
-def temperature_of(rule: Rule, schedule: LinearCooling | None, epochs: Array | np.ndarray | float) -> Array:
+def temperature_of(rule: HebbianRule, schedule: LinearCooling | None, epochs: Array | np.ndarray | float) -> Array:
     """Temperature after some epochs, whole or not."""
     if schedule is None:
         return jnp.full(jnp.shape(epochs), rule.temperature)
@@ -166,7 +166,7 @@ def epoch(
     rows: Array,
     repeated: Array,
     key: Array,
-    rule: Rule,
+    rule: HebbianRule,
     schedule: LinearCooling | None,
     known: bool,
 ) -> Network:
@@ -207,7 +207,7 @@ def stream(
     network: Network,
     rows: Array,
     key: Array,
-    rule: Rule,
+    rule: HebbianRule,
     schedule: LinearCooling | None,
     epochs: Array,
     *,

@@ -25,14 +25,14 @@ from multicause.solvers import hebbian
 from multicause.solvers.presentation import repetitions, rows_to_show
 
 
-class Course(NamedTuple):
+class HebbianProblem(NamedTuple):
     """What networks learn, by which rule, and how they are judged."""
 
     model: Model
     judge: tuple[Model, Data] | None  # with more states: compares several networks, on blocks of its own
     data: Data
     starts: Parameters  # with a leading axis of starts
-    rule: hebbian.Rule
+    rule: hebbian.HebbianRule
     schedule: LinearCooling | None
     hold: int
 
@@ -57,7 +57,7 @@ class Course(NamedTuple):
         return float(hebbian.temperature_of(self.rule, self.schedule, n_epochs))
 
 
-class Found(NamedTuple):
+class NetworkModel(NamedTuple):
     """What a network has learned, as a model."""
 
     parameters: Parameters
@@ -67,10 +67,10 @@ class Found(NamedTuple):
     finite: bool
 
 
-class Run(NamedTuple):
+class NetworkResult(NamedTuple):
     """What one network has learned."""
 
-    found: Found
+    found: NetworkModel
     network: hebbian.Network
     bounds: tuple[float, ...]
     temperatures: tuple[float, ...]
@@ -78,7 +78,7 @@ class Run(NamedTuple):
     evidence: float
 
 
-class Epochs(NamedTuple):
+class HebbianState(NamedTuple):
     """State of the loop over the epochs of one network."""
 
     network: hebbian.Network
@@ -89,16 +89,16 @@ class Epochs(NamedTuple):
     stopped: bool = False
 
 
-class Networks(NamedTuple):
+class NetworksState(NamedTuple):
     """State of the loop over networks."""
 
     number: int = 0  # of the next one
-    best: Run | None = None
+    best: NetworkResult | None = None
     stopped: bool = False
 
 
 def learn_networks(
-    course: Course,
+    problem: HebbianProblem,
     rows: Array,
     weights: np.ndarray,
     keys: Sequence[Array],
@@ -107,28 +107,28 @@ def learn_networks(
     max_iter: int,
     watch: Callable[[Progress], bool],
     journal: Journal,
-) -> Run:
+) -> NetworkResult:
     """One network after the other, each from a start and with a key of its own; the best is kept.
 
     An epoch shows rows as often as their weights say. Where one network was stopped, no other begins, and the best
     counts as stopped.
     """
     expected = repetitions(weights)
-    with journal.loop(Networks, Networks) as loop:
+    with journal.loop(NetworksState, NetworksState) as loop:
         while loop.state.number < len(keys):
             best, number = loop.state.best, loop.state.number
-            start = start_of(course.starts, number)
-            run = _learn_network(course, start, rows, expected, keys[number], probes, max_iter, watch, journal)
+            start = start_of(problem.starts, number)
+            run = _learn_network(problem, start, rows, expected, keys[number], probes, max_iter, watch, journal)
             if best is None or run.evidence > best.evidence:
                 best = run
-            loop.state = Networks(len(keys) if run.stopped else number + 1, best, run.stopped)
+            loop.state = NetworksState(len(keys) if run.stopped else number + 1, best, run.stopped)
         best, stopped = loop.state.best, loop.state.stopped
     assert best is not None
     return best._replace(stopped=stopped)
 
 
 def _learn_network(
-    course: Course,
+    problem: HebbianProblem,
     start: Parameters,
     rows: Array,
     expected: np.ndarray,
@@ -137,19 +137,19 @@ def _learn_network(
     max_iter: int,
     watch: Callable[[Progress], bool],
     journal: Journal,
-) -> Run:
-    """Epochs from one start, until the network has learned."""
+) -> NetworkResult:
+    """HebbianState from one start, until the network has learned."""
 
-    def step(state: Epochs) -> Epochs:
+    def step(state: HebbianState) -> HebbianState:
         own = jax.random.fold_in(key, state.network.presented)
         repeated = rows_to_show(expected, generator(own, 0))
-        network = hebbian.epoch(state.network, rows, repeated, own, course.rule, course.schedule, probes is not None)
-        statistics = course.expect(start._replace(components=network.average))
+        network = hebbian.epoch(state.network, rows, repeated, own, problem.rule, problem.schedule, probes is not None)
+        statistics = problem.expect(start._replace(components=network.average))
         bounds = (*state.bounds, bound_of(statistics))
-        temperatures = (*state.temperatures, course.temperature(len(bounds)))
-        return Epochs(network, statistics, bounds, temperatures, course.has_learned(network, len(repeated)))
+        temperatures = (*state.temperatures, problem.temperature(len(bounds)))
+        return HebbianState(network, statistics, bounds, temperatures, problem.has_learned(network, len(repeated)))
 
-    with journal.loop(Epochs, lambda: Epochs(hebbian.begin(start.components, probes))) as loop:
+    with journal.loop(HebbianState, lambda: HebbianState(hebbian.begin(start.components, probes))) as loop:
         while len(loop.state.bounds) < max_iter and not (loop.state.learned or loop.state.stopped):
             loop.state = state = step(loop.state)
             now = one_start(start._replace(components=state.network.average))
@@ -158,16 +158,16 @@ def _learn_network(
         state = loop.state
     parameters = start._replace(components=state.network.average)
     found = ending(parameters, state.statistics, len(state.bounds), state.learned)
-    evidence = course.evidence(parameters)
-    return Run(found, state.network, state.bounds, state.temperatures, state.stopped, evidence)
+    evidence = problem.evidence(parameters)
+    return NetworkResult(found, state.network, state.bounds, state.temperatures, state.stopped, evidence)
 
 
-def ending(parameters: Parameters, statistics: Statistics, n_epochs: int, learned: bool) -> Found:
-    """What learning found, given the sums of :meth:`Course.expect`."""
+def ending(parameters: Parameters, statistics: Statistics, n_epochs: int, learned: bool) -> NetworkModel:
+    """What learning found, given the sums of :meth:`HebbianProblem.expect`."""
     finite = bool(np.isfinite(bound_of(statistics)))
-    return Found(parameters, start_of(jax.device_get(statistics)), n_epochs, learned, finite)
+    return NetworkModel(parameters, start_of(jax.device_get(statistics)), n_epochs, learned, finite)
 
 
 def bound_of(statistics: Statistics) -> float:
-    """Mean bound per row, from the sums of :meth:`Course.expect`."""
+    """Mean bound per row, from the sums of :meth:`HebbianProblem.expect`."""
     return float(per_row(statistics, "bound")[0][0])

@@ -17,7 +17,7 @@ import numpy as np
 
 from multicause.arrays import Array, compiled, generator
 from multicause.em.e_step import expect_one
-from multicause.em.results import Fit, Progress, final_outcome
+from multicause.em.results import FitResult, Progress, final_outcome
 from multicause.em.step import maximize_one
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters, Statistics
@@ -25,7 +25,7 @@ from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.solvers.presentation import Batches, Presentation
 
-# Passes over the data whose mean bounds are compared: one pass alone is too noisy to judge by.
+# MiniBatchState over the data whose mean bounds are compared: one pass alone is too noisy to judge by.
 WINDOW = 5
 
 
@@ -52,7 +52,7 @@ def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
     return expect_one(model, block, parameters, jnp.ones(()))
 
 
-class Passes(NamedTuple):
+class MiniBatchState(NamedTuple):
     """State of the loop after some passes."""
 
     parameters: Parameters
@@ -72,8 +72,8 @@ def learn_in_batches(
     learner: Model | None = None,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
-) -> Fit:
-    """Passes over the data until the mean bound has stopped rising, or ``max_iter``.
+) -> FitResult:
+    """MiniBatchState over the data until the mean bound has stopped rising, or ``max_iter``.
 
     ``learner`` is the model of the passes, if it differs from the one that is evaluated at the end, for example in the
     accuracy of its posterior.
@@ -81,7 +81,7 @@ def learn_in_batches(
     learner = model if learner is None else learner
     presentation = Presentation(data.blocks, batch_size)
 
-    def step(state: Passes) -> Passes:
+    def step(state: MiniBatchState) -> MiniBatchState:
         total = seen = 0.0
         parameters, iteration = state.parameters, len(state.bounds)
         for block, batches in zip(data.blocks, presentation.batches(generator(key, iteration)), strict=True):
@@ -89,12 +89,12 @@ def learn_in_batches(
             total, seen = total + float(bound), seen + float(weight)
         bounds = (*state.bounds, total / seen)
         if not _finite(parameters) or not np.isfinite(bounds[-1]):
-            return Passes(state.parameters, bounds, Outcome.NON_FINITE)
+            return MiniBatchState(state.parameters, bounds, Outcome.NON_FINITE)
         recent = np.mean(bounds[-WINDOW:]) - np.mean(bounds[-2 * WINDOW : -WINDOW] or [-np.inf])
         resting = tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW
-        return Passes(parameters, bounds, Outcome.CONVERGED if resting else None)
+        return MiniBatchState(parameters, bounds, Outcome.CONVERGED if resting else None)
 
-    with (journal or Journal()).loop(Passes, lambda: Passes(start)) as loop:
+    with (journal or Journal()).loop(MiniBatchState, lambda: MiniBatchState(start)) as loop:
         while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
             loop.state = state = step(loop.state)
             if state.outcome is Outcome.NON_FINITE or watch is None:
@@ -107,7 +107,7 @@ def learn_in_batches(
     statistics: Any = data.sum(partial(evaluate, model), state.parameters)
     statistics, parameters = jax.device_get((statistics, state.parameters))
     final, n_iter = float(statistics.bound / statistics.seen), len(state.bounds)
-    return Fit(
+    return FitResult(
         parameters=parameters,
         bound=final,
         bounds=np.array([*state.bounds, final]),

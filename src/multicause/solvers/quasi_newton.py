@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.em.results import Fit, Progress
+from multicause.em.results import FitResult, Progress
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters, Statistics
 from multicause.outcomes import Outcome
@@ -39,7 +39,7 @@ _move = jax.jit(moved)
 Steps = tuple[tuple[np.ndarray, np.ndarray], ...]
 
 
-class Climb(NamedTuple):
+class QuasiNewtonState(NamedTuple):
     """State of the loop: where it is, what it sees there, and the steps that led to it."""
 
     parameters: Parameters
@@ -61,24 +61,24 @@ def learn_second_order(
     tol: float,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
-) -> Fit:
+) -> FitResult:
     """Raise the likelihood until no entry of the mean relative gradient exceeds ``tol``."""
     epsilon = float(jnp.finfo(start.components.dtype).eps)
 
-    def at(components: Any) -> Climb:
+    def at(components: Any) -> QuasiNewtonState:
         parameters = start._replace(components=components)
         sums = jax.device_get(data.sum(partial(evaluate, model), parameters))
         slopes, squares = sums.components["slope_causes"], sums.components["curvature_squares"]
         gradient = np.eye(len(slopes)) + np.asarray(slopes, dtype=float) / float(sums.weight)
         bound, curvature = float(sums.bound / sums.weight), -np.asarray(squares, float) / sums.weight
-        return Climb(parameters, sums, bound, gradient, curvature)
+        return QuasiNewtonState(parameters, sums, bound, gradient, curvature)
 
-    def begin() -> Climb:
+    def begin() -> QuasiNewtonState:
         first = at(jnp.asarray(start.components))
         finite = np.isfinite(first.bound)
         return first._replace(bounds=(first.bound,), outcome=None if finite else Outcome.NON_FINITE)
 
-    def step(state: Climb) -> Climb:
+    def step(state: QuasiNewtonState) -> QuasiNewtonState:
         # Below this, rounding of the sums moves the gradient as much as learning does.
         if np.abs(state.gradient).max() < max(tol, ROUNDINGS * epsilon):
             return state._replace(outcome=Outcome.CONVERGED)
@@ -95,7 +95,7 @@ def learn_second_order(
         # No step along the gradient raises F any more, short of rounding.
         return state._replace(outcome=Outcome.CONVERGED)
 
-    with (journal or Journal()).loop(Climb, begin) as loop:
+    with (journal or Journal()).loop(QuasiNewtonState, begin) as loop:
         while loop.state.outcome is None and len(loop.state.bounds) <= max_iter:
             loop.state = state = step(loop.state)
             if state.outcome is not None or watch is None:
@@ -107,7 +107,7 @@ def learn_second_order(
     outcome, n_iter = state.outcome, len(state.bounds) - 1
     if outcome is None:
         outcome = Outcome.CONVERGED if np.abs(state.gradient).max() < tol else Outcome.MAX_ITER
-    return Fit(
+    return FitResult(
         parameters=jax.device_get(state.parameters),
         bound=state.bound,
         bounds=np.array(state.bounds),
@@ -142,7 +142,9 @@ def precondition(gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     return (other * gradient - gradient.T) / (own * other - 1)
 
 
-def _search(at: Callable[[Any], Climb], state: Climb, step: np.ndarray, epsilon: float) -> tuple[float, Climb] | None:
+def _search(
+    at: Callable[[Any], QuasiNewtonState], state: QuasiNewtonState, step: np.ndarray, epsilon: float
+) -> tuple[float, QuasiNewtonState] | None:
     """The first of ever shorter steps that does not lower F, and what is found there; None if there is none."""
     length = min(1.0, LONGEST / np.abs(step).max())
     components, bound = jnp.asarray(state.parameters.components), state.bound

@@ -17,11 +17,11 @@ import jax.numpy as jnp
 from multicause.arrays import Array, over_starts
 from multicause.posteriors.layered_networks import Machine, fantasies, importance, log_joint, log_recognition, n_causes
 from multicause.solvers.presentation import Batches
-from multicause.updates.wake_sleep import Recipe
+from multicause.updates.wake_sleep import WakeSleepSettings
 
 
 def step(
-    recipe: Recipe, machine: Machine, data: Array, weights: Array, key: Array, rate: Array
+    recipe: WakeSleepSettings, machine: Machine, data: Array, weights: Array, key: Array, rate: Array
 ) -> tuple[Machine, Array]:
     """One wake and one sleep phase on a batch; returns the machine and Σ_n w_n F_n before.
 
@@ -52,7 +52,7 @@ def step(
 
 @partial(jax.jit, static_argnums=0)
 def one_pass(
-    recipe: Recipe, machines: Machine, rows: Array, batches: Batches, keys: Array, rate: Array
+    recipe: WakeSleepSettings, machines: Machine, rows: Array, batches: Batches, keys: Array, rate: Array
 ) -> tuple[Machine, Array]:
     """Learn from batches of the rows of a block (n, D), for each of some machines with its key.
 

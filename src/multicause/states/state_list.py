@@ -23,7 +23,7 @@ class Level(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StateTree:
+class StateList:
     """All states of H causes of which at most ``max_active`` are active.
 
     They are ordered by their number of active causes if ``sparsest_first``, and by their binary number, with cause 0 as
@@ -52,23 +52,23 @@ class StateTree:
         return _padded_members(self)
 
 
-def all_states(n_components: int) -> StateTree:
+def all_states(n_components: int) -> StateList:
     """All 2^H states, in the order of binary numbers with cause 0 as the lowest digit."""
-    return StateTree(n_components, n_components, sparsest_first=False)
+    return StateList(n_components, n_components, sparsest_first=False)
 
 
-def sparse_states(n_components: int, max_active: int) -> StateTree:
+def sparse_states(n_components: int, max_active: int) -> StateList:
     """All states with at most ``max_active`` active causes, sparsest first."""
-    return StateTree(n_components, min(max_active, n_components))
+    return StateList(n_components, min(max_active, n_components))
 
 
-def single_causes(n_components: int) -> StateTree:
+def single_causes(n_components: int) -> StateList:
     """The empty state and the H states with one active cause."""
-    return StateTree(n_components, 1)
+    return StateList(n_components, 1)
 
 
 @cache
-def _levels(tree: StateTree) -> tuple[Level, ...]:
+def _levels(tree: StateList) -> tuple[Level, ...]:
     assert tree.sparsest_first
     levels, start = [], 0
     before: dict[tuple[int, ...], int] = {}
@@ -84,7 +84,7 @@ def _levels(tree: StateTree) -> tuple[Level, ...]:
 
 
 @cache
-def _matrix(tree: StateTree) -> np.ndarray:
+def _matrix(tree: StateList) -> np.ndarray:
     if tree.sparsest_first:
         matrix = np.zeros((tree.n_states, tree.n_components), dtype=np.int8)
         for states, members, _ in _levels(tree):
@@ -96,7 +96,7 @@ def _matrix(tree: StateTree) -> np.ndarray:
 
 
 @cache
-def _padded_members(tree: StateTree) -> np.ndarray:
+def _padded_members(tree: StateList) -> np.ndarray:
     states = tree.states()
     causes = np.where(states, np.arange(tree.n_components), tree.n_components)
     members = np.sort(causes, axis=1)[:, : tree.max_active]

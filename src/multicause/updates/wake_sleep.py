@@ -11,7 +11,7 @@ from multicause.posteriors.base import Inference
 from multicause.updates.base import Update
 
 
-class Recipe(NamedTuple):
+class WakeSleepSettings(NamedTuple):
     """How a machine learns; hashable."""
 
     n_particles: int  # recognised states of each row
@@ -48,9 +48,9 @@ class WakeSleep(Update):
             )
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> WakeSleepSettings:
         """What compiled programs depend on."""
-        return Recipe(int(self.n_particles), bool(self.nonnegative))
+        return WakeSleepSettings(int(self.n_particles), bool(self.nonnegative))
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """None: batches are learned from at once."""
