@@ -18,7 +18,7 @@ from multicause.model import Block, Model, Parameters
 from multicause.noises import Gaussian, Poisson
 from multicause.posteriors import Exact
 from multicause.priors import Bernoulli
-from multicause.updates.base import choose_update
+from multicause.wiring import choose_update
 
 TEMPERATURE = 1.5
 CASES = [("maximal-poisson", Maximum(), Poisson()), ("linear-gaussian", Sum(), Gaussian())]

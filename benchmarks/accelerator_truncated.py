@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.steps import one_iteration
-from multicause import inference as recognition
+from multicause import inference
 from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
@@ -17,7 +17,7 @@ from multicause.model import Model, Parameters
 from multicause.noises import Gaussian
 from multicause.posteriors import Preselected, ScalarProduct, UpperBound
 from multicause.priors import Bernoulli
-from multicause.updates.base import choose_update
+from multicause.wiring import choose_update
 
 # name, combination, selection, N, D = H, H', γ, milliseconds asked for on an H200
 CASES = [
@@ -43,7 +43,7 @@ def iteration_on(model, X, W, memory_budget):
     H, D = W.shape
     per_row = model.posterior.bytes_per_row(H, D, X.itemsize, linear=model.linear)
     engine = Local(memory_budget=memory_budget)
-    data = engine.load(X, np.ones(len(X), X.dtype)).arranged(partial(recognition.summarize, model), per_row)
+    data = engine.load(X, np.ones(len(X), X.dtype)).arranged(partial(inference.summarize, model), per_row)
     noise = {"variance": jnp.ones(1, X.dtype), "floor": jnp.full(1, 1e-6, X.dtype)}
     prior = {"activity": jnp.full((1, H), 2 / H, X.dtype)}
     parameters = Parameters(jnp.asarray(W)[None], prior, noise)

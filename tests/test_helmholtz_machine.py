@@ -14,7 +14,7 @@ from multicause.datasets import make_bars
 from multicause.metrics import found_causes
 from multicause.model import Block
 from multicause.posteriors import RecognitionNetwork
-from multicause.posteriors.layered_networks import Machine, fantasies, importance, recognized
+from multicause.priors.layered_networks import Machine, fantasies, importance, recognized
 from multicause.solvers.wake_sleep import step
 from multicause.updates.wake_sleep import WakeSleep, WakeSleepSettings
 

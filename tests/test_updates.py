@@ -23,7 +23,7 @@ from multicause.updates import (
     Multiplicative,
     MultiplicativeCounts,
 )
-from multicause.updates.base import choose_update
+from multicause.wiring import choose_update
 from tests.oracles import enumeration as oracle
 
 LEARN_ALL = frozenset({"components", "activity", "noise"})

@@ -18,7 +18,7 @@ import pytest
 from multicause import HelmholtzMachine, LinearCauses, MaximalCauses, NonnegativeCauses, priors, updates
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
-from multicause.compatibility import ROLES, Expectation, IncompatiblePartsError, check, fits, known_parts, unmet
+from multicause.compatibility import Expectation, IncompatiblePartsError
 from multicause.em.e_step import statistics_of
 from multicause.em.step import is_monotone, maximize_one
 from multicause.engines import Local
@@ -43,6 +43,7 @@ from multicause.posteriors import (
     Truncated,
 )
 from multicause.updates.wake_sleep import WakeSleep
+from multicause.wiring import ROLES, check, fits, known_parts, unmet
 from tests.oracles import parts as oracle
 
 H, D, N = 3, 4, 6

@@ -20,12 +20,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
 from multicause import annealing as schedules
-from multicause import inference as recognition
-from multicause import posteriors, priors
+from multicause import inference, posteriors, priors
 from multicause.arrays import check_room, double_precision, key_from, starts_at_once
 from multicause.callbacks.adapter import History
 from multicause.combinations.base import Combination
-from multicause.compatibility import check
 from multicause.em import online
 from multicause.em.e_step import evidence_threshold
 from multicause.em.initialization import (
@@ -39,7 +37,6 @@ from multicause.em.loop import learn
 from multicause.em.results import FitResult, Phase, Progress, start_of
 from multicause.engines import Data, Engine
 from multicause.engines.dask import is_distributed
-from multicause.engines.row_writing import check_out, write_rows
 from multicause.estimators.advice import Advice
 from multicause.estimators.base import BaseModel, ValueLabels, outcome_of_batch, validate_weights, warn, warn_of
 from multicause.model import Model, Parameters, Statistics, interned
@@ -47,11 +44,13 @@ from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
 from multicause.outcomes import Outcome
 from multicause.parts import PartChoice, resolve
+from multicause.persistence.row_writing import check_out, write_rows
 from multicause.posteriors import Posterior, choose_posterior, default_posteriors
 from multicause.priors import Bernoulli, Prior
 from multicause.search.automatic import learn_and_repair, rows_to_search, search
 from multicause.updates import NAMES as UPDATES
-from multicause.updates.base import Update, choose_update
+from multicause.updates import Update
+from multicause.wiring import check, choose_update
 
 ROLES_OF_PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
 LEARNABLE = ("components", "activity", "noise")
@@ -275,11 +274,11 @@ class CausalEstimator(BaseModel):
             memory map that can be written to, or the name of a ``.npy`` file. The file appears when it is whole, and is
             returned as a memory map.
         """
-        return self._by_rows(recognition.mean_causes, X, out=out)
+        return self._by_rows(inference.mean_causes, X, out=out)
 
     def reconstruct(self, X: ArrayLike) -> np.ndarray:
         """Posterior mean of the data, X as its causes explain it: (n_samples, n_features)."""
-        return self._unprepared(self._by_rows(recognition.mean_data, X))
+        return self._unprepared(self._by_rows(inference.mean_data, X))
 
     def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
         """The most probable states of each row, with their probabilities and the log evidence.
@@ -296,21 +295,21 @@ class CausalEstimator(BaseModel):
         if top is not None and (not isinstance(top, Integral) or top < 1):
             raise ValueError(f"top must be a positive number of states, or None for all; got {top!r}.")
         top = n_states if top is None else min(int(top), n_states)
-        return Recognition(*self._by_rows(recognition.best_states, X, top))
+        return Recognition(*self._by_rows(inference.best_states, X, top))
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,).
 
         Where a posterior is a single choice of causes v, as in sparse codes and K-means, it is log p(v, y).
         """
-        return self._by_rows(recognition.log_evidence, X)
+        return self._by_rows(inference.log_evidence, X)
 
     def free_energy(self, X: ArrayLike) -> np.ndarray:
         """F = ⟨log p(s, y)⟩ + H(q) of each row, which learning raises (TN10 eq. 10.6): (n_samples,).
 
         It equals :meth:`score_samples` where recognition is exact. Physics calls −F the free energy.
         """
-        return self._by_rows(recognition.free_energy, X)
+        return self._by_rows(inference.free_energy, X)
 
     def is_explained(self, X: ArrayLike) -> np.ndarray:
         """Which rows the considered states explain as well as those that the model has learned from: (n_samples,).
@@ -337,7 +336,7 @@ class CausalEstimator(BaseModel):
                 f"{type(self).__name__} has no states with a single active cause under its prior, "
                 f"{self._model.prior!r}. Use transform for its causes."
             )
-        return self._by_rows(recognition.single_causes, X)
+        return self._by_rows(inference.single_causes, X)
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
         """Mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
@@ -350,7 +349,7 @@ class CausalEstimator(BaseModel):
                 f"Causes must have shape (n_samples, {len(self.components_)}), one column per cause; got {S.shape}."
             )
         with double_precision():
-            means = recognition.combine(self._model, self._parameters, jnp.asarray(S))
+            means = inference.combine(self._model, self._parameters, jnp.asarray(S))
         return self._unprepared(np.asarray(means))
 
     def sample(
@@ -363,7 +362,7 @@ class CausalEstimator(BaseModel):
         check_room(int(n_samples), sum(self.components_.shape), self.components_.dtype)
         with double_precision():
             key = key_from(check_random_state(random_state))
-            rows, causes = recognition.sample(self._model, self._parameters, key, int(n_samples))
+            rows, causes = inference.sample(self._model, self._parameters, key, int(n_samples))
         return self._unprepared(np.asarray(rows)), np.asarray(causes)
 
     # --------------------------------------------------------------------------------------------- persistence
@@ -542,7 +541,7 @@ class CausalEstimator(BaseModel):
         size = (n_components, data.n_features, data.dtype.itemsize)
         per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
         fixed = model.posterior.bytes_of_states(*size)
-        summarize = partial(recognition.summarize, model)
+        summarize = partial(inference.summarize, model)
         return data.arranged(summarize, at_once * per_row, at_once * fixed, exact=self._exact_blocks)
 
     def _keep_threshold(self, data: Data) -> None:

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from multicause.arrays import bytes_from, check_room, compiled, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters, Expert
 from multicause.engines import Data
-from multicause.engines.row_writing import check_out, write_rows
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.model import Block
+from multicause.persistence.row_writing import check_out, write_rows
 from multicause.preparation.whitening import WhiteningMap, whiten
 from multicause.samplers import Sampler, annealed
 from multicause.samplers.annealed import ARRAYS, LogPartition

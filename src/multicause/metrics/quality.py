@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from multicause import inference as recognition
+from multicause import inference
 from multicause.parts import resolve
 from multicause.posteriors import NAMES, Exact, Posterior
 
@@ -53,7 +53,7 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterio
     learned = model._recognizer
     richer = replace(learned, posterior=whole)
     richer = replace(richer, posterior=whole.bind(richer, n_components, n_features, len(np.asarray(X))))
-    exact = model._by_rows(recognition.log_evidence, X, model=richer)
+    exact = model._by_rows(inference.log_evidence, X, model=richer)
     missing = model.score_samples(X) - exact
     if (missing > ROUNDINGS * np.finfo(exact.dtype).eps * (1 + np.abs(exact))).any():
         raise ValueError(

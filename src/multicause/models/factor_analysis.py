@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from multicause.combinations import Combination, Sum
-from multicause.compatibility import check
 from multicause.engines import Data, Engine, Local
 from multicause.estimators.causal import CausalEstimator
 from multicause.estimators.summary import ModelSummary
@@ -20,6 +19,7 @@ from multicause.posteriors import LinearGaussian
 from multicause.preparation.moments import check_variation, condensed, covariance_of
 from multicause.priors import Gaussian
 from multicause.updates import LeastSquares
+from multicause.wiring import check
 
 
 class GaussianFactors(CausalEstimator):

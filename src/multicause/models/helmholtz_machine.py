@@ -22,7 +22,6 @@ from sklearn.utils._param_validation import Interval
 from multicause import annealing as schedules
 from multicause.arrays import double_precision, generator, key_from
 from multicause.combinations import Combination, Sum
-from multicause.compatibility import check
 from multicause.em.initialization import InitialConditions, first_moments
 from multicause.em.results import FitResult, Progress, final_outcome, one_start, start_of
 from multicause.engines import Data, Engine
@@ -36,15 +35,16 @@ from multicause.outcomes import Outcome
 from multicause.parts import PartChoice, resolve
 from multicause.persistence.journal import Journal
 from multicause.posteriors import Posterior, RecognitionNetwork
-from multicause.posteriors.layered_networks import Machine
 from multicause.posteriors.recognition_network import machine_of
 from multicause.priors import Layered
 from multicause.priors.layered import SMALL
+from multicause.priors.layered_networks import Machine
 from multicause.solvers.mini_batches import WINDOW, evaluate
 from multicause.solvers.presentation import Presentation
 from multicause.solvers.wake_sleep import one_pass
 from multicause.updates.base import Update
 from multicause.updates.wake_sleep import WakeSleep
+from multicause.wiring import check
 
 
 class HelmholtzMachine(CausalEstimator):

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval, Options
 
 from multicause import annealing as schedules
 from multicause.combinations import Combination, Sum
-from multicause.compatibility import check
 from multicause.em.initialization import InitialConditions
 from multicause.em.results import FitResult, start_of
 from multicause.engines import Data, Engine
@@ -31,6 +30,7 @@ from multicause.preparation.whitening import whitening_matrices
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
 from multicause.solvers.quasi_newton import learn_second_order
 from multicause.updates import NaturalGradient
+from multicause.wiring import check
 
 PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}
 SOLVERS = ("quasi_newton", "natural_gradient")

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval, Options
 
 from multicause.annealing import Annealing
 from multicause.combinations import Combination, Sum
-from multicause.compatibility import check
 from multicause.em.initialization import InitialConditions, check_values
 from multicause.engines import Data, Engine
 from multicause.estimators.causal import LEARNABLE, CausalEstimator
@@ -26,6 +25,7 @@ from multicause.noises.clusters import COVARIANCES
 from multicause.posteriors import OneHot
 from multicause.priors import Categorical
 from multicause.updates.weighted_mean import WeightedMean
+from multicause.wiring import check
 
 
 class Mixture(CausalEstimator):

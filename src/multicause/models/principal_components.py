@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
-from multicause import inference as recognition
+from multicause import inference
 from multicause.annealing import Annealing, NoAnnealing
 from multicause.arrays import double_precision
 from multicause.em.initialization import InitialConditions, first_moments
@@ -116,7 +116,7 @@ class PrincipalComponents(GaussianFactors):
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log-likelihood log N(u; mean, G Λ Gᵀ + σ²) of each row: (n_samples,)."""
         exact = replace(self._model, posterior=LinearGaussian()) if hasattr(self, "components_") else None
-        return self._by_rows(recognition.log_evidence, X, model=exact)
+        return self._by_rows(inference.log_evidence, X, model=exact)
 
     def free_energy(self, X: ArrayLike) -> np.ndarray:
         """⟨log p[v(u), u]⟩ of each row, with deterministic recognition (TN10 eq. 10.23): (n_samples,)."""

@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval
 
 from multicause import annealing as schedules
 from multicause.combinations import Combination, Sum
-from multicause.compatibility import check
 from multicause.em.initialization import InitialConditions
 from multicause.em.results import FitResult, start_of
 from multicause.engines import Data, Engine
@@ -30,6 +29,7 @@ from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
 from multicause.solvers.mini_batches import learn_in_batches
 from multicause.updates import DeltaRule, Update
+from multicause.wiring import check
 
 PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": partial(Laplace, scale=0.5)}
 # How nearly causes must be at rest for a step of learning, unless the user gives a posterior of their own. On patches

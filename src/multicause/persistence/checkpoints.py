@@ -11,7 +11,7 @@ import json
 import warnings
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,7 @@ from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, name_of
 from multicause.persistence.journal import Record
-from multicause.persistence.models import save, settings_of
-
-if TYPE_CHECKING:
-    from multicause.estimators.base import BaseModel
+from multicause.persistence.models import Savable, save, settings_of
 
 SUFFIX = ".checkpoint"
 # Settings that change what a fit says, or where it runs, but not what it learns.
@@ -53,7 +50,7 @@ class Resumption(NamedTuple):
     memories: tuple[Any, ...] = ()  # of its callbacks
 
 
-def identity_of(model: BaseModel, *data: np.ndarray | Data | None) -> Identity:
+def identity_of(model: Savable, *data: np.ndarray | Data | None) -> Identity:
     """The identity of a fit of a model to some arrays: rows, weights, and whatever else it learns from."""
     settings = {}
     for name, value in settings_of(model).items():
@@ -64,7 +61,7 @@ def identity_of(model: BaseModel, *data: np.ndarray | Data | None) -> Identity:
     return Identity(name_of(type(model)), kept, _digest(b"data", *data))
 
 
-def write_checkpoint(model: BaseModel, folder: Path, number: int, keep: int, resumption: Resumption) -> Path:
+def write_checkpoint(model: Savable, folder: Path, number: int, keep: int, resumption: Resumption) -> Path:
     """Write a checkpoint of the iteration with this number, and remove all but the newest ``keep`` of the same fit."""
     stem = f"{type(model).__name__}-{Identity(**resumption.identity).short}"
     path = folder / f"{stem}-{number:07d}{SUFFIX}"

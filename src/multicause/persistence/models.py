@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from multicause import __version__
 from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, known_class, name_of
-
-if TYPE_CHECKING:
-    from multicause.estimators.base import BaseModel
 
 # Attributes of a fitted model that are saved as they are, where they exist.
 HISTORY = (
@@ -33,7 +30,19 @@ HISTORY = (
 )
 
 
-def save(model: BaseModel, path: str | PathLike[str], checkpoint: Any = None) -> None:
+class Savable(Protocol):
+    """An estimator as its file sees it."""
+
+    _results: tuple[str, ...]  # names of fitted attributes beyond those of HISTORY
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor arguments."""
+
+    def _state(self) -> dict[str, Any]:
+        """Return what has been learned, as numbers, texts, arrays, parts and records."""
+
+
+def save(model: Savable, path: str | PathLike[str], checkpoint: Any = None) -> None:
     """Write a fitted model, and what a checkpoint has to remember beside it."""
     arrays: dict[str, np.ndarray] = {}
     history = [name for name in (*HISTORY, *model._results) if hasattr(model, name)]
@@ -88,12 +97,12 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict
     return model
 
 
-def check_settings(model: BaseModel) -> None:
+def check_settings(model: Savable) -> None:
     """Raise TypeError for settings that no file can hold, such as functions."""
     encode(settings_of(model), {}, "settings")
 
 
-def settings_of(model: BaseModel) -> dict[str, Any]:
+def settings_of(model: Savable) -> dict[str, Any]:
     """Constructor arguments; a random generator cannot be saved and is not needed by a fitted model."""
     settings = model.get_params(deep=False)
     if isinstance(settings.get("random_state"), np.random.RandomState):

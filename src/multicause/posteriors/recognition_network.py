@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
-from multicause.posteriors.layered_networks import Layers, Machine, importance, n_causes
 from multicause.posteriors.state_search import best_distinct, n_found, search
+from multicause.priors.layered_networks import Layers, Machine, importance, n_causes
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

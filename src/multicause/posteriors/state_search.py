@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
-from multicause.posteriors.layered_networks import Machine, log_bernoulli, log_joint_of_lowest, log_prior_of_lowest
+from multicause.priors.layered_networks import Machine, log_bernoulli, log_joint_of_lowest, log_prior_of_lowest
 
 # Most sweeps over all causes from the best state on. On bars, three were enough for every row.
 MAX_SWEEPS = 20

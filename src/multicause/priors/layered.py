@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.compatibility import Requirements, Support
-from multicause.posteriors.layered_networks import Layers, fantasies, log_bernoulli
 from multicause.priors.base import Prior
+from multicause.priors.layered_networks import Layers, fantasies, log_bernoulli
 
 if TYPE_CHECKING:
     from multicause.posteriors.base import Inference

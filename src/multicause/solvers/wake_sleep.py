@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, over_starts
-from multicause.posteriors.layered_networks import Machine, fantasies, importance, log_joint, log_recognition, n_causes
+from multicause.priors.layered_networks import Machine, fantasies, importance, log_joint, log_recognition, n_causes
 from multicause.solvers.presentation import Batches
 from multicause.updates.wake_sleep import WakeSleepSettings
 

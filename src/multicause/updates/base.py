@@ -6,12 +6,9 @@ from abc import abstractmethod
 
 from multicause.arrays import Array
 from multicause.combinations.base import Combination
-from multicause.compatibility import unmet
 from multicause.model import Model, Parameters
-from multicause.noises.base import Noise
-from multicause.parts import Part, resolve
-from multicause.posteriors.base import Inference, Posterior
-from multicause.priors.base import Prior
+from multicause.parts import Part
+from multicause.posteriors.base import Inference
 
 
 class Update(Part):
@@ -31,21 +28,3 @@ class Update(Part):
     @abstractmethod
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """New components: (H, D)."""
-
-
-def choose_update(
-    prior: Prior, combination: Combination, noise: Noise, posterior: Posterior, update: str | Update | None = None
-) -> Update:
-    """Return the given update, or else the first in order of preference with which the other parts fit together.
-
-    If they do with none, it is one with which they do best.
-    """
-    from multicause.updates import NAMES
-
-    if update is not None:
-        return resolve(update, NAMES, "update", Update)
-
-    def reasons(candidate: Update) -> int:
-        return len(list(unmet(Model(prior, combination, noise, posterior, candidate, frozenset()))))
-
-    return min((cls() for cls in NAMES.values()), key=reasons)

@@ -1,0 +1,202 @@
+"""Whether parts fit together, what would serve where they do not, and the update that suits them best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import combinations, product
+from math import inf
+from typing import Any, NamedTuple
+
+from multicause import noises, posteriors, priors, updates
+from multicause.combinations import Combination, Maximum, Sum
+from multicause.compatibility import Expectation, IncompatiblePartsError, Rule, Support
+from multicause.model import Model
+from multicause.noises import Noise
+from multicause.parts import resolve
+from multicause.posteriors import Posterior
+from multicause.priors import Prior
+from multicause.updates import NAMES, Update
+from multicause.updates.wake_sleep import WakeSleep
+
+ROLES = ("prior", "combination", "noise", "posterior", "update")
+# Suggestions that an error lists for each part, and pairs of parts where no single one serves.
+MOST_PAIRS = 3
+
+
+class Reason(NamedTuple):
+    """One thing that a part needs and another part lacks."""
+
+    role: str
+    needs: str
+    other: str = ""
+    instead: str = ""  # what the other part has or does
+
+    def text(self, model: Model) -> str:
+        """Return the reason in words, with the parts of a model."""
+        own = f"{self.role} {getattr(model, self.role)!r} needs {self.needs}"
+        return f"{own}, but {self.other} {getattr(model, self.other)!r} {self.instead}" if self.other else own
+
+
+# By the field of Requirements: the part that must offer it, and the attribute with what it offers.
+_OFFERED = {
+    "supports": ("prior", "support"),
+    "rules": ("combination", "rule"),
+    "links": ("noise", "link"),
+    "likelihoods": ("noise", "likelihood"),
+    "spreads": ("noise", "spread"),
+}
+
+
+def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
+    """Yield every reason why the parts of a model cannot serve together; none if they can.
+
+    ``estimator`` is the class that learns the model; without it, any may.
+    """
+    lower, upper = mean_range(model)
+    least, most = model.noise.means
+    if lower < least or upper > most:
+        needs = f"means between {least:g} and {most:g}"
+        yield Reason("noise", needs, "combination", f"makes means between {lower:g} and {upper:g} of such causes")
+    for role in ROLES:
+        needs = getattr(model, role).requires
+        for field, (other, attribute) in _OFFERED.items():
+            allowed, offered = getattr(needs, field), getattr(getattr(model, other), attribute)
+            if allowed is not None and offered not in allowed:
+                wanted = _joined((each.value for each in type(offered) if each in allowed), "or")
+                yield Reason(role, wanted, other, f"has {offered.value}")
+        lacking = needs.expectations - model.posterior.offers
+        if lacking:
+            wanted = _joined((each.value for each in Expectation if each in lacking), "and")
+            yield Reason(role, wanted, "posterior", "does not offer it")
+        if needs.nonnegative and not model.combination.bounds[0] >= 0:
+            yield Reason(role, "components that are not negative", "combination", "allows negative ones")
+        if needs.unbounded and model.combination.bounded:
+            yield Reason(role, "components of any value", "combination", "confines them")
+        if needs.uncapped and model.combination.bounds[1] < inf:
+            yield Reason(role, "components without an upper bound", "combination", "has one")
+        if needs.selectable and not model.prior.selectable:
+            yield Reason(role, "probabilities of states with few causes", "prior", "does not offer them")
+        names = () if estimator is None else tuple(base.__name__ for base in estimator.__mro__)
+        if needs.estimator is not None and names and needs.estimator not in names:
+            yield Reason(role, f"the estimator {needs.estimator} in place of {names[0]}")
+
+
+def mean_range(model: Model) -> tuple[float, float]:
+    """Return the smallest and largest mean that a combination can make of the causes of a prior."""
+    lower, upper = model.combination.bounds
+    if model.prior.support in (Support.REAL, Support.GAUSSIAN):
+        return -inf, (inf if model.combination.rule == Rule.SUM else upper)
+    return lower, upper
+
+
+def fits(model: Model, estimator: type | None = None) -> bool:
+    """Return whether the parts of a model can serve together."""
+    return next(unmet(model, estimator), None) is None
+
+
+def check(model: Model, estimator: type | None = None, *, free: Iterable[str] = ()) -> Model:
+    """Return a model whose parts fit together; otherwise raise an error with all reasons and with what would serve.
+
+    ``free`` are roles whose part the estimator has chosen to suit the others, so that it would choose anew.
+    """
+    free = set(free)
+    reasons = list(unmet(model, estimator))
+    if not reasons:
+        return model
+    own = [reason for reason in reasons if reason.role not in free] or reasons
+    listed = "; ".join(f"({number}) {reason.text(model)}" for number, reason in enumerate(own, 1))
+    where = "These parts" if estimator is None else f"These parts of {estimator.__name__}"
+    raise IncompatiblePartsError(f"{where} do not fit together: {listed}. {_remedies(model, estimator, free)}")
+
+
+def _remedies(model: Model, estimator: type | None, free: set[str]) -> str:
+    """Return which other parts would make a model whole: one part if possible, or else two."""
+    known = known_parts()
+    roles = [role for role in ROLES if role not in free]
+    single = {role: _serving(model, estimator, known, (role,), free) for role in roles}
+    if any(single.values()):
+        serving = "; ".join(
+            f"{role}={_joined((repr(part) for (part,) in parts), 'or')}" for role, parts in single.items() if parts
+        )
+        return f"With the other parts as they are, these serve: {serving}."
+    several = [
+        ", ".join(f"{role}={part!r}" for role, part in zip(both, parts, strict=True))
+        for both in combinations(roles, 2)
+        for parts in _serving(model, estimator, known, both, free)
+    ]
+    if several:
+        return f"No other single part would serve, but two, for example {_joined(several[:MOST_PAIRS], 'or')}."
+    return "No other one or two parts would serve; docs/developers/compatibility.md says what combines with what."
+
+
+def _serving(
+    model: Model, estimator: type | None, known: dict[str, list[Any]], roles: tuple[str, ...], free: set[str]
+) -> list[tuple[Any, ...]]:
+    """Return the known parts in some roles with which the model would be whole."""
+
+    def is_another(role: str, part: Any) -> bool:
+        own = getattr(model, role)
+        # Other settings help combinations alone, and an estimator has one kind of them.
+        if role == "combination":
+            return part != own and (estimator is None or type(part) is type(own))
+        return type(part) is not type(own)
+
+    choices = [[part for part in known[role] if is_another(role, part)] for role in roles]
+    chosen = [{"update": update} for update in known["update"]] if "update" in free else [{}]
+    found = []
+    for parts in product(*choices):
+        other = replace(model, **dict(zip(roles, parts, strict=True)))
+        if "combination" not in roles:
+            other = replace(other, combination=other.combination.within(other.noise.means))
+        if any(fits(replace(other, **update), estimator) for update in chosen):
+            found.append(parts)
+    return found
+
+
+def known_parts() -> dict[str, list[Any]]:
+    """Return one object of every part of this library with its default settings, by roles."""
+
+    def objects(module: Any, base: type) -> list[Any]:
+        classes = [getattr(module, name) for name in module.__all__ if isinstance(getattr(module, name), type)]
+        return [cls() for cls in classes if issubclass(cls, base) and not _is_abstract(cls)]
+
+    return {
+        "prior": objects(priors, priors.Prior),
+        "combination": [
+            Sum(),
+            Sum(nonnegative=True),
+            Sum(nonnegative=True, upper=1.0),
+            Maximum(),
+            Maximum(upper=1.0),
+        ],
+        "noise": objects(noises, noises.Noise),
+        "posterior": objects(posteriors, posteriors.Posterior),
+        "update": [*objects(updates, updates.Update), WakeSleep()],
+    }
+
+
+def _is_abstract(part: type) -> bool:
+    return any(getattr(getattr(part, name, None), "__isabstractmethod__", False) for name in dir(part))
+
+
+def _joined(texts: Iterable[str], word: str) -> str:
+    """Return "a", "a or b" or "a, b or c"."""
+    texts = list(texts)
+    return f" {word} ".join(filter(None, [", ".join(texts[:-1]), *texts[-1:]]))
+
+
+def choose_update(
+    prior: Prior, combination: Combination, noise: Noise, posterior: Posterior, update: str | Update | None = None
+) -> Update:
+    """Return the given update, or else the first in order of preference with which the other parts fit together.
+
+    If they do with none, it is one with which they do best.
+    """
+    if update is not None:
+        return resolve(update, NAMES, "update", Update)
+
+    def reasons(candidate: Update) -> int:
+        return len(list(unmet(Model(prior, combination, noise, posterior, candidate, frozenset()))))
+
+    return min((cls() for cls in NAMES.values()), key=reasons)

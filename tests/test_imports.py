@@ -1,0 +1,103 @@
+"""Which folder of the package may import which: layers, of which each knows only those below it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import multicause
+
+SOURCE = Path(multicause.__file__).parent
+#: From the bottom up. A folder or module imports only what stands above it in this list, at run time and for types.
+LAYERS = (
+    "arrays",
+    "outcomes",
+    "compatibility",
+    "runtime",
+    "parts",
+    "states",
+    "model",
+    "annealing",
+    "energies",
+    "samplers",
+    "priors",
+    "combinations",
+    "posteriors",
+    "noises",
+    "updates",
+    "wiring",
+    "engines",
+    "persistence",
+    "inference",
+    "em",
+    "search",
+    "preparation",
+    "solvers",
+    "callbacks",
+    "estimators",
+    "models",
+    "preprocessing",
+    "datasets",
+    "metrics",
+    "plotting",
+    "app",
+    "__main__",
+)
+#: A model is a product of parts whose methods take the model, so that the types of both name each other.
+TYPES_ALONE = {
+    ("model", "priors"),
+    ("model", "combinations"),
+    ("model", "noises"),
+    ("model", "posteriors"),
+    ("model", "updates"),
+    ("priors", "posteriors"),
+}
+
+
+def layer_of(module):
+    """The folder or module of the package that a name such as ``multicause.em.step`` belongs to."""
+    words = module.split(".")
+    return words[1] if len(words) > 1 and words[1] in LAYERS else None
+
+
+def imports_of(tree):
+    """Yield the modules that are imported, and whether for types alone."""
+
+    def visit(node, for_types):
+        for child in ast.iter_child_nodes(node):
+            types = for_types or (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING")
+            if isinstance(child, ast.ImportFrom):
+                base = child.module or ""
+                names = [base] if base != "multicause" else [f"multicause.{alias.name}" for alias in child.names]
+                yield from ((name, types) for name in names)
+            elif isinstance(child, ast.Import):
+                yield from ((alias.name, types) for alias in child.names)
+            yield from visit(child, types)
+
+    return visit(tree, False)
+
+
+def test_every_module_has_a_layer():
+    found = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert found - {"__init__"} == set(LAYERS)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_modules_import_lower_layers_alone(layer):
+    paths = sorted((SOURCE / layer).rglob("*.py")) if (SOURCE / layer).is_dir() else [SOURCE / f"{layer}.py"]
+    assert paths
+    for path in paths:
+        for module, for_types in imports_of(ast.parse(path.read_text())):
+            other = layer_of(module) if module.startswith("multicause") else None
+            if other in (None, layer):
+                continue
+            lower = LAYERS.index(other) < LAYERS.index(layer)
+            excused = for_types and (layer, other) in TYPES_ALONE
+            assert lower or excused, f"{path.relative_to(SOURCE)} must not import {module}"
+
+
+def test_relative_imports_are_not_used():
+    """They would escape the check above."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), path
