@@ -278,7 +278,7 @@ def test_a_forged_checkpoint(checkpoints, tmp_path):
     states = header["checkpoint"]["fields"]["record"]["fields"]["states"]["tuple"]
     states[0] = {"dict": {}}
     container.write(path, header, arrays)
-    with pytest.raises(ValueError, match="does not fit this way of learning: expected a state Learning, got dict"):
+    with pytest.raises(ValueError, match="does not fit this way of learning: expected a state LoopState, got dict"):
         clone(MIXTURE).fit(X, resume=path)
     states[0] = {"record": "os:system", "fields": {}}
     container.write(path, header, arrays)

@@ -11,7 +11,7 @@ import numpy as np
 from multicause.datasets.columns import choose_columns, listed
 from multicause.datasets.extras import need
 from multicause.datasets.opening import open_rows
-from multicause.engines.paths import HDF5, dataset_of, file_of
+from multicause.runtime.paths import HDF5, dataset_of, file_of
 
 if TYPE_CHECKING:
     from multicause.engines.sources import Source

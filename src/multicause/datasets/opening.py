@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multicause.datasets.checks import check_dtype
-from multicause.engines.paths import file_of
+from multicause.runtime.paths import file_of
 
 if TYPE_CHECKING:
     from multicause.engines.sources import Source

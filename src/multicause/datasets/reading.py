@@ -18,7 +18,7 @@ from multicause.datasets.checks import check_dtype, positive, whole
 from multicause.datasets.files import read_sound
 from multicause.datasets.large_tables import STORES, LargeTable, open_table
 from multicause.datasets.spectrograms import N_CHANNELS
-from multicause.engines.paths import file_of
+from multicause.runtime.paths import file_of
 
 DEFAULT_COUNT = 10_000
 SOUNDS = ("spectrogram", "waveform")

@@ -10,8 +10,8 @@ import numpy as np
 
 from multicause.engines.file_sources import ArraySource, FileSource, NpySource
 from multicause.engines.parquet_source import ParquetSource, RowGroup
-from multicause.engines.paths import HDF5, dataset_of
 from multicause.engines.sources import Source
+from multicause.runtime.paths import HDF5, dataset_of
 
 SUFFIXES = (".npy", ".parquet", *HDF5, ".zarr")
 

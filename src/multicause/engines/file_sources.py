@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from multicause.engines.paths import HDF5
 from multicause.engines.sources import Source
+from multicause.runtime.paths import HDF5
 
 # Names that an error lists.
 LISTED = 5

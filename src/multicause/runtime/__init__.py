@@ -1,1 +1,1 @@
-"""How programs run: threads, the compilation cache and interruption."""
+"""How programs run: threads, the compilation cache, interruption, and names of files."""

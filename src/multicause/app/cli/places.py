@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from multicause.engines.paths import file_of
+from multicause.runtime.paths import file_of
 
 MODEL, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED = (
     "model.multicause",

@@ -44,7 +44,7 @@ def report(
 
         from multicause.app.cli.fitting import described_rows, write_run_report
         from multicause.app.cli.runs import open_run
-        from multicause.engines.paths import file_of
+        from multicause.runtime.paths import file_of
 
         fitted = open_run(run, device)
         paths = data or fitted.paths
