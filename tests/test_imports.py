@@ -37,6 +37,7 @@ LAYERS = (
     "estimators",
     "models",
     "preprocessing",
+    "selection",
     "datasets",
     "metrics",
     "plotting",

@@ -139,3 +139,24 @@ except SystemExit as end:
     ]:
         found = subprocess.run([sys.executable, "-c", program, *map(str, words)], capture_output=True, text=True)
         assert found.stdout == "2 []\n", found.stderr
+
+
+def test_several_numbers_of_components_are_compared_and_the_best_is_learned(tmp_path):
+    random = np.random.RandomState(0)
+    centres = np.array([[0.0, 0.0, 0.0], [9.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
+    np.save(tmp_path / "rows.npy", centres[random.randint(3, size=90)] + random.normal(size=(90, 3)))
+    options = ["--model", "mixture", "--components", "1,5,3", "--starts", 3]
+    found = result_of("fit", tmp_path / "rows.npy", *options, "--out", tmp_path / "run")
+    assert found["component_curve"]["numbers"] == [1, 3, 5]
+    assert found["component_curve"]["best"] == found["parameters"]["n_components"] == 3
+    assert len(multicause.load(tmp_path / "run" / "model.multicause").components_) == 3
+    assert "by number of components" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("text", ["0", "3,3", "2;4", "five", "5,", "1.5"])
+def test_numbers_of_components_that_make_no_sense(folder, tmp_path, text):
+    run = call("fit", folder / "rows.npy", "--components", text, "--out", tmp_path / "run")
+    assert run.exit_code == 2
+    assert f"--components must be a whole number of at least 1, or several such as 5,10,20; got '{text}'" in " ".join(
+        run.stderr.split()
+    )

@@ -5,6 +5,7 @@ Displays have scikit-learn's form: ``from_estimator`` computes and draws, the co
 """
 
 from multicause.plotting.animation import animate_fields
+from multicause.plotting.component_curve import ComponentCurveDisplay
 from multicause.plotting.components import ComponentsDisplay
 from multicause.plotting.convergence import ConvergenceDisplay
 from multicause.plotting.images import draw_images
@@ -12,6 +13,7 @@ from multicause.plotting.posterior import PosteriorDisplay
 from multicause.plotting.recovery import RecoveryDisplay
 
 __all__ = [
+    "ComponentCurveDisplay",
     "ComponentsDisplay",
     "ConvergenceDisplay",
     "PosteriorDisplay",

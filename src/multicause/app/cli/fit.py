@@ -23,6 +23,7 @@ from multicause.app.cli.options import (
     Separator,
     Thousands,
     Verbose,
+    numbers_from,
     shape_from,
 )
 from multicause.app.cli.output import command
@@ -47,7 +48,13 @@ def fit(
         ),
     ] = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.", rich_help_panel=LEARNING)] = "maximal",
-    components: Annotated[int, typer.Option(help="Number of causes.", min=1, rich_help_panel=LEARNING)] = 20,
+    components: Annotated[
+        str,
+        typer.Option(
+            help="Number of components. Of several, such as 5,10,20, the one with the best held-out score is chosen.",
+            rich_help_panel=LEARNING,
+        ),
+    ] = "20",
     noise: Annotated[
         str | None,
         typer.Option(
@@ -153,6 +160,8 @@ def fit(
 
       multicause fit speech.wav --components 12 --out run
 
+      multicause fit table.csv --components 5,10,20,40 --out run
+
       multicause fit rows.npy --image-shape 28x28 --model sparse --out run --json
 
       multicause fit rows/*.parquet --components 200 --out run
@@ -183,6 +192,7 @@ def fit(
             check_unfinished(out, resume=False, force=force)
         check_place(out, force or (recorded is not None and is_stopped(out)), FILES)
         check_data(data or [])
+        numbers = numbers_from(components, "--components")
         choice = EngineChoice(engine, scheduler, n_jobs, devices)
 
         from multicause.app.cli.fitting import fit_run
@@ -211,7 +221,7 @@ def fit(
             seed=seed,
         )
         parameters = {
-            "n_components": components,
+            "n_components": numbers[0] if len(numbers) == 1 else numbers,
             "noise": noise,
             "posterior": posterior,
             "max_iter": iterations,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from multicause.app.cli.engines import EngineChoice
 from multicause.app.cli.models import make_model
@@ -31,6 +34,8 @@ from multicause.persistence import newest_checkpoint
 # What the end of a fit says about reconstructions, and the names of these numbers in its settings.
 QUALITY = {"variance explained, R²": "r2", "R² without row means": "r2_without_row_means"}
 
+# What a run keeps of the comparison of numbers of components.
+CURVE = ("numbers", "scores", "errors", "deficits", "deficit_errors")
 # Rows of data larger than memory that are compared with their reconstructions, and that the report is made of.
 ROWS_TO_DESCRIBE = 10_000
 
@@ -42,7 +47,10 @@ def fit_run(
     bytes_from(request.memory)
     choice = EngineChoice(**request.engine)
     engine = choice.make(request.memory)
-    model = make_model(request.name, {**request.parameters, "engine": engine}, request.extra)
+    numbers = request.parameters["n_components"]
+    several = isinstance(numbers, list)
+    first = {**request.parameters, "n_components": numbers[0]} if several else request.parameters
+    model = make_model(request.name, {**first, "engine": engine}, request.extra)
     use_device(device)
     if isinstance(engine, Dask):
         tell_cluster(output, engine)
@@ -50,6 +58,11 @@ def fit_run(
     data = read_data(paths, Reading.from_settings(request.reading), memory_budget=request.memory)
     check_rows(data, paths)
     tell_data(output, paths, data)
+    if several:
+        curve = chosen_components(output, model, data, numbers, request)
+        model.set_params(n_components=curve["best"])
+        # Resuming goes on with the number that was chosen.
+        request = replace(request, parameters={**request.parameters, "n_components": curve["best"]}, curve=curve)
     with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, data, checkpoints, every)
         # The rows that are described are in this process, and a model in a file must not depend on a cluster.
@@ -58,6 +71,7 @@ def fit_run(
         remarks = [*shown.remarks, *notes]
         settings = describe_run(paths, data, shown, request.name, model, seconds, remarks)
         settings["engine"] = {**request.engine, "engine": choice.name}
+        settings["component_curve"] = request.curve
         with new_folder(out, force=force or (resume and is_stopped(out)), files=FILES) as folder:
             write_run(folder, model, settings)
             if request.with_report:
@@ -80,6 +94,32 @@ def check_rows(data: UserData, paths: Sequence[Path]) -> None:
     }
     remedy = remedies.get(data.kind, "Name a table with more rows.")
     raise ValueError(f"{describe_paths(paths)} gives one row, and at least two are needed to learn from. {remedy}")
+
+
+def chosen_components(
+    output: Output, model: Any, data: UserData, numbers: list[int], request: Request
+) -> dict[str, Any]:
+    """Compare numbers of components by held-out scores, and say which one is chosen; returns the curve."""
+    from multicause.selection import component_curve
+
+    shown = described_rows(data, request.memory)
+    copy = clone(model).set_params(engine=Local(memory_budget=request.memory))
+    output.say(f"Comparing {', '.join(map(str, numbers))} components by held-out rows.")
+    with warnings.catch_warnings():
+        # How fits to folds end is not what is asked for; the fit to all rows says how it ended.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        with errors_in_options(model):
+            curve = component_curve(copy, shown.rows, numbers, random_state=request.parameters["random_state"])
+    lines = [
+        [str(number), f"{score:.4f}", f"{deficit:.4f} ± {error:.4f}"]
+        for number, score, deficit, error in zip(
+            curve.numbers, curve.scores, curve.deficits, curve.deficit_errors, strict=True
+        )
+    ]
+    output.table("held-out rows", ["components", "mean score", "below the highest"], lines)
+    output.say(f"Chosen: {curve.best} components, the smallest number that is not clearly below the highest score.")
+    found = {name: np.asarray(getattr(curve, name)).tolist() for name in CURVE}
+    return {**found, "best": curve.best}
 
 
 def described_rows(data: UserData, memory_budget: str | int) -> UserData:
@@ -142,6 +182,7 @@ def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Pat
         feature_names=data.names,
         title=f"{settings['estimator']}: {describe_paths([Path(path.name) for path in paths])}",
         warnings=settings["warnings"],
+        component_curve=settings.get("component_curve"),
     )
 
 

@@ -10,8 +10,8 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show the traceback of an error.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over what is there.")]
-Seed = Annotated[int, typer.Option(help="Seed of all that is random.", min=0, max=2**32 - 1)]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
+Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu or gpu.")]
 Memory = Annotated[str, typer.Option(help="Most memory of temporary arrays, such as 512MiB.")]
 RunFolder = Annotated[Path, typer.Argument(help="Folder that 'multicause fit' wrote.", show_default=False)]
@@ -34,6 +34,14 @@ Header = Annotated[
 Decimal = Annotated[str | None, typer.Option(help="Decimal mark: a point or a comma.", rich_help_panel=TEXT)]
 Thousands = Annotated[str | None, typer.Option(help="What separates thousands.", rich_help_panel=TEXT)]
 Encoding = Annotated[str | None, typer.Option(help="Encoding, such as utf-8 or latin-1.", rich_help_panel=TEXT)]
+
+
+def numbers_from(text: str, name: str) -> list[int]:
+    """Whole numbers from text such as "5,10,20"."""
+    words = text.split(",")
+    if not all(re.fullmatch(r"\s*[1-9]\d*\s*", word) for word in words) or len({*map(int, words)}) < len(words):
+        raise ValueError(f"{name} must be a whole number of at least 1, or several such as 5,10,20; got {text!r}.")
+    return sorted(map(int, words))
 
 
 def shape_from(text: str | None, name: str) -> tuple[int, int] | None:

@@ -34,6 +34,7 @@ class Request:
     memory: str
     with_report: bool
     engine: dict[str, Any] = field(default_factory=dict)  # options that say where it computes
+    curve: dict[str, Any] | None = None  # held-out scores, where the number of components was chosen by them
 
 
 def unfinished(out: Path) -> Path:

@@ -43,6 +43,7 @@ def collect(
     feature_names: Sequence[str] | None,
     title: str,
     warnings: Sequence[str],
+    component_curve: Any = None,
 ) -> dict[str, Any]:
     """All that the page needs, as plain values."""
     H = len(model.components_)
@@ -87,7 +88,7 @@ def collect(
             "examples": [place[int(row)] for row in examples],
             **rows,
         },
-        "curves": curves(model),
+        "curves": [*described_curve(component_curve), *curves(model)],
         "facts": facts(model, X, kind, image_shape, factor, quality),
         "outcome": {"name": model.outcome_, "good": model.outcome_ == Outcome.CONVERGED.value},
         "warnings": all_warnings(model, warnings),
@@ -213,6 +214,24 @@ def all_warnings(model: Any, warnings: Sequence[str]) -> list[str]:
     return [*warnings] if said else [*warnings, str(advice)]
 
 
+def described_curve(curve: Any) -> list[dict[str, Any]]:
+    """Held-out scores by number of components, if they were computed."""
+    if curve is None:
+        return []
+    known = curve if isinstance(curve, dict) else vars(curve)
+    best = f"{known['best']} components are the smallest number whose held-out score is not clearly below the highest"
+    return [
+        {
+            "label": "mean score of held-out rows, by number of components",
+            "unit": "components",
+            "places": [int(number) for number in known["numbers"]],
+            "values": [short(score) for score in known["scores"]],
+            "phases": [],
+            "note": best,
+        }
+    ]
+
+
 def curves(model: Any) -> list[dict[str, Any]]:
     """The course of learning, as far as it was recorded and moved."""
     found = []
@@ -225,7 +244,13 @@ def curves(model: Any) -> list[dict[str, Any]]:
             phases = getattr(model, "phases_", ()) if attribute == "lower_bounds_" else ()
             label = label.format(history=model._value_labels().history)
             found.append(
-                {"label": label, "places": places, "values": shown, "phases": [list(phase) for phase in phases]}
+                {
+                    "label": label,
+                    "unit": "iteration",
+                    "places": places,
+                    "values": shown,
+                    "phases": [list(phase) for phase in phases],
+                }
             )
     return found
 

@@ -32,6 +32,7 @@ def write_report(
     feature_names: Sequence[str] | None = None,
     title: str | None = None,
     warnings: Sequence[str] = (),
+    component_curve: Any = None,
 ) -> Path:
     """Write a report of a fitted model as one HTML file, which needs no network; returns its path.
 
@@ -54,6 +55,8 @@ def write_report(
         Title of the page.
     warnings : sequence of str
         Texts that the page shows at its top, such as warnings of the fit.
+    component_curve : ComponentCurve or dict, optional
+        Held-out scores of other numbers of components, from :func:`multicause.selection.component_curve`.
     """
     check_model(model)
     if feature_names is None and hasattr(X, "columns"):
@@ -79,6 +82,7 @@ def write_report(
         feature_names=feature_names,
         title=type(model).__name__ if title is None else title,
         warnings=warnings,
+        component_curve=component_curve,
     )
     path = Path(path)
     write_whole(path, render(contents).encode("utf-8"))

@@ -321,7 +321,7 @@
     const last = points[points.length - 1][0] || 1;
     const x = (place) => left + (place / last) * (width - left - 14);
     const y = (value) => height - bottom - ((value - low) / (high - low)) * (height - bottom - top);
-    const drawing = svg("svg", { role: "img", viewBox: `0 0 ${width} ${height}`, "aria-label": `${curve.label}: from ${number(values[0])} to ${number(values[values.length - 1])} in ${last} iterations` });
+    const drawing = svg("svg", { role: "img", viewBox: `0 0 ${width} ${height}`, "aria-label": `${curve.label}: from ${number(values[0])} to ${number(values[values.length - 1])} until ${curve.unit} ${last}` });
     for (const value of ticks(low, high, 4)) {
       drawing.append(svg("line", { class: "axis", x1: left, x2: width - 14, y1: y(value), y2: y(value) }), svg("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, number(value)));
     }
@@ -342,7 +342,7 @@
       dot.setAttribute("cy", py);
       said.setAttribute("x", px > width / 2 ? px - 8 : px + 8);
       said.setAttribute("text-anchor", px > width / 2 ? "end" : "start");
-      said.textContent = `iteration ${nearest[0]}: ${number(nearest[1])}`;
+      said.textContent = `${curve.unit} ${nearest[0]}: ${number(nearest[1])}`;
       if (!rule.isConnected) drawing.append(rule, dot, said);
     });
     drawing.addEventListener("pointerleave", () => [rule, dot, said].forEach((element) => element.remove()));
@@ -352,7 +352,7 @@
   const holders = contents.curves.map((curve) => {
     const holder = make("div", {});
     const notes = curve.phases.map(([start, reason]) => make("p", { className: "hint" }, `From iteration ${start} on (dashed line), values are not comparable with those before: ${reason}.`));
-    byId("curves").append(make("div", { className: "curve" }, make("h3", {}, curve.label), holder, ...notes));
+    byId("curves").append(make("div", { className: "curve" }, make("h3", {}, curve.label), holder, ...notes, ...(curve.note ? [make("p", { className: "hint" }, `${curve.note}.`)] : [])));
     return [holder, curve];
   });
   const drawCurves = () => holders.forEach(([holder, curve]) => drawCurve(holder, curve));

@@ -1,0 +1,198 @@
+"""How many components data have: held-out scores of models with different numbers of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils import check_array, check_random_state
+
+from multicause.runtime.parallel import number_of_jobs, run_all
+
+# A number of components is as good as the best one if its score is lower by less than so many standard errors of the
+# difference. Two of them leave a chance of about 2 % to prefer a number that is too small by accident.
+STANDARD_ERRORS = 2.0
+
+
+@dataclass(frozen=True)
+class ComponentCurve:
+    """Held-out score for each number of components.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_numbers,)
+        Numbers of components, ascending.
+    scores : ndarray of shape (n_numbers,)
+        Mean score of a held-out row.
+    errors : ndarray of shape (n_numbers,)
+        Standard error of that mean.
+    deficits : ndarray of shape (n_numbers,)
+        By how much the score is below the highest one.
+    deficit_errors : ndarray of shape (n_numbers,)
+        Standard error of the deficit. Scores of the same rows are compared, so that it is usually far below ``errors``:
+        rows differ in how easily any model explains them.
+    fold_scores : ndarray of shape (n_numbers, n_folds)
+        Mean score of the held-out rows of each fold.
+    best : int
+        The smallest number of components whose score is not below the highest one by more than two standard errors of
+        the difference: the elbow of the curve.
+    """
+
+    numbers: np.ndarray
+    scores: np.ndarray
+    errors: np.ndarray
+    deficits: np.ndarray
+    deficit_errors: np.ndarray
+    fold_scores: np.ndarray
+    best: int
+
+    def __str__(self) -> str:
+        lines = ["components  held-out score  below the highest"]
+        for number, score, error, deficit, own in zip(
+            self.numbers, self.scores, self.errors, self.deficits, self.deficit_errors, strict=True
+        ):
+            mark = "  <- best" if number == self.best else ""
+            lines.append(f"{number:10d}  {score:.4g} ± {error:.2g}  {deficit:.3g} ± {own:.2g}{mark}")
+        return "\n".join(lines)
+
+
+def component_curve(
+    model: Any,
+    X: ArrayLike,
+    numbers: Iterable[int],
+    *,
+    cv: Any = 5,
+    sample_weight: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+) -> ComponentCurve:
+    """Score models with different numbers of components on rows that they have not learned from.
+
+    For each number, copies of the model are fitted to all folds but one, and ``score_samples`` of the rows of the fold
+    that was left out says how well they explain new data. All folds of one number share compiled programs and run side
+    by side on all cores.
+
+    Parameters
+    ----------
+    model : estimator with ``n_components`` and ``score_samples``
+        Copies of it are fitted; it is not changed itself.
+    X : array-like of shape (n_samples, n_features)
+        Data.
+    numbers : iterable of int
+        Numbers of components to compare.
+    cv : int, cross-validation generator or iterable, default=5
+        Number of folds, of rows in random order, or how rows are split, as in scikit-learn.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of rows, in learning as in scores.
+    random_state : int, RandomState or None
+        Seed of the folds and of all fits.
+    n_jobs : int, optional
+        Number of fits that run at the same time, as in :class:`multicause.engines.Local`.
+
+    Returns
+    -------
+    ComponentCurve
+        Numbers, scores, their errors, and the best number. ``multicause.plotting.ComponentCurveDisplay`` draws it.
+
+    Examples
+    --------
+    >>> from multicause import MixtureOfPoissons
+    >>> from multicause.datasets import make_bars
+    >>> from multicause.selection import component_curve
+    >>> bars = make_bars(100, size=3, noise="poisson", random_state=0)
+    >>> component_curve(MixtureOfPoissons(), bars.data, [1, 2], cv=2, random_state=0).numbers
+    array([1, 2])
+    """
+    wanted = _check_numbers(numbers)
+    for name in ("fit", "score_samples", "get_params"):
+        if isinstance(model, type) or not hasattr(model, name):
+            raise TypeError(f"model must be an estimator with score_samples, such as LinearCauses(); got {model!r}.")
+    if "n_components" not in model.get_params(deep=False):
+        raise TypeError(f"model must have a parameter n_components; {type(model).__name__} has none.")
+    rows = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", ensure_min_samples=2)
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    if weights is not None and weights.shape != (len(rows),):
+        raise ValueError(f"sample_weight must have shape ({len(rows)},), one for each row; got {weights.shape}.")
+    random = check_random_state(random_state)
+    folds = list(_splits(cv, rows, random))
+    seeds = random.randint(np.iinfo(np.int32).max, size=(len(wanted), len(folds)))
+    held_out = np.concatenate([test for _, test in folds])
+    scores = np.empty((len(wanted), len(held_out)))
+    for index, number in enumerate(wanted):
+        tasks = [
+            (_copy(model, number, seed), rows, weights, fold) for fold, seed in zip(folds, seeds[index], strict=True)
+        ]
+        # The first fit compiles what the others use.
+        found = run_all(_score_fold, tasks[:1], 1) + run_all(_score_fold, tasks[1:], number_of_jobs(n_jobs))
+        scores[index] = np.concatenate(found)
+    sizes = np.cumsum([len(test) for _, test in folds])[:-1]
+    return _curve(wanted, scores, None if weights is None else weights[held_out], sizes)
+
+
+def _check_numbers(numbers: Iterable[int]) -> np.ndarray:
+    given: list[Any] = list(numbers) if isinstance(numbers, Iterable) else [numbers]
+    whole = all(isinstance(number, Integral) and not isinstance(number, bool) and int(number) > 0 for number in given)
+    if not given or not whole or len(set(given)) < len(given):
+        raise ValueError(
+            f"numbers must be different whole numbers of at least 1, such as [5, 10, 20]; got {numbers!r}."
+        )
+    return np.sort(np.array([int(number) for number in given]))
+
+
+def _splits(cv: Any, rows: np.ndarray, random: np.random.RandomState) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+    if isinstance(cv, Integral):
+        n_folds = int(cv)
+        if not 2 <= n_folds <= len(rows):
+            raise ValueError(f"cv must be between 2 and the number of rows, {len(rows)}; got {cv}.")
+        return KFold(n_folds, shuffle=True, random_state=random).split(rows)
+    return check_cv(cv).split(rows)
+
+
+def _copy(model: Any, number: int, seed: int) -> Any:
+    settings = {"n_components": int(number)}
+    if "random_state" in model.get_params(deep=False):
+        settings["random_state"] = int(seed)
+    return clone(model).set_params(**settings)
+
+
+def _score_fold(
+    model: Any, rows: np.ndarray, weights: np.ndarray | None, fold: tuple[np.ndarray, np.ndarray]
+) -> np.ndarray:
+    """Return the scores of the rows that are left out."""
+    train, test = fold
+    settings = {} if weights is None else {"sample_weight": weights[train]}
+    return np.asarray(model.fit(rows[train], **settings).score_samples(rows[test]), dtype=float)
+
+
+def _curve(numbers: np.ndarray, scores: np.ndarray, weights: np.ndarray | None, sizes: np.ndarray) -> ComponentCurve:
+    """Return the curve of scores (numbers, rows); ``sizes`` are the places where folds end."""
+    weights = np.ones(scores.shape[1]) if weights is None else weights
+    means, errors = _mean_and_error(scores, weights)
+    highest = int(np.argmax(np.where(np.isfinite(means), means, -np.inf)))
+    deficits, deficit_errors = _mean_and_error(scores[highest] - scores, weights)
+    as_good = deficits <= STANDARD_ERRORS * deficit_errors
+    as_good[highest] = True
+    fold_scores = np.stack(
+        [
+            np.average(own, axis=1, weights=shares)
+            for own, shares in zip(np.split(scores, sizes, axis=1), np.split(weights, sizes), strict=True)
+        ],
+        axis=1,
+    )
+    best = int(numbers[np.flatnonzero(as_good)[0]])
+    return ComponentCurve(numbers, means, errors, deficits, deficit_errors, fold_scores, best)
+
+
+def _mean_and_error(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted mean over the last axis, and its standard error."""
+    shares = weights / weights.sum()
+    mean = values @ shares
+    squares = ((values - mean[:, None]) ** 2) @ shares**2
+    n = len(weights)
+    return mean, np.sqrt(squares * n / max(n - 1, 1))
