@@ -20,6 +20,7 @@ _HOME = {
     "MaximalCauses": "multicause.models.maximal_causes",
     "MixtureOfGaussians": "multicause.models.mixtures",
     "MixtureOfPoissons": "multicause.models.mixtures",
+    "NoisyOrCauses": "multicause.models.noisy_or_causes",
     "NonnegativeCauses": "multicause.models.nonnegative_causes",
     "PrincipalComponents": "multicause.models.principal_components",
     "RestrictedMaximalCauses": "multicause.models.restricted_maximal_causes",
@@ -40,6 +41,7 @@ __all__ = [
     "MaximalCauses",
     "MixtureOfGaussians",
     "MixtureOfPoissons",
+    "NoisyOrCauses",
     "NonnegativeCauses",
     "PrincipalComponents",
     "RestrictedMaximalCauses",
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from multicause.models.linear_causes import LinearCauses
     from multicause.models.maximal_causes import MaximalCauses
     from multicause.models.mixtures import MixtureOfGaussians, MixtureOfPoissons
+    from multicause.models.noisy_or_causes import NoisyOrCauses
     from multicause.models.nonnegative_causes import NonnegativeCauses
     from multicause.models.principal_components import PrincipalComponents
     from multicause.models.restricted_maximal_causes import RestrictedMaximalCauses

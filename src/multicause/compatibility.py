@@ -27,6 +27,7 @@ class Rule(Enum):
     SUM = "a sum of causes"
     CLIPPED_SUM = "a sum of causes that is cut off"
     MAXIMUM = "a maximum of causes"
+    NOISY_OR = "a noisy-or of causes"
     OTHER = "another rule"
 
 
@@ -50,6 +51,7 @@ class Spread(Enum):
 
     CONSTANT = "a variance that does not depend on the mean"
     MEAN = "a variance that is the mean"
+    LEAKY = "the variance of binary data that may be on without a cause"
     OTHER = "a variance that depends on the mean in another way"
 
 

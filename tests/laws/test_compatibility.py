@@ -17,7 +17,7 @@ import pytest
 
 from multicause import HelmholtzMachine, LinearCauses, MaximalCauses, NonnegativeCauses, priors, updates
 from multicause.arrays import double_precision
-from multicause.combinations import Maximum, Sum
+from multicause.combinations import Maximum, NoisyOr, Sum
 from multicause.compatibility import Expectation, IncompatiblePartsError
 from multicause.em.e_step import statistics_of
 from multicause.em.step import is_monotone, maximize_one
@@ -28,6 +28,7 @@ from multicause.noises import (
     ClusterGaussian,
     DiagonalGaussian,
     Gaussian,
+    LeakyBernoulli,
     LogisticBernoulli,
     Noiseless,
     Poisson,
@@ -69,6 +70,7 @@ PARTS = {
         Sum(nonnegative=True, upper=1.0),
         Maximum(least_temperature=1.0),
         Maximum(least_temperature=1.0, upper=1.0),
+        NoisyOr(),
     ],
     "noise": [
         Gaussian(),
@@ -76,6 +78,7 @@ PARTS = {
         ClusterGaussian(),
         Poisson(),
         Bernoulli(),
+        LeakyBernoulli(),
         LogisticBernoulli(),
         Noiseless(),
     ],
@@ -100,6 +103,7 @@ PARTS = {
         updates.WeightedMean(),
         updates.DeltaRule(exponent=0.0),
         updates.NaturalGradient(rate=0.01),
+        updates.ActivationShares(),
         WakeSleep(),
     ],
 }
@@ -138,9 +142,9 @@ def test_the_law_covers_every_part():
 
 def test_counts():
     fitting, refused = all_models()
-    assert (len(fitting), len(refused)) == (258, 24382)
+    assert (len(fitting), len(refused)) == (272, 36592)
     # All but the one of a recognition network, with all updates that serve each.
-    assert sum(len(group) for group in GROUPS) == 257
+    assert sum(len(group) for group in GROUPS) == 271
 
 
 def test_the_table_of_the_documentation_is_true():
@@ -215,7 +219,7 @@ def rows_for(noise, n_features):
     random = np.random.RandomState(1)
     if isinstance(noise, Poisson):
         return random.poisson(2.0, (N, n_features)).astype(float)
-    if isinstance(noise, Bernoulli | LogisticBernoulli):
+    if isinstance(noise, Bernoulli | LeakyBernoulli | LogisticBernoulli):
         return (random.uniform(size=(N, n_features)) < 0.5).astype(float)
     return random.normal(0.6, 0.7, (N, n_features))
 
@@ -277,6 +281,7 @@ class States:
             "noise": type(model.noise).__name__,
             "upper": model.combination.upper,
             "floor": getattr(model.noise, "floor", None),
+            "leak": getattr(model.noise, "leak", None),
         }
         most = model.posterior.max_active - 1 if isinstance(model.posterior, Truncated) else None
         self.found = oracle.Enumeration(described, parameters, Y, temperature, most)

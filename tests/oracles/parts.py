@@ -34,11 +34,13 @@ def mean(rule, W, state, upper=None):
     if rule == "Maximum":
         rows = [W[h] for h in range(len(W)) if state[h]]
         return np.max(rows, axis=0) if rows else np.zeros(W.shape[1])
+    if rule == "NoisyOr":
+        return 1 - np.prod([(1 - W[h]) ** state[h] for h in range(len(W))], axis=0)
     total = np.asarray(state) @ W
     return total if upper is None else np.minimum(total, upper)
 
 
-def log_noise(noise, parameters, y, w, state, floor=None):
+def log_noise(noise, parameters, y, w, state, floor=None, leak=None):
     """log p(y | s) of one row (D,) or of several (N, D), given the mean of the state."""
     if noise in ("Gaussian", "DiagonalGaussian"):
         return stats.norm.logpdf(y, w, np.sqrt(parameters["variance"])).sum(axis=-1)
@@ -46,6 +48,8 @@ def log_noise(noise, parameters, y, w, state, floor=None):
         return stats.norm.logpdf(y, w, np.sqrt(parameters["variance"][np.argmax(state)])).sum(axis=-1)
     if noise == "Poisson":
         return stats.poisson.logpmf(y, np.maximum(w, floor)).sum(axis=-1)
+    if noise == "LeakyBernoulli":
+        return stats.bernoulli.logpmf(y, 1 - (1 - leak) * (1 - w)).sum(axis=-1)
     return stats.bernoulli.logpmf(y, np.clip(w, floor, 1 - floor)).sum(axis=-1)
 
 
@@ -65,7 +69,7 @@ class Enumeration:
 
     def __init__(self, parts, parameters, Y, temperature, most_credited=None):
         self.prior, self.rule, self.noise = (parts[role] for role in ("prior", "rule", "noise"))
-        self.upper, self.floor = parts["upper"], parts["floor"]
+        self.upper, self.floor, self.leak = parts["upper"], parts["floor"], parts["leak"]
         self.parameters, self.Y, self.temperature = parameters, Y, temperature
         self.states = all_states(len(parameters.components))
         self.credited = [most_credited is None or s.sum() <= most_credited for s in self.states]
@@ -85,7 +89,7 @@ class Enumeration:
     def log_likelihood(self, W, state):
         """log p(y | s, W) of all rows: (N,)."""
         w = mean(self.rule, W, state, self.upper)
-        return log_noise(self.noise, self.parameters.noise, self.Y, w, state, self.floor)
+        return log_noise(self.noise, self.parameters.noise, self.Y, w, state, self.floor, self.leak)
 
     @property
     def bound(self):
@@ -112,7 +116,8 @@ class Enumeration:
         sums["cause_pairs"] = np.einsum("nk,ki,kj->ij", self.q, self.states, self.states)
         sums["residuals"] = np.zeros(D)
         sums["squares"] = np.sum((self.Y - noise.get("origin", 0)) ** 2, axis=0)
-        sums |= {name: zero.copy() for name in ("credited_data", "credit", "gradient", "curvature", "shares")}
+        names = ("credited_data", "credit", "gradient", "curvature", "shares", "activations")
+        sums |= {name: zero.copy() for name in names}
         for k, s in enumerate(self.states):
             w = mean(self.rule, W, s, self.upper)
             J = self._credit(s, w)
@@ -122,7 +127,10 @@ class Enumeration:
                     continue
                 sums["credited_data"] += self.q[n, k] * J * y
                 sums["credit"] += self.q[n, k] * J
-                if self.noise != "ClusterGaussian":
+                if self.noise == "LeakyBernoulli":
+                    on = 1 - (1 - self.leak) * (1 - w)
+                    sums["activations"] += self.q[n, k] * s[:, None] * y * W / on
+                elif self.noise != "ClusterGaussian":
                     V = variance(self.noise, noise, w, self.floor)
                     sums["gradient"] += self.q[n, k] * J * (y - w) / V
                     sums["curvature"] += self.q[n, k] * J * self._overlap(s) / V
@@ -138,7 +146,8 @@ class Enumeration:
         W = self.parameters.components
         if self.rule == "Maximum":
             return credit(state, W, self.temperature)
-        inside = np.ones_like(w) if self.upper is None else state @ W <= self.upper
+        cut_off = self.rule == "Sum" and self.upper is not None
+        inside = state @ W <= self.upper if cut_off else np.ones_like(w)
         return state[:, None] * inside
 
 

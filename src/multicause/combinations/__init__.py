@@ -2,6 +2,7 @@
 
 from multicause.combinations.base import Combination
 from multicause.combinations.maximum import Maximum
+from multicause.combinations.noisy_or import NoisyOr
 from multicause.combinations.sum import Sum
 
-__all__ = ["Combination", "Maximum", "Sum"]
+__all__ = ["Combination", "Maximum", "NoisyOr", "Sum"]

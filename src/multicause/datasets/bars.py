@@ -56,10 +56,12 @@ def make_bars(
         Probability of each bar; by default two bars per image on average.
     value : float, default=10.0
         Pixel value of a bar.
-    combination : {"max", "sum"}, optional
-        How overlapping bars combine; by default "max", but "sum" for signed bars.
-    noise : {None, "poisson", "gaussian"}, default=None
-        Noise on the pixels.
+    combination : {"max", "sum", "noisy_or"}, optional
+        How overlapping bars combine; by default "max", but "sum" for signed bars. With "noisy_or", pixel values are
+        probabilities with which each bar switches a pixel on.
+    noise : {None, "poisson", "gaussian", "bernoulli"}, default=None
+        Noise on the pixels. "bernoulli" makes pixels of zeros and ones, with the mean as probability of a one; give a
+        ``value`` of at most one then, such as 0.8.
     noise_scale : float, default=2.0
         Standard deviation of Gaussian noise.
     min_active : int, default=0
@@ -81,12 +83,14 @@ def make_bars(
     size = PUBLISHED_SIZES.get(kind, 5) if size is None else whole(size, "size", 3)
     value = positive(value, "value")
     combination = ("sum" if kind == "signed" else "max") if combination is None else combination
-    if combination not in ("max", "sum"):
-        raise ValueError(f"Unknown combination {combination!r}. Known: 'max', 'sum'.")
+    if combination not in ("max", "sum", "noisy_or"):
+        raise ValueError(f"Unknown combination {combination!r}. Known: 'max', 'sum', 'noisy_or'.")
     if kind == "signed" and combination == "max":
         raise ValueError("Signed bars cannot be combined by 'max', which would hide the negative ones; use 'sum'.")
-    if noise not in (None, "poisson", "gaussian"):
-        raise ValueError(f"Unknown noise {noise!r}. Known: None, 'poisson', 'gaussian'.")
+    if noise not in (None, "poisson", "gaussian", "bernoulli"):
+        raise ValueError(f"Unknown noise {noise!r}. Known: None, 'poisson', 'gaussian', 'bernoulli'.")
+    if combination == "noisy_or" or noise == "bernoulli":
+        _check_probabilities_of_pixels(kind, value, combination)
     if kind == "signed" and noise == "poisson":
         raise ValueError("Signed bars have negative means, which Poisson noise cannot have; use 'gaussian'.")
     if noise == "gaussian" and not (isinstance(noise_scale, Real) and np.isfinite(noise_scale) and noise_scale > 0):
@@ -102,9 +106,22 @@ def make_bars(
         data = random.poisson(means).astype(float)
     elif noise == "gaussian":
         data = means + noise_scale * random.normal(size=means.shape)
+    elif noise == "bernoulli":
+        data = (random.uniform(size=means.shape) < means).astype(float)
     else:
         data = means
     return Bunch(data=data, causes=causes, states=states, activity=probabilities, image_shape=(size, size))
+
+
+def _check_probabilities_of_pixels(kind: str, value: float, combination: str) -> None:
+    """Raise ValueError if means of pixels would not be probabilities."""
+    if kind in ("signed", "intensities") or combination == "sum":
+        raise ValueError(
+            f"Bars of kind {kind!r} that combine by {combination!r} have means that are no probabilities; use another "
+            "kind with combination 'max' or 'noisy_or', or another noise."
+        )
+    if value > 1:
+        raise ValueError(f"value is the probability of a pixel here and must be at most 1, such as 0.8; got {value!r}.")
 
 
 def _both_orientations(horizontal: list[np.ndarray]) -> np.ndarray:
@@ -193,6 +210,8 @@ def _draw_states(
 def _combine(states: np.ndarray, causes: np.ndarray, combination: str) -> np.ndarray:
     if combination == "sum":
         return states @ causes
+    if combination == "noisy_or":
+        return 1 - np.prod(np.where(states[:, :, None] > 0, 1 - causes, 1.0), axis=1)
     means = np.zeros((len(states), causes.shape[1]))
     for state, cause in zip(states.T, causes, strict=True):
         np.maximum(means, state[:, None] * cause, out=means)

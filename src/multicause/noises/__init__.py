@@ -5,6 +5,7 @@ from multicause.noises.bernoulli import Bernoulli
 from multicause.noises.clusters import ClusterGaussian
 from multicause.noises.diagonal import DiagonalGaussian
 from multicause.noises.gaussian import Gaussian
+from multicause.noises.leaky_bernoulli import LeakyBernoulli
 from multicause.noises.logistic import LogisticBernoulli
 from multicause.noises.noiseless import Noiseless
 from multicause.noises.poisson import Poisson
@@ -14,6 +15,7 @@ NAMES: dict[str, type] = {
     "diagonal_gaussian": DiagonalGaussian,
     "poisson": Poisson,
     "bernoulli": Bernoulli,
+    "leaky_bernoulli": LeakyBernoulli,
 }
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "ClusterGaussian",
     "DiagonalGaussian",
     "Gaussian",
+    "LeakyBernoulli",
     "LogisticBernoulli",
     "Noise",
     "Noiseless",

@@ -117,6 +117,10 @@ class Noise(Part):
         """Raise ValueError if this noise cannot have made X. All finite numbers are allowed by default."""
         return
 
+    def typical_rows(self, means: np.ndarray) -> np.ndarray:
+        """Return rows that this noise makes most probably of given means; by default the means themselves."""
+        return means
+
     def remedy(self, components: np.ndarray) -> str:
         """What a person can do where learned components suggest that data do not suit this noise; empty if they do."""
         return ""

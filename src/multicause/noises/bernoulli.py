@@ -28,17 +28,18 @@ class Bernoulli(Noise):
         if not 0 < self.floor < 0.5:
             raise ValueError(f"floor of Bernoulli must lie between 0 and 0.5; got {self.floor!r}.")
 
-    def _clipped(self, mean: Array) -> Array:
+    def probability(self, mean: Array) -> Array:
+        """P(y = 1 | w), elementwise."""
         return jnp.clip(mean, self.floor, 1 - self.floor)
 
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """η(w) = log w/(1 − w)."""
-        chance = self._clipped(mean)
+        chance = self.probability(mean)
         return jnp.log(chance) - jnp.log1p(-chance)
 
     def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """A(w) = −log(1 − w)."""
-        return -jnp.log1p(-self._clipped(mean))
+        return -jnp.log1p(-self.probability(mean))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """Return zeros: all of log p(y) depends on the mean."""
@@ -50,12 +51,16 @@ class Bernoulli(Noise):
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
         """w (1 − w)."""
-        chance = self._clipped(mean)
+        chance = self.probability(mean)
         return chance * (1 - chance)
 
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
         """Return zeros and ones."""
-        return (jax.random.uniform(key, mean.shape, mean.dtype) < self._clipped(mean)).astype(mean.dtype)
+        return (jax.random.uniform(key, mean.shape, mean.dtype) < self.probability(mean)).astype(mean.dtype)
+
+    def typical_rows(self, means: np.ndarray) -> np.ndarray:
+        """Return ones where a one is more probable than a zero."""
+        return (means > 0.5).astype(means.dtype)
 
     def check_data(self, X: np.ndarray) -> None:
         """Raise ValueError unless all data are zeros and ones."""

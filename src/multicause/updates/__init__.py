@@ -1,5 +1,6 @@
 """Updates of the components, and the choice among them."""
 
+from multicause.updates.activation_shares import ActivationShares
 from multicause.updates.base import Update
 from multicause.updates.coordinates import Coordinates
 from multicause.updates.credit import CreditMean
@@ -19,10 +20,12 @@ NAMES: dict[str, type] = {
     "credit": CreditMean,
     "gradient": Gradient,
     "normalized": NormalizedMean,
+    "activation_shares": ActivationShares,
 }
 
 __all__ = [
     "NAMES",
+    "ActivationShares",
     "Coordinates",
     "CreditMean",
     "DeltaRule",

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.compatibility import Expectation, Link, Requirements, Support
+from multicause.compatibility import Expectation, Link, Requirements, Spread, Support
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
 from multicause.updates.base import Update
@@ -19,6 +19,7 @@ class WeightedMean(Update):
     requires = Requirements(
         supports=frozenset({Support.ONE_HOT}),
         links=frozenset({Link.MEAN}),
+        spreads=frozenset({Spread.CONSTANT, Spread.MEAN, Spread.OTHER}),
         expectations=frozenset({Expectation.MOMENTS}),
     )
 

@@ -23,6 +23,7 @@ MODELS = {
     "sparse": "SparseCoding",
     "ica": "IndependentComponents",
     "helmholtz": "HelmholtzMachine",
+    "noisy-or": "NoisyOrCauses",
     "energy": "EnergyComponents",
 }
 

@@ -1,0 +1,44 @@
+"""Exact EM for the noisy-or: which of the active causes have switched a feature on."""
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
+from multicause.model import Model, Parameters
+from multicause.posteriors.base import Inference
+from multicause.updates.base import Update
+
+
+class ActivationShares(Update):
+    """W_hd ← Σ⟨s_h y_d W_hd / p_d⟩ / Σ⟨s_h⟩: how often an active cause h has switched feature d on.
+
+    Given that d is on, which it is with probability p_d(s), an active cause h has switched it on with probability
+    W_hd / p_d, and given that d is off, it has not (T. Šingliar and M. Hauskrecht, Noisy-OR Component Analysis and its
+    Application to Link Analysis, JMLR 7 (2006) 2189–2213).
+    """
+
+    monotone = True
+    requires = Requirements(
+        supports=frozenset({Support.BINARY, Support.ONE_HOT}),
+        rules=frozenset({Rule.NOISY_OR}),
+        links=frozenset({Link.MEAN}),
+        likelihoods=frozenset({Likelihood.OF_MEANS}),
+        spreads=frozenset({Spread.LEAKY}),
+        expectations=frozenset({Expectation.CREDIT}),
+    )
+
+    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+        """Return how often a cause has switched a feature on, W_hd Σ⟨s_h y_d / p_d⟩, and how often it is active."""
+
+        def per_activation(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
+            return 1 / model.noise.probability(mean)
+
+        (pulled,) = inference.pull((per_activation, None))
+        return {"activations": parameters.components * pulled, "active": inference.total_causes}
+
+    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+        """Return the share of its active rows in which a cause has switched a feature on."""
+        tiny = jnp.finfo(parameters.components.dtype).tiny
+        active = statistics["active"][:, None]
+        shares = (statistics["activations"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
+        return model.combination.project(jnp.where(active > tiny, shares, parameters.components))
