@@ -11,7 +11,7 @@ import typer
 from multicause.app.cli.options import Json, Verbose
 from multicause.app.cli.output import command
 from multicause.app.cli.quitting import interrupted_by_exception
-from multicause.app.experiments import NAMES, experiment
+from multicause.app.experiments import NAMES, SUBJECTS, experiment
 
 
 def reproduce(
@@ -35,8 +35,8 @@ def reproduce(
     """
     with command(json, verbose) as output:
         if list_names or not name:
-            output.say("\n".join(NAMES))
-            output.result(experiments=list(NAMES))
+            output.table("experiments", ["name", "what it reproduces"], [[key, SUBJECTS[key]] for key in NAMES])
+            output.result(experiments=list(NAMES), subjects=SUBJECTS)
             return
         lines = []
         with nullcontext() if jobs == 1 else interrupted_by_exception():

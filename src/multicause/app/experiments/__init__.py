@@ -7,37 +7,76 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    "mca_ex": ("multicause.app.experiments.mca_exact", "mca_exact"),
-    "mca08": ("multicause.app.experiments.mca08", "mca08"),
-    "mca08_patches": ("multicause.app.experiments.mca08", "patches"),
-    "et10": ("multicause.app.experiments.et10", "et10"),
-    "et10_digits": ("multicause.app.experiments.et10_data", "digits"),
-    "et10_patches": ("multicause.app.experiments.et10_data", "patches"),
-    "et10_speech": ("multicause.app.experiments.et10_data", "speech"),
-    "ebm01_fig1": ("multicause.app.experiments.ebm01_separation", "figure_1"),
-    "ebm01_fig2": ("multicause.app.experiments.ebm01_separation", "figure_2"),
-    "ebm01_fig3": ("multicause.app.experiments.ebm01_filters", "figure_3"),
-    "ebm01_fig4": ("multicause.app.experiments.ebm01_filters", "figure_4"),
-    "ebm01_fig5": ("multicause.app.experiments.ebm01_filters", "figure_5"),
-    "ebm01_fig6": ("multicause.app.experiments.ebm01_filters", "figure_6"),
-    "ebm01_fig7": ("multicause.app.experiments.ebm01_filters", "figure_7"),
-    "ebm01_overcomplete": ("multicause.app.experiments.ebm01_beyond", "overcomplete"),
-    "ebm01_layers": ("multicause.app.experiments.ebm01_beyond", "layers"),
-    "tn10": ("multicause.app.experiments.tn10", "tn10"),
-    "tn10_clustering": ("multicause.app.experiments.tn10_models", "clustering"),
-    "tn10_factors": ("multicause.app.experiments.tn10_models", "factors"),
-    "tn10_sparseness": ("multicause.app.experiments.tn10_images", "sparseness"),
-    "tn10_codes": ("multicause.app.experiments.tn10_images", "codes"),
-    "tn10_sources": ("multicause.app.experiments.tn10_models", "sources"),
-    "tn10_fields": ("multicause.app.experiments.tn10_images", "fields"),
-    "tn10_bars": ("multicause.app.experiments.tn10_models", "bars"),
+    "mca_ex": ("multicause.app.experiments.mca_exact", "mca_exact", "MCA08 §6.3–6.4: exact maximal causes on bars"),
+    "mca08": (
+        "multicause.app.experiments.mca08",
+        "mca08",
+        "MCA08 and GSN07: every bars test and the phonemes, three algorithms",
+    ),
+    "mca08_patches": ("multicause.app.experiments.mca08", "patches", "MCA08: fields of image patches"),
+    "et10": ("multicause.app.experiments.et10", "et10", "ET10: Expectation Truncation on bars"),
+    "et10_digits": ("multicause.app.experiments.et10_data", "digits", "ET10: parts of digits"),
+    "et10_patches": ("multicause.app.experiments.et10_data", "patches", "ET10: fields of image patches"),
+    "et10_speech": ("multicause.app.experiments.et10_data", "speech", "ET10: parts of speech"),
+    "ebm01_fig1": (
+        "multicause.app.experiments.ebm01_separation",
+        "figure_1",
+        "EBM01 figure 1: six ways to separate sources",
+    ),
+    "ebm01_fig2": (
+        "multicause.app.experiments.ebm01_separation",
+        "figure_2",
+        "EBM01 figure 2: their course of learning",
+    ),
+    "ebm01_fig3": (
+        "multicause.app.experiments.ebm01_filters",
+        "figure_3",
+        "EBM01 figure 3: overcomplete filters of speech",
+    ),
+    "ebm01_fig4": ("multicause.app.experiments.ebm01_filters", "figure_4", "EBM01 figure 4: power of these filters"),
+    "ebm01_fig5": (
+        "multicause.app.experiments.ebm01_filters",
+        "figure_5",
+        "EBM01 figure 5: overcomplete filters of images",
+    ),
+    "ebm01_fig6": (
+        "multicause.app.experiments.ebm01_filters",
+        "figure_6",
+        "EBM01 figure 6: positions of these filters",
+    ),
+    "ebm01_fig7": (
+        "multicause.app.experiments.ebm01_filters",
+        "figure_7",
+        "EBM01 figure 7: frequencies of these filters",
+    ),
+    "ebm01_overcomplete": (
+        "multicause.app.experiments.ebm01_beyond",
+        "overcomplete",
+        "EBM01: overcomplete models of known sources",
+    ),
+    "ebm01_layers": ("multicause.app.experiments.ebm01_beyond", "layers", "EBM01: models with two layers"),
+    "tn10": ("multicause.app.experiments.tn10", "tn10", "TN10: all of its figures"),
+    "tn10_clustering": ("multicause.app.experiments.tn10_models", "clustering", "TN10: clustering"),
+    "tn10_factors": ("multicause.app.experiments.tn10_models", "factors", "TN10: factors and principal components"),
+    "tn10_sparseness": ("multicause.app.experiments.tn10_images", "sparseness", "TN10 figure 10.4: sparse densities"),
+    "tn10_codes": ("multicause.app.experiments.tn10_images", "codes", "TN10 figures 10.9–10.11: codes by wavelets"),
+    "tn10_sources": ("multicause.app.experiments.tn10_models", "sources", "TN10: independent sources"),
+    "tn10_fields": ("multicause.app.experiments.tn10_images", "fields", "TN10 figure 10.6: fields of a sparse code"),
+    "peers": (
+        "multicause.app.experiments.peers",
+        "peers",
+        "noisy-or causes on binary bars",
+    ),
+    "tn10_bars": ("multicause.app.experiments.tn10_models", "bars", "TN10: a Helmholtz machine on bars"),
 }
 NAMES = tuple(_HOME)
+#: What each experiment reproduces, in a few words.
+SUBJECTS = {name: subject for name, (_, _, subject) in _HOME.items()}
 
 
 def experiment(name: str) -> Callable[..., Any]:
     """The experiment of that name."""
     if name not in _HOME:
         raise ValueError(f"Unknown experiment {name!r}. Known: {', '.join(map(repr, NAMES))}.")
-    module, function = _HOME[name]
+    module, function, _ = _HOME[name]
     return getattr(import_module(module), function)
