@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.callback import ProgressBar
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import multicause
@@ -243,3 +245,16 @@ def test_convergence_in_the_face_of_steps_to_and_fro():
     model = MaximalCauses(6, random_state=1).fit(BARS.data)
     assert model.converged_
     assert recovered_causes(model, BARS.causes).all_found
+
+
+def test_centred_data_and_components_that_cannot_be_negative():
+    X = make_bars(100, size=3, noise="gaussian", random_state=0).data
+    settings = {"annealing": None, "max_iter": 2, "random_state": 0}
+    centred = StandardScaler().fit_transform(X)
+    with pytest.warns(ConvergenceWarning, match=r"9 of 9 columns of X have no mean above zero.*without StandardScaler"):
+        MaximalCauses(2, **settings).fit(centred)
+    for model, rows in ((MaximalCauses(2, **settings), X), (LinearCauses(2, **settings), centred)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(rows)
+        assert not any("no mean above zero" in str(warning.message) for warning in caught)

@@ -24,6 +24,8 @@ ROWS_TO_MEASURE = 10_000
 # distance of data from zero, in standard deviations, up to which likelihoods are right in double precision.
 COARSEST = 0.01
 FARTHEST = 1e9
+# Standard errors by which the mean of a column must be above zero to count as positive.
+SURELY_POSITIVE = 2.0
 
 
 class InitialConditions(NamedTuple):
@@ -68,6 +70,27 @@ def lost_digits(X: np.ndarray) -> str:
         f"The values of X lie {farthest / spread:.1e} standard deviations from zero, where {X.dtype} has steps of "
         f"{step / spread:.1e} standard deviations: too few digits are left for what varies, and likelihoods are not "
         f"reliable. Subtract the mean of the data{other}."
+    )
+
+
+def contradicting_signs(model: Model, rows: np.ndarray) -> str:
+    """Return a warning if components that cannot be negative meet data that are centred or negative; empty otherwise.
+
+    Such a model makes means of at least zero, so that most columns should have a mean above zero. Data that a scaler
+    has centred have none, and whatever is learned from them explains positive values alone.
+    """
+    if model.combination.bounds[0] < 0 or not (rows < 0).any():
+        return ""
+    mean, error = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0) / np.sqrt(len(rows))
+    varying = error > 0
+    below = mean[varying] < SURELY_POSITIVE * error[varying]
+    if not (varying.any() and below.mean() > 0.5):
+        return ""
+    return (
+        f"Components of {model.combination!r} are not negative, but {below.sum()} of {varying.sum()} columns of X have "
+        "no mean above zero, as if they were centred: values below zero cannot be explained. (1) Leave the data as they "
+        "are, without StandardScaler or subtracted means; (2) scale them with MaxAbsScaler or MinMaxScaler, which keep "
+        "zero or the smallest value at zero; (3) use LinearCauses, whose components have either sign."
     )
 
 

@@ -29,6 +29,7 @@ from multicause.em.e_step import evidence_threshold
 from multicause.em.initialization import (
     InitialConditions,
     choose_annealing,
+    contradicting_signs,
     first_moments,
     lost_digits,
     starting_parameters,
@@ -203,6 +204,7 @@ class CausalEstimator(BaseModel):
             data = self._condensed(data.transformed(self._preparer()))
             model = self._wire(data)
             data.each(lambda rows, weights: model.noise.check_data(rows))
+            warn(contradicting_signs(model, rows))
             repairing = self.annealing == "auto" and model.prior.repairable if self.repair is None else self.repair
             data = self._in_blocks(data, model, max(self._n_starts, self.n_components if repairing else 1))
             starts = self._starts(InitialConditions(model, first_moments(data), data, random, self._n_starts))
