@@ -25,6 +25,7 @@ _HOME = {
     "RestrictedMaximalCauses": "multicause.models.restricted_maximal_causes",
     "SoftmaxNetwork": "multicause.models.softmax_network",
     "SparseCoding": "multicause.models.sparse_coding",
+    "SpikeAndSlabCauses": "multicause.models.spike_and_slab_causes",
     "enable_compilation_cache": "multicause.compilation_cache",
     "fit_trials": "multicause.trials",
     "load": "multicause.persistence",
@@ -45,6 +46,7 @@ __all__ = [
     "RestrictedMaximalCauses",
     "SoftmaxNetwork",
     "SparseCoding",
+    "SpikeAndSlabCauses",
     "enable_compilation_cache",
     "fit_trials",
     "load",
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from multicause.models.restricted_maximal_causes import RestrictedMaximalCauses
     from multicause.models.softmax_network import SoftmaxNetwork
     from multicause.models.sparse_coding import SparseCoding
+    from multicause.models.spike_and_slab_causes import SpikeAndSlabCauses
     from multicause.persistence import load
     from multicause.trials import fit_trials
 

@@ -32,6 +32,7 @@ class Support(Enum):
     GAUSSIAN = "normally distributed causes"
     REAL = "real causes with a density that is not normal"
     LAYERED = "binary causes that have causes themselves"
+    SPIKE_SLAB = "causes that are on or off and have a strength"
 
 
 class Rule(Enum):
@@ -170,7 +171,7 @@ def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
 def mean_range(model: Model) -> tuple[float, float]:
     """Return the smallest and largest mean that a combination can make of the causes of a prior."""
     lower, upper = model.combination.bounds
-    if model.prior.support in (Support.REAL, Support.GAUSSIAN):
+    if model.prior.support in (Support.REAL, Support.GAUSSIAN, Support.SPIKE_SLAB):
         return -inf, (inf if model.combination.rule == Rule.SUM else upper)
     return lower, upper
 

@@ -149,6 +149,10 @@ class CausalEstimator(Shell):
         self.verbose = verbose
         self.engine = engine
 
+    #: The record that ``recognize`` returns.
+    _recognition_record: type = Recognition
+    #: Names that ``learn`` may have.
+    _learnable: tuple[str, ...] = LEARNABLE
     #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
     _remembers_all = False
     #: Whether blocks must hold as few rows of weight zero as possible, as for learning in small batches.
@@ -295,7 +299,7 @@ class CausalEstimator(Shell):
         if top is not None and (not isinstance(top, Integral) or top < 1):
             raise ValueError(f"top must be a positive number of states, or None for all; got {top!r}.")
         top = n_states if top is None else min(int(top), n_states)
-        return Recognition(*self._by_rows(recognition.best_states, X, top))
+        return self._recognition_record(*self._by_rows(recognition.best_states, X, top))
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,).
@@ -518,10 +522,10 @@ class CausalEstimator(Shell):
         return model, data
 
     def _check_learn(self) -> None:
-        unknown = [name for name in self.learn if name not in LEARNABLE]
+        unknown = [name for name in self.learn if name not in self._learnable]
         if isinstance(self.learn, str) or unknown:
             raise ValueError(
-                f"learn must be a tuple with names out of {LEARNABLE}; got {self.learn!r}. "
+                f"learn must be a tuple with names out of {self._learnable}; got {self.learn!r}. "
                 "A tuple of one name is written ('components',)."
             )
 

@@ -1,0 +1,179 @@
+"""Spike-and-slab causes: few causes of each row are active, and each has a strength of its own.
+
+I. Goodfellow, A. Courville and Y. Bengio, Large-Scale Feature Learning With Spike-and-Slab Sparse Coding, ICML 2012.
+A.-S. Sheikh, J. A. Shelton and J. Lücke, A Truncated EM Approach for Spike-and-Slab Sparse Coding, JMLR 15 (2014)
+2653–2687. M. K. Titsias and M. Lázaro-Gredilla, Spike and Slab Variational Inference for Multi-Task and Multiple Kernel
+Learning, NIPS 2011.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.combinations import Combination, Sum
+from multicause.engines import Data, Engine, Local
+from multicause.estimator import CausalEstimator, FitProblem
+from multicause.learning import annealing as schedules
+from multicause.learning.initialization import Outset
+from multicause.learning.replacement import POOL, learn_and_replace
+from multicause.learning.results import Fit
+from multicause.model import Model, Parameters
+from multicause.noises import Noise
+from multicause.parts import PartChoice
+from multicause.posteriors import NAMES, Beam, Posterior
+from multicause.priors import SpikeAndSlab
+from multicause.priors.spike_and_slab import LEARNABLE
+
+
+class SlabRecognition(NamedTuple):
+    """Which causes explain each row, and how strong they are: the most probable states, best first."""
+
+    states: np.ndarray  # (n, K, H) of zeros and ones, the spikes
+    probabilities: np.ndarray  # (n, K) among all states considered
+    log_evidence: np.ndarray  # (n,)
+    slabs: np.ndarray  # (n, K, H) posterior mean of s∘z given each state; zero where the spike is off
+
+
+class SpikeAndSlabCauses(CausalEstimator):
+    """Spike-and-slab sparse coding (GSC, SSSC): causes are on or off, and have a normally distributed strength.
+
+    As Sheikh et al. eq. 1–4, with independent slabs::
+
+        p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
+        p(z) = Π_h N(z_h; μ_h, ψ_h)
+        p(y | s, z) = Π_d N(y_d; Σ_h s_h z_h W_hd, σ²)
+
+    Given the spikes s, the posterior of the slabs z is normal and known in closed form; a beam search finds the spikes
+    of each row. :meth:`transform` returns ⟨s∘z⟩, and :meth:`recognize` spikes and slabs. Longer components with smaller
+    slabs are the same model, so that components have length one where ψ is learned.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number H of causes, which may be larger than the number of features.
+    noise : {"gaussian", "diagonal_gaussian"} or Noise, default="gaussian"
+        Noise of one variance σ², or of one for each feature.
+    posterior : {"beam", "exact"} or Posterior, optional
+        Which states of the spikes are considered; by default ``Beam()``.
+    annealing : {"auto"}, Annealing or None, default="auto"
+        "auto" is EM in which components that are hardly used are replaced at some points by residuals of rows that are
+        explained worst; None is plain EM. A schedule gives the spikes a temperature.
+    learn : tuple of str, default=("components", "activity", "slab_variance", "noise")
+        Names out of "components" (W), "activity" (π), "slab_mean" (μ, otherwise zero), "slab_variance" (ψ) and "noise".
+    activity, noise_scale, n_init, random_state, verbose, engine
+        As for :class:`multicause.MaximalCauses`. After the first replacement, learning goes on from the best start.
+    max_iter : int, default=200
+        Most iterations of EM.
+    tol : float, default=1e-4
+        Learning has converged when the mean bound per row rises by less per iteration.
+    init : {"data", "random"} or array-like of shape (n_components, n_features), default="data"
+        Starting components, which are brought to length one: rows of the data, random numbers, or the user's.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        W.
+    activity_, slab_mean_, slab_variance_ : ndarray of shape (n_components,)
+        π, μ and ψ.
+    noise_variance_, lower_bound_, lower_bounds_, temperatures_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multicause import SpikeAndSlabCauses
+    >>> random = np.random.RandomState(0)
+    >>> causes = (random.uniform(size=(500, 4)) < 0.3) * random.normal(size=(500, 4))
+    >>> X = causes @ random.normal(size=(4, 8)) + 0.1 * random.normal(size=(500, 8))
+    >>> SpikeAndSlabCauses(4, random_state=0).fit_transform(X).shape
+    (500, 4)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        name: constraints
+        for name, constraints in CausalEstimator._parameter_constraints.items()
+        if name not in ("combination", "prior", "update", "repair")
+    }
+    combination = prior = update = repair = None
+    _recognition_record = SlabRecognition
+    _learnable = ("components", "noise", *LEARNABLE)
+
+    slab_mean_: np.ndarray
+    slab_variance_: np.ndarray
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        noise: str | Noise = "gaussian",
+        posterior: str | Posterior | None = None,
+        annealing: str | schedules.Annealing | None = "auto",
+        learn: tuple[str, ...] = ("components", "activity", "slab_variance", "noise"),
+        activity: float | ArrayLike | None = None,
+        noise_scale: float | None = None,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        n_init: int = 1,
+        init: str | ArrayLike = "data",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.noise = noise
+        self.posterior = posterior
+        self.annealing = annealing
+        self.learn = learn
+        self.activity = activity
+        self.noise_scale = noise_scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
+
+    def _combination(self, noise: Noise) -> Combination:
+        return Sum()
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        return {**super()._part_choices(), "posterior": PartChoice(NAMES, lambda: (Beam(),))}
+
+    def _parts(self) -> Any:
+        learned = tuple(name for name in LEARNABLE if name in self.learn)
+        _, combination, noise, posterior = super()._parts()
+        return SpikeAndSlab(learn=learned), combination, noise, Beam() if self.posterior is None else posterior
+
+    def _starts(self, outset: Outset) -> Parameters:
+        """Return components of length one, and slabs that explain what the noise leaves of the data's mean square."""
+        starts = super()._starts(outset)
+        components = np.asarray(starts.components)
+        length = np.maximum(np.linalg.norm(components, axis=-1, keepdims=True), np.finfo(components.dtype).tiny)
+        moments, n_features = outset.moments, outset.data.n_features
+        square = float(n_features * moments.spread + np.sum(moments.mean**2))
+        noise = n_features * float(np.mean(starts.noise["variance"]))
+        variance = max(square - noise, square / 4) / starts.prior["activity"].sum(axis=-1, keepdims=True)
+        slabs: Any = np.broadcast_to(variance, starts.prior["activity"].shape).astype(components.dtype)
+        return starts._replace(components=components / length, prior=starts.prior | {"slab_variance": slabs})
+
+    def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
+        if self.annealing != "auto":
+            return super()._learn(problem)
+        model, data, _, starts, _, random, settings = problem
+        rows, weights = data.look()
+        some = np.linspace(0, len(rows) - 1, min(POOL, len(rows))).astype(int)
+        pool = self._in_blocks(Local().load(rows[some], weights[some]), model, 1)
+        return learn_and_replace(model, data, pool, starts, random=random, **settings), schedules.NoAnnealing()
+
+    @staticmethod
+    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
+        slabs = {f"{name}_": np.array(parameters.prior[name]) for name in ("slab_mean", "slab_variance")}
+        return CausalEstimator._learned(model, parameters) | slabs
+
+    def _search_data(self, model: Model, data: Data, random: np.random.RandomState) -> Data:
+        """Return all rows: components are not searched for in some of them first."""
+        return data
