@@ -8,6 +8,7 @@ Learning, NIPS 2011.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from multicause.learning import annealing as schedules
 from multicause.learning.initialization import Outset
 from multicause.learning.replacement import POOL, learn_and_replace
 from multicause.learning.results import Fit
-from multicause.model import Model, Parameters
+from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
 from multicause.parts import PartChoice
 from multicause.posteriors import NAMES, Beam, Posterior
@@ -147,6 +148,13 @@ class SpikeAndSlabCauses(CausalEstimator):
         learned = tuple(name for name in LEARNABLE if name in self.learn)
         _, combination, noise, posterior = super()._parts()
         return SpikeAndSlab(learn=learned), combination, noise, Beam() if self.posterior is None else posterior
+
+    def _wire(self, data: Data) -> Model:
+        """Return the model, which learns its prior if any part of it is to be learned; the prior itself says which."""
+        model = super()._wire(data)
+        prior: Any = model.prior
+        others = model.learn & {"components", "noise"}
+        return interned(replace(model, learn=others | {"activity"} if prior.learn else others))
 
     def _starts(self, outset: Outset) -> Parameters:
         """Return components of length one, and slabs that explain what the noise leaves of the data's mean square."""
