@@ -9,33 +9,24 @@ Learning, NIPS 2011.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.combinations import Combination, Sum
-from multicause.engines import Data, Engine, Local
-from multicause.estimator import CausalEstimator, FitProblem
+from multicause.engines import Data, Engine
+from multicause.estimator import CausalEstimator, FitProblem, SlabRecognition
 from multicause.learning import annealing as schedules
 from multicause.learning.initialization import Outset
-from multicause.learning.replacement import POOL, learn_and_replace
+from multicause.learning.replacement import learn_and_replace
 from multicause.learning.results import Fit
 from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
 from multicause.parts import PartChoice
 from multicause.posteriors import NAMES, Beam, Posterior
 from multicause.priors import SpikeAndSlab
-from multicause.priors.spike_and_slab import LEARNABLE
-
-
-class SlabRecognition(NamedTuple):
-    """Which causes explain each row, and how strong they are: the most probable states, best first."""
-
-    states: np.ndarray  # (n, K, H) of zeros and ones, the spikes
-    probabilities: np.ndarray  # (n, K) among all states considered
-    log_evidence: np.ndarray  # (n,)
-    slabs: np.ndarray  # (n, K, H) posterior mean of s∘z given each state; zero where the spike is off
+from multicause.priors.spike_and_slab import LEARNABLE, with_slabs
 
 
 class SpikeAndSlabCauses(CausalEstimator):
@@ -102,9 +93,6 @@ class SpikeAndSlabCauses(CausalEstimator):
     _recognition_record = SlabRecognition
     _learnable = ("components", "noise", *LEARNABLE)
 
-    slab_mean_: np.ndarray
-    slab_variance_: np.ndarray
-
     def __init__(
         self,
         n_components: int = 10,
@@ -157,31 +145,15 @@ class SpikeAndSlabCauses(CausalEstimator):
         return interned(replace(model, learn=others | {"activity"} if prior.learn else others))
 
     def _starts(self, outset: Outset) -> Parameters:
-        """Return components of length one, and slabs that explain what the noise leaves of the data's mean square."""
-        starts = super()._starts(outset)
-        components = np.asarray(starts.components)
-        length = np.maximum(np.linalg.norm(components, axis=-1, keepdims=True), np.finfo(components.dtype).tiny)
-        moments, n_features = outset.moments, outset.data.n_features
-        square = float(n_features * moments.spread + np.sum(moments.mean**2))
-        noise = n_features * float(np.mean(starts.noise["variance"]))
-        variance = max(square - noise, square / 4) / starts.prior["activity"].sum(axis=-1, keepdims=True)
-        slabs: Any = np.broadcast_to(variance, starts.prior["activity"].shape).astype(components.dtype)
-        return starts._replace(components=components / length, prior=starts.prior | {"slab_variance": slabs})
+        return with_slabs(super()._starts(outset), outset.moments)
 
     def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
         if self.annealing != "auto":
             return super()._learn(problem)
-        model, data, _, starts, _, random, settings = problem
-        rows, weights = data.look()
-        some = np.linspace(0, len(rows) - 1, min(POOL, len(rows))).astype(int)
-        pool = self._in_blocks(Local().load(rows[some], weights[some]), model, 1)
+        model, data, pool, starts, _, random, settings = problem
         return learn_and_replace(model, data, pool, starts, random=random, **settings), schedules.NoAnnealing()
 
     @staticmethod
     def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
         slabs = {f"{name}_": np.array(parameters.prior[name]) for name in ("slab_mean", "slab_variance")}
         return CausalEstimator._learned(model, parameters) | slabs
-
-    def _search_data(self, model: Model, data: Data, random: np.random.RandomState) -> Data:
-        """Return all rows: components are not searched for in some of them first."""
-        return data
