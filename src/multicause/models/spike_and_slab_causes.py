@@ -59,7 +59,7 @@ class SpikeAndSlabCauses(CausalEstimator):
         As for :class:`multicause.MaximalCauses`. After the first replacement, learning goes on from the best start.
     max_iter : int, default=200
         Most iterations of EM.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Learning has converged when the mean bound per row rises by less per iteration.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
         Starting components, which are brought to length one: random numbers, rows of the data, or the user's.
@@ -104,7 +104,7 @@ class SpikeAndSlabCauses(CausalEstimator):
         activity: float | ArrayLike | None = None,
         noise_scale: float | None = None,
         max_iter: int = 200,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         n_init: int = 1,
         init: str | ArrayLike = "random",
         random_state: int | np.random.RandomState | None = None,
