@@ -14,6 +14,7 @@ import numpy as np
 
 from multicause.arrays import Array, compiled, double_precision, matmul
 from multicause.engines.base import Data
+from multicause.engines.missing import filled_with_means
 from multicause.model import Block
 
 # Arrays of the size of a block that its covariance needs at once.
@@ -49,6 +50,10 @@ def _in_blocks(data: Data) -> Data:
 
 
 def _mean_of(data: Data) -> tuple[float, np.ndarray]:
+    if data.has_missing:
+        origin = filled_with_means(data.look()[0].astype(float))[0]
+        weight, observed, total = (np.asarray(part) for part in data.sum(_observed_sums, origin))
+        return float(weight), origin + total / np.where(observed > 0, observed, 1)
     origin = data.rows(np.array([0]))[0].astype(float)
     weight, total = (np.asarray(part) for part in data.sum(_sums, origin))
     return float(weight), origin + total / weight
@@ -62,6 +67,14 @@ def _sums(block: Block, origin: Array) -> tuple[Array, Array]:
 
 
 @partial(compiled, static=())
+def _observed_sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
+    """Σ w of all rows, and Σ w and Σ w (y − origin) over the observed values of each dimension."""
+    weights, centred = block.weights.astype(jnp.float64), block.rows.astype(jnp.float64) - origin
+    observed = ~jnp.isnan(centred)
+    return weights.sum(), weights @ observed.astype(jnp.float64), weights @ jnp.where(observed, centred, 0)
+
+
+@partial(compiled, static=())
 def _scatter(block: Block, mean: Array) -> Array:
     """Σ w (y − μ)(y − μ)ᵀ."""
     centred = block.rows.astype(jnp.float64) - mean
@@ -72,7 +85,7 @@ def check_variation(data: Data) -> None:
     """Raise ValueError if rows that count do not differ, or by so little that their squares vanish."""
     limits = [found for found in data.each(_limits_of_columns) if found is not None]
     lowest, highest = (np.array(part) for part in zip(*limits, strict=True))
-    span = float(np.max(highest.max(axis=0) - lowest.min(axis=0)))
+    span = float(np.nanmax(np.fmax.reduce(highest) - np.fmin.reduce(lowest)))
     if span == 0:
         raise ValueError(
             f"All {data.n_weighted} rows of X that have a weight are equal, so nothing varies that causes could "
@@ -86,7 +99,8 @@ def check_variation(data: Data) -> None:
 
 def _limits_of_columns(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     rows = rows[weights > 0]
-    return (rows.min(axis=0), rows.max(axis=0)) if len(rows) else None
+    # These leave NaN out, which marks missing values.
+    return (np.fmin.reduce(rows), np.fmax.reduce(rows)) if len(rows) else None
 
 
 def condensed(weight: float, covariance: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

@@ -48,6 +48,7 @@ class GaussianFactors(CausalEstimator):
     mean_: np.ndarray
     _results: tuple[str, ...] = ("mean_",)
     _remembers_all = True
+    _allows_missing = False
 
     def __init__(
         self,

@@ -113,6 +113,7 @@ class HelmholtzMachine(CausalEstimator):
     """
 
     _exact_blocks = True
+    _allows_missing = False
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: CausalEstimator._parameter_constraints[name]

@@ -100,6 +100,7 @@ class SparseCoding(CausalEstimator):
     """
 
     _exact_blocks = True
+    _allows_missing = False
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: CausalEstimator._parameter_constraints[name]

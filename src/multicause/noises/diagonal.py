@@ -10,6 +10,7 @@ from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
 from multicause.posteriors.base import Inference
+from multicause.posteriors.observed import observed_data
 
 
 class DiagonalGaussian(Noise):
@@ -65,6 +66,14 @@ class DiagonalGaussian(Noise):
 
     def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Σ_n w_n of y², ⟨s⟩ y and ⟨s sᵀ⟩ of real causes that add up; else of (y − origin)² and ⟨(y − w̄)²⟩."""
+        if inference.observed is not None:
+            data = observed_data(inference.rows, self.origin(parameters), inference.observed)
+            weights = inference.row_weights.astype(jnp.float64)
+            return {
+                "squares": matmul(weights, data.astype(jnp.float64) ** 2),
+                "residuals": inference.residuals,
+                "observed": matmul(weights, inference.observed),
+            }
         if inference.linear:
             squares = matmul(inference.row_weights, inference.rows**2)
             return {"squares": squares, "cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
@@ -84,6 +93,7 @@ class DiagonalGaussian(Noise):
         else:
             explained = matmul(statistics["cause_pairs"], components) - 2 * statistics["cause_data"]
             residual = statistics["squares"] + jnp.sum(components * explained, axis=0)
+        weight = statistics.get("observed", weight)
         relative, squares = parameters["relative_floor"], statistics["squares"] / weight
         # A dimension that never varies has the floor of a dimension a thousand times smaller than the others.
         floor = relative * jnp.maximum(squares, relative * jnp.mean(squares))
