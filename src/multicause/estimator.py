@@ -668,6 +668,7 @@ class CausalEstimator(Shell):
             **{name: getattr(finished, name) for name in self._results if hasattr(finished, name)},
             "_model": model,
             "_parameters": parameters,
+            "_preparation": finished._preparation,
             "_online": None if statistics is None else online.continued(statistics, seen.n_iterations),
             "annealing_": choose_annealing(None if self.annealing == "auto" else self.annealing),
             "lower_bound_": float(progress.bound[best]),

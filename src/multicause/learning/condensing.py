@@ -16,6 +16,7 @@ from multicause.arrays import Array, compiled, double_precision, matmul
 from multicause.engines.base import Data
 from multicause.engines.missing import filled_with_means
 from multicause.model import Block
+from multicause.noises.incomplete_clusters import completed_sums
 
 # Arrays of the size of a block that its covariance needs at once.
 ARRAYS = 4
@@ -29,13 +30,38 @@ def covariance_of(data: Data) -> tuple[float, np.ndarray, np.ndarray]:
     with double_precision():
         data = _in_blocks(data)
         weight, mean = _mean_of(data)
-        covariance = np.asarray(data.sum(_scatter, jnp.asarray(mean))) / weight
+        if data.has_missing:
+            covariance = _covariance_of_observed(data, mean)
+        else:
+            covariance = np.asarray(data.sum(_scatter, jnp.asarray(mean))) / weight
     if not (np.abs(covariance) <= np.finfo(data.dtype).max).all():
-        largest = max(data.each(lambda rows, weights: float(np.abs(rows).max())))
+        largest = max(data.each(lambda rows, weights: float(np.nanmax(np.abs(rows)))))
         raise ValueError(
             f"The largest value of X, {largest:.3g}, is too large to be squared in {data.dtype}. Scale X down."
         )
     return weight, mean, covariance
+
+
+def _covariance_of_observed(data: Data, mean: np.ndarray) -> np.ndarray:
+    """Return covariances of pairs of dimensions, each over the rows in which both were observed: (D, D).
+
+    Together they may be no covariance of any data: negative eigenvalues become zero.
+    """
+    products, counts = (np.asarray(part) for part in data.sum(_observed_scatter, jnp.asarray(mean)))
+    values, vectors = np.linalg.eigh(products / np.where(counts > 0, counts, 1))
+    return (vectors * np.maximum(values, 0)) @ vectors.T
+
+
+def expected_moments(data: Data, mean: np.ndarray, covariance: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Total weight, mean (D,) and covariance (D, D) that rows with missing values are expected to have.
+
+    Missing values are normal, given the observed ones, under a mean and a covariance that are known so far.
+    """
+    with double_precision():
+        sums = _in_blocks(data).sum(_completed, jnp.asarray(mean), jnp.asarray(covariance))
+        weight, total, squares = (np.asarray(part) for part in sums)
+    apart = total / weight
+    return float(weight), mean + apart, squares / weight - np.outer(apart, apart)
 
 
 def mean_of(data: Data) -> np.ndarray:
@@ -79,6 +105,25 @@ def _scatter(block: Block, mean: Array) -> Array:
     """Σ w (y − μ)(y − μ)ᵀ."""
     centred = block.rows.astype(jnp.float64) - mean
     return matmul((block.weights.astype(jnp.float64)[:, None] * centred).T, centred)
+
+
+@partial(compiled, static=())
+def _observed_scatter(block: Block, mean: Array) -> tuple[Array, Array]:
+    """Σ w (y − μ)(y − μ)ᵀ and Σ w over the rows in which both dimensions of a pair were observed."""
+    centred, weights = block.rows.astype(jnp.float64) - mean, block.weights.astype(jnp.float64)[:, None]
+    observed = (~jnp.isnan(centred)).astype(jnp.float64)
+    centred = jnp.where(observed > 0, centred, 0)
+    return matmul((weights * centred).T, centred), matmul((weights * observed).T, observed)
+
+
+@partial(compiled, static=())
+def _completed(block: Block, mean: Array, covariance: Array) -> tuple[Array, Array, Array]:
+    """Σ w, Σ w ⟨y − μ⟩ and Σ w ⟨(y − μ)(y − μ)ᵀ⟩, given the observed values."""
+    centred, weights = block.rows.astype(jnp.float64) - mean, block.weights.astype(jnp.float64)
+    observed = (~jnp.isnan(centred)).astype(jnp.float64)
+    centred = jnp.where(observed > 0, centred, 0)
+    sums = completed_sums(jnp.zeros_like(mean)[None], covariance[None], centred, observed, weights[None])
+    return weights.sum(), sums[0][0], sums[1][0]
 
 
 def check_variation(data: Data) -> None:

@@ -100,7 +100,6 @@ class SparseCoding(CausalEstimator):
     """
 
     _exact_blocks = True
-    _allows_missing = False
     _parameter_constraints: dict[str, list[Any]] = {
         **{
             name: CausalEstimator._parameter_constraints[name]

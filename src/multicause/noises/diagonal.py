@@ -9,6 +9,7 @@ from multicause.compatibility import Expectation, Requirements, Spread
 from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
+from multicause.noises.offset import maximized_offset, offset_statistics
 from multicause.posteriors.base import Inference
 from multicause.posteriors.observed import observed_data
 
@@ -73,6 +74,7 @@ class DiagonalGaussian(Noise):
                 "squares": matmul(weights, data.astype(jnp.float64) ** 2),
                 "residuals": inference.residuals,
                 "observed": matmul(weights, inference.observed),
+                **offset_statistics(inference, parameters),
             }
         if inference.linear:
             squares = matmul(inference.row_weights, inference.rows**2)
@@ -93,9 +95,22 @@ class DiagonalGaussian(Noise):
         else:
             explained = matmul(statistics["cause_pairs"], components) - 2 * statistics["cause_data"]
             residual = statistics["squares"] + jnp.sum(components * explained, axis=0)
-        weight = statistics.get("observed", weight)
+        if "observed" in statistics:
+            return self._maximize_observed(parameters, statistics, components)
         relative, squares = parameters["relative_floor"], statistics["squares"] / weight
         # A dimension that never varies has the floor of a dimension a thousand times smaller than the others.
         floor = relative * jnp.maximum(squares, relative * jnp.mean(squares))
         variance = jnp.maximum(residual / weight, floor)
         return {**parameters, "variance": variance.astype(parameters["variance"].dtype)}
+
+    def _maximize_observed(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], components: Array
+    ) -> dict[str, Array]:
+        """The same over observed values; a dimension of which none was seen keeps its variance."""
+        seen, old, relative = statistics["observed"] > 0, parameters["variance"], parameters["relative_floor"]
+        weight = jnp.where(seen, statistics["observed"], 1)
+        squares = statistics["squares"] / weight
+        floor = relative * jnp.maximum(squares, relative * jnp.mean(squares))
+        variance = jnp.where(seen, jnp.maximum(statistics["residuals"] / weight, floor), old)
+        new = {**parameters, "variance": variance.astype(old.dtype)}
+        return maximized_offset(new, statistics, components)
