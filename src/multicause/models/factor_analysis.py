@@ -149,7 +149,7 @@ class GaussianFactors(CausalEstimator):
         starts = super()._starts(outset)
         if not outset.model.missing:
             return starts
-        offset = np.zeros((len(starts.components), outset.data.n_features), outset.data.dtype)
+        offset: Any = np.zeros((len(starts.components), outset.data.n_features), outset.data.dtype)
         return starts._replace(noise={**starts.noise, "offset": offset})
 
     def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:

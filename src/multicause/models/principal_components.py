@@ -80,7 +80,7 @@ class PrincipalComponents(GaussianFactors):
     lower_bounds_ : ndarray
         ``lower_bound_`` after ``fit``, and after each batch of ``partial_fit`` for all rows up to it.
     n_iter_ : int
-        1 after ``fit``, or the iterations of EM where values are missing; with ``partial_fit``, one more for each batch.
+        1 after ``fit``, or the iterations of EM where values are missing; one more for each batch of ``partial_fit``.
     converged_, outcome_
         True and "converged", unless EM for missing values needs more iterations than it is allowed.
 

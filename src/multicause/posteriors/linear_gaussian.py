@@ -75,8 +75,8 @@ class LinearGaussian(Posterior):
     def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
         """The same covariance for all rows, and a mean for each; a covariance for each if values may be missing."""
         if model.missing:
-            how = {"limit": self.limit, "damping": float(DAMPING)}
-            return IncompleteGaussianCauses(model, parameters, block, temperature, **how)
+            posterior = (model, parameters, block, temperature)
+            return IncompleteGaussianCauses(*posterior, limit=self.limit, damping=DAMPING)
         return GaussianCauses(model, parameters, block, temperature, limit=self.limit)
 
 

@@ -106,7 +106,7 @@ class PointEstimate(Inference):
         self._base = log_base(model.noise, self._data, block.summary, parameters.noise, self.observed)
 
     def _explained(self, v: Array) -> Array:
-        """v·GᵀΣ⁻¹G over the observed dimensions of each row, whose products are never more than those of all: (n, H)."""
+        """v·GᵀΣ⁻¹G over the observed dimensions of each row: (n, H)."""
         if self.observed is None:
             return matmul(v, self._gram)
         return matmul(self.observed * matmul(v, self._parameters.components), self._natural.T)

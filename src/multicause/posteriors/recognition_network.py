@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Support
-from multicause.learning.wake_sleep import Layers, Machine, importance, masked, n_causes, recognition_logits
+from multicause.learning.wake_sleep import Layers, Machine, Mask, importance, masked, n_causes, recognition_logits
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.observed import observed_data
 from multicause.posteriors.state_search import best_distinct, n_found, search
@@ -101,7 +101,10 @@ class Sampled(Inference):
         self._model, self._parameters, self._posterior = model, parameters, posterior
         self.rows, self.row_weights = block.rows, block.weights
         self._machine = machine_of(model, parameters)
-        self._data, self._mask = masked(self._machine, block.rows) if model.missing else (block.rows, None)
+        self._mask: Mask | None = None
+        self._data = block.rows
+        if model.missing:
+            self._data, self._mask = masked(self._machine, block.rows)
         self.observed = None if self._mask is None else self._mask.observed
         #: f(w + W·u): (n, H).
         self.mean_causes = jax.nn.sigmoid(recognition_logits(self._machine.recognition[0], self._data, self._mask))
