@@ -1,9 +1,9 @@
 """Sums of causes under noise that does not depend on the mean, where values are missing: pairs instead of means.
 
-Over the observed dimensions of a row, ‖y − Σ_h s_h W_h‖² follows from scores of single causes and from products of pairs
-of components, which differ from row to row: Σ_d m_d W_id W_jd is one matrix product with the mask. Sums over states then
-need no means, and the M-step needs moments ⟨s_i s_j⟩ of each row. Where components or the data's offset are large, these
-differences would cancel, and means are used as for any other noise (:attr:`Gram.far`).
+Over the observed dimensions of a row, ‖y − Σ_h s_h W_h‖² follows from scores of single causes and from products of
+pairs of components, which differ from row to row: Σ_d m_d W_id W_jd is one matrix product with the mask. Sums over
+states then need no means, and the M-step needs moments ⟨s_i s_j⟩ of each row. Where components or the data's offset are
+large, these differences would cancel, and means are used as for any other noise (:func:`is_far`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def slope_from(
 ) -> Array:
     """Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values, in double precision: (H, D).
 
-    ``causes`` (H, n) and ``pairs`` (pairs, n) are moments of each row times its weight; data are relative to the origin.
+    ``causes`` (H, n) and ``pairs`` (pairs, n) are moments of each row times its weight; data are relative to an origin.
     """
     components, H = parameters.components.astype(jnp.float64), len(parameters.components)
     first, second = pairs_of(H)
