@@ -51,6 +51,7 @@ TYPES_ALONE = {
     ("model", "noises"),
     ("model", "posteriors"),
     ("model", "updates"),
+    ("posteriors", "noises"),
     ("priors", "posteriors"),
 }
 

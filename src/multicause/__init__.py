@@ -26,6 +26,7 @@ _HOME = {
     "RestrictedMaximalCauses": "multicause.models.restricted_maximal_causes",
     "SoftmaxNetwork": "multicause.models.softmax_network",
     "SparseCoding": "multicause.models.sparse_coding",
+    "SpikeAndSlabCauses": "multicause.models.spike_and_slab_causes",
     "enable_compilation_cache": "multicause.runtime.compilation_cache",
     "fit_trials": "multicause.estimators.trials",
     "load": "multicause.persistence",
@@ -47,6 +48,7 @@ __all__ = [
     "RestrictedMaximalCauses",
     "SoftmaxNetwork",
     "SparseCoding",
+    "SpikeAndSlabCauses",
     "enable_compilation_cache",
     "fit_trials",
     "load",
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
     from multicause.models.restricted_maximal_causes import RestrictedMaximalCauses
     from multicause.models.softmax_network import SoftmaxNetwork
     from multicause.models.sparse_coding import SparseCoding
+    from multicause.models.spike_and_slab_causes import SpikeAndSlabCauses
     from multicause.persistence import load
     from multicause.runtime.compilation_cache import enable_compilation_cache
 

@@ -19,6 +19,7 @@ class Support(Enum):
     GAUSSIAN = "normally distributed causes"
     REAL = "real causes with a density that is not normal"
     LAYERED = "binary causes that have causes themselves"
+    SPIKE_SLAB = "causes that are on or off and have a strength"
 
 
 class Rule(Enum):

@@ -207,6 +207,8 @@ def maximize_one(
         noise = model.noise.maximize_around(noise, statistics.noise, statistics.weight, components)
     if "activity" in model.learn:
         prior = model.prior.maximize(prior, statistics.prior, statistics.weight, max_active)
+        if "components" in model.learn:
+            components, prior = model.prior.rescaled(components, prior)
         between = Parameters(components, prior, noise, posterior)
         posterior = model.posterior.maximize(model, between, statistics.posterior, statistics.weight)
     return Parameters(components, prior, noise, posterior)

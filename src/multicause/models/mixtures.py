@@ -17,6 +17,7 @@ from multicause.annealing import Annealing
 from multicause.combinations import Combination, Sum
 from multicause.em.initialization import InitialConditions, check_values
 from multicause.engines import Data, Engine
+from multicause.engines.missing import filled_with_means
 from multicause.estimators.causal import LEARNABLE, CausalEstimator
 from multicause.estimators.summary import ModelSummary
 from multicause.model import Model, Parameters, interned
@@ -124,6 +125,7 @@ class Mixture(CausalEstimator):
             return self._starts_from(kept, initial)
         draws = []
         X, weights = initial.data.look()
+        X = filled_with_means(X, weights)
         for _ in range(initial.n_starts):
             centres, _ = kmeans_plusplus(X, self.n_components, sample_weight=weights, random_state=initial.random)
             draws.append(self._starts_from(centres, initial._replace(n_starts=1)))

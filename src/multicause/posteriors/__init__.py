@@ -1,6 +1,7 @@
 """Posteriors: which states are considered for one row, and their weights."""
 
 from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.posteriors.beam import Beam
 from multicause.posteriors.exact import Exact
 from multicause.posteriors.inverse import Inverse
 from multicause.posteriors.linear_gaussian import LinearGaussian
@@ -13,7 +14,7 @@ from multicause.posteriors.truncated import Truncated
 
 # Number of causes up to which all states are considered by default: 1024 states of a row are as fast as a selection.
 SMALL = 10
-NAMES: dict[str, type] = {"exact": Exact, "truncated": Truncated, "preselected": Preselected}
+NAMES: dict[str, type] = {"exact": Exact, "truncated": Truncated, "preselected": Preselected, "beam": Beam}
 
 
 def choose_posterior(n_components: int) -> Posterior:
@@ -29,6 +30,7 @@ def default_posteriors(n_components: int) -> tuple[Posterior, Posterior]:
 
 __all__ = [
     "NAMES",
+    "Beam",
     "ByFunction",
     "Exact",
     "Inference",

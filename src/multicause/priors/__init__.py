@@ -5,6 +5,7 @@ from multicause.priors.bernoulli import Bernoulli
 from multicause.priors.categorical import Categorical
 from multicause.priors.continuous import Cauchy, Continuous, Gaussian, HyperbolicSecant, Laplace, SubGaussian
 from multicause.priors.layered import Layered
+from multicause.priors.spike_and_slab import SpikeAndSlab
 
 NAMES: dict[str, type] = {"bernoulli": Bernoulli}
 
@@ -19,5 +20,6 @@ __all__ = [
     "Laplace",
     "Layered",
     "Prior",
+    "SpikeAndSlab",
     "SubGaussian",
 ]

@@ -82,3 +82,10 @@ class Prior(Part):
         With ``max_active``, that of the prior given that so many causes are active at most: rows with more were left
         out (ET10 algorithm 2).
         """
+
+    def rescaled(self, components: Array, parameters: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Return components and parameters of the same model in the scale in which this prior keeps them.
+
+        It is called after an M-step that has learned both. By default nothing changes.
+        """
+        return components, parameters

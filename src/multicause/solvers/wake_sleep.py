@@ -15,7 +15,15 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, over_starts
-from multicause.priors.layered_networks import Machine, fantasies, importance, log_joint, log_recognition, n_causes
+from multicause.priors.layered_networks import (
+    Machine,
+    fantasies,
+    importance,
+    log_joint,
+    log_recognition,
+    masked,
+    n_causes,
+)
 from multicause.solvers.presentation import Batches
 from multicause.updates.wake_sleep import WakeSleepSettings
 
@@ -28,15 +36,19 @@ def step(
     Gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
     """
     key_wake, key_sleep = jax.random.split(key)
+    data, mask = masked(machine, data) if recipe.missing else (data, None)
     shape = (recipe.n_particles, len(data), n_causes(machine.recognition))
-    states, log_ratio = importance(machine, data, jax.random.uniform(key_wake, shape, data.dtype))
+    states, log_ratio = importance(machine, data, jax.random.uniform(key_wake, shape, data.dtype), mask)
     total = jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
     credit = jax.nn.softmax(log_ratio, axis=0) * (weights / total)
-    wake = jax.grad(lambda layers: jnp.sum(credit * log_joint(layers, states)))(machine.generative)
+    wake = jax.grad(lambda layers: jnp.sum(credit * log_joint(layers, states, mask)))(machine.generative)
     dreamt = fantasies(machine.generative, key_sleep, len(data))
-    asleep = jax.grad(lambda layers: jnp.mean(log_recognition(layers, dreamt)))(machine.recognition)
+    if mask is not None:
+        # Recognition learns from fantasies in which the same values are missing as in the data.
+        dreamt = (jnp.where(mask.observed > 0, dreamt[0], data), *dreamt[1:])
+    asleep = jax.grad(lambda layers: jnp.mean(log_recognition(layers, dreamt, mask)))(machine.recognition)
     if recipe.n_particles > 1:
-        awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states)))(machine.recognition)
+        awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states, mask)))(machine.recognition)
         asleep = jax.tree.map(lambda a, b: 0.5 * (a + b), asleep, awake)
 
     def moved(layers: Any, gradient: Any) -> Any:

@@ -28,3 +28,8 @@ class Update(Part):
     @abstractmethod
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """New components: (H, D)."""
+
+
+def of_features(active: Array) -> Array:
+    """Return how often causes are active (H,), or (H, D) where values may be missing, for division of (H, D)."""
+    return active[:, None] if active.ndim == 1 else active

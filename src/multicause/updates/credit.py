@@ -6,12 +6,8 @@ from multicause.arrays import Array
 from multicause.compatibility import Expectation, Link, Requirements, Rule
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
+from multicause.posteriors.observed import one
 from multicause.updates.base import Update
-
-
-def one(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
-    """The function of the means that is one everywhere."""
-    return jnp.ones_like(mean)
 
 
 class CreditMean(Update):

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Support
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
 from multicause.updates.base import Update
@@ -22,6 +22,7 @@ class Gradient(Update):
     """
 
     requires = Requirements(
+        supports=frozenset({Support.BINARY, Support.ONE_HOT}),
         rules=frozenset({Rule.SUM, Rule.CLIPPED_SUM, Rule.MAXIMUM, Rule.OTHER}),
         links=frozenset({Link.MEAN}),
         likelihoods=frozenset({Likelihood.OF_MEANS}),

@@ -16,6 +16,7 @@ class WakeSleepSettings(NamedTuple):
 
     n_particles: int  # recognised states of each row
     nonnegative: bool  # whether causes may only switch data on
+    missing: bool = False  # whether rows may hold NaN for values that were not observed
 
 
 class WakeSleep(Update):

@@ -1,0 +1,159 @@
+"""Spike-and-slab causes: few causes of each row are active, and each has a strength of its own.
+
+I. Goodfellow, A. Courville and Y. Bengio, Large-Scale Feature Learning With Spike-and-Slab Sparse Coding, ICML 2012.
+A.-S. Sheikh, J. A. Shelton and J. Lücke, A Truncated EM Approach for Spike-and-Slab Sparse Coding, JMLR 15 (2014)
+2653–2687. M. K. Titsias and M. Lázaro-Gredilla, Spike and Slab Variational Inference for Multi-Task and Multiple Kernel
+Learning, NIPS 2011.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause import annealing as schedules
+from multicause.combinations import Combination, Sum
+from multicause.em.initialization import InitialConditions
+from multicause.em.results import FitResult
+from multicause.engines import Data, Engine
+from multicause.estimators.causal import CausalEstimator, FitProblem, SlabRecognition
+from multicause.model import Model, Parameters, interned
+from multicause.noises import Noise
+from multicause.parts import PartChoice
+from multicause.posteriors import NAMES, Beam, Posterior
+from multicause.priors import SpikeAndSlab
+from multicause.priors.spike_and_slab import LEARNABLE, with_slabs
+from multicause.search.replacement import learn_and_replace
+
+
+class SpikeAndSlabCauses(CausalEstimator):
+    """Spike-and-slab sparse coding (GSC, SSSC): causes are on or off, and have a normally distributed strength.
+
+    As Sheikh et al. eq. 1–4, with independent slabs::
+
+        p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
+        p(z) = Π_h N(z_h; μ_h, ψ_h)
+        p(y | s, z) = Π_d N(y_d; Σ_h s_h z_h W_hd, σ²)
+
+    Given the spikes s, the posterior of the slabs z is normal and known in closed form; a beam search finds the spikes
+    of each row. :meth:`transform` returns ⟨s∘z⟩, and :meth:`recognize` spikes and slabs. Longer components with smaller
+    slabs are the same model, so that components have length one where ψ is learned.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number H of causes, which may be larger than the number of features.
+    noise : {"gaussian", "diagonal_gaussian"} or Noise, default="gaussian"
+        Noise of one variance σ², or of one for each feature.
+    posterior : {"beam", "exact"} or Posterior, optional
+        Which states of the spikes are considered; by default ``Beam()``.
+    annealing : {"auto"}, Annealing or None, default="auto"
+        "auto" is EM in which components that are hardly used are replaced at some points by residuals of rows that are
+        explained worst; None is plain EM. A schedule gives the spikes a temperature.
+    learn : tuple of str, default=("components", "activity", "slab_variance", "noise")
+        Names out of "components" (W), "activity" (π), "slab_mean" (μ, otherwise zero), "slab_variance" (ψ) and "noise".
+    activity, noise_scale, n_init, random_state, verbose, engine
+        As for :class:`multicause.MaximalCauses`. After the first replacement, learning goes on from the best start.
+    max_iter : int, default=200
+        Most iterations of EM.
+    tol : float, default=1e-4
+        Learning has converged when the mean bound per row rises by less per iteration.
+    init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
+        Starting components, which are brought to length one: random numbers, rows of the data, or the user's.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        W.
+    activity_, slab_mean_, slab_variance_ : ndarray of shape (n_components,)
+        π, μ and ψ.
+    noise_variance_, lower_bound_, lower_bounds_, temperatures_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multicause import SpikeAndSlabCauses
+    >>> random = np.random.RandomState(0)
+    >>> causes = (random.uniform(size=(500, 4)) < 0.3) * random.normal(size=(500, 4))
+    >>> X = causes @ random.normal(size=(4, 8)) + 0.1 * random.normal(size=(500, 8))
+    >>> SpikeAndSlabCauses(4, random_state=0).fit_transform(X).shape
+    (500, 4)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        name: constraints
+        for name, constraints in CausalEstimator._parameter_constraints.items()
+        if name not in ("combination", "prior", "update", "repair")
+    }
+    combination = prior = update = repair = None
+    _recognition_record = SlabRecognition
+    _learnable = ("components", "noise", *LEARNABLE)
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        noise: str | Noise = "gaussian",
+        posterior: str | Posterior | None = None,
+        annealing: str | schedules.Annealing | None = "auto",
+        learn: tuple[str, ...] = ("components", "activity", "slab_variance", "noise"),
+        activity: float | ArrayLike | None = None,
+        noise_scale: float | None = None,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        n_init: int = 1,
+        init: str | ArrayLike = "random",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        engine: Engine | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.noise = noise
+        self.posterior = posterior
+        self.annealing = annealing
+        self.learn = learn
+        self.activity = activity
+        self.noise_scale = noise_scale
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.init = init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.engine = engine
+
+    def _combination(self, noise: Noise) -> Combination:
+        return Sum()
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        return {**super()._part_choices(), "posterior": PartChoice(NAMES, lambda: (Beam(),))}
+
+    def _parts(self) -> Any:
+        learned = tuple(name for name in LEARNABLE if name in self.learn)
+        _, combination, noise, posterior = super()._parts()
+        return SpikeAndSlab(learn=learned), combination, noise, Beam() if self.posterior is None else posterior
+
+    def _wire(self, data: Data) -> Model:
+        """Return the model, which learns its prior if any part of it is to be learned; the prior itself says which."""
+        model = super()._wire(data)
+        prior: Any = model.prior
+        others = model.learn & {"components", "noise"}
+        return interned(replace(model, learn=others | {"activity"} if prior.learn else others))
+
+    def _starts(self, initial: InitialConditions) -> Parameters:
+        return with_slabs(super()._starts(initial), initial.moments)
+
+    def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
+        if self.annealing != "auto":
+            return super()._learn(problem)
+        model, data, pool, starts, _, random, settings = problem
+        return learn_and_replace(model, data, pool, starts, random=random, **settings), schedules.NoAnnealing()
+
+    @staticmethod
+    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
+        slabs = {f"{name}_": np.array(parameters.prior[name]) for name in ("slab_mean", "slab_variance")}
+        return CausalEstimator._learned(model, parameters) | slabs

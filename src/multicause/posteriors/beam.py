@@ -1,0 +1,92 @@
+"""Beam search as a posterior: the states of a row grow by the causes that explain most of what is left of it."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+from multicause.arrays import Array
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
+from multicause.posteriors.base import Inference, Posterior
+from multicause.posteriors.beam_search import numbers_of_states
+from multicause.posteriors.beam_states import BeamStates
+from multicause.posteriors.observed import mask_of
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+# Arrays of (m, width, H) that are alive at once while states grow.
+ARRAYS_PER_CAUSE = 6
+
+
+class Beam(Posterior):
+    """Grow states by one cause at a time and keep the best of each size, for each row.
+
+    From the states with k active causes, those with k + 1 are reached by adding any one cause; the ``width`` states
+    with the largest log p(s, y) are kept, and grow further. All states that were kept, and the empty one, are those of
+    the row. Preselection compares causes with the whole row, one by one; here a cause is compared with what the
+    others leave unexplained. The search is deterministic and keeps nothing between iterations. With a width and
+    ``max_active`` that allow for all states, the posterior is exact.
+
+    Parameters
+    ----------
+    max_active : int, default=5
+        γ, the largest number of active causes of a state; at most all causes.
+    width : int, default=8
+        B, how many states of each size are kept.
+    """
+
+    requires = Requirements(
+        supports=frozenset({Support.BINARY, Support.SPIKE_SLAB}),
+        rules=frozenset({Rule.SUM}),
+        links=frozenset({Link.MEAN}),
+        likelihoods=frozenset({Likelihood.OF_MEANS}),
+        spreads=frozenset({Spread.CONSTANT}),
+        selectable=True,
+    )
+    offers = frozenset({Expectation.MOMENTS, Expectation.LIKELIHOOD, Expectation.RESIDUALS})
+
+    max_active: int
+
+    def __init__(self, max_active: int = 5, width: int = 8) -> None:
+        self.max_active = max_active
+        self.width = width
+
+    def validate(self) -> None:
+        """Raise ValueError unless both numbers are whole and positive."""
+        for name in ("max_active", "width"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} of Beam must be a whole number of at least 1; got {value!r}.")
+
+    def check(self, n_components: int) -> None:
+        """Accept any number of causes."""
+        return
+
+    def n_states(self, n_components: int) -> int:
+        """Return the number of states of a row, the empty one included."""
+        return 1 + sum(self._kept(n_components))
+
+    def _kept(self, n_components: int) -> list[int]:
+        return numbers_of_states(int(n_components), int(self.max_active), int(self.width))
+
+    def log_mass(self, model: Model, parameters: Parameters) -> Array:
+        """Return log P(|s| ≤ γ) of the prior."""
+        n_components = len(parameters.components)
+        return model.prior.log_mass(parameters.prior, min(int(self.max_active), n_components))
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """Return the memory for some numbers of each kept state and cause, and for covariances of states."""
+        kept = self._kept(n_components)
+        covariances = sum(n_states * size**2 for size, n_states in enumerate(kept, 1))
+        per_state = ARRAYS_PER_CAUSE * n_components + 2 * n_features
+        return itemsize * (max(kept) * per_state + 4 * covariances + 3 * n_features + 4 * n_components)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Return the memory for components, their Gram matrix, and second moments in double precision."""
+        return itemsize * 6 * n_components * (n_components + n_features)
+
+    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+        """Search the states of all rows."""
+        kept = self._kept(len(parameters.components))
+        return BeamStates(model, parameters, block, temperature, kept, mask_of(model, block.rows))

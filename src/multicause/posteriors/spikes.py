@@ -1,0 +1,161 @@
+"""What inference over on/off states of causes with a strength has in common, however the states were found."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.compatibility import Support
+from multicause.model import Block, Model, Parameters
+from multicause.posteriors.base import Inference
+from multicause.posteriors.beam_search import Strengths
+
+
+class RecognizedStrengths(NamedTuple):
+    """The most probable states of some rows, best first, and what the strengths of their causes are."""
+
+    states: Array  # (n, K, H) of zeros and ones
+    probabilities: Array  # (n, K)
+    log_evidence: Array  # (n,)
+    strengths: Array  # (n, K, H) posterior means given each state; zero where a cause is off
+
+
+def strengths_of(model: Model, parameters: Parameters) -> Strengths:
+    """Return the prior of causes with a strength; that of binary causes is one."""
+    activity = jnp.asarray(model.prior.activity(parameters.prior))
+    log_odds = jnp.log(activity) - jnp.log1p(-activity)
+    if model.prior.support is Support.SPIKE_SLAB:
+        return Strengths(log_odds, *(jnp.asarray(parameters.prior[name]) for name in ("slab_mean", "slab_variance")))
+    return Strengths(log_odds, jnp.ones_like(activity), jnp.zeros_like(activity))
+
+
+class SpikeInference(Inference):
+    """q_n(s) ∝ p(s, y_n)^β over states of each row, with the exact posterior of the strengths given each state.
+
+    Temperature acts on the states alone: p(s, y) is the integral over all strengths. A subclass calls :meth:`_weigh`
+    with log p(s, y_n) of all states, and has ``mean_causes``, ``total_active``, ``cause_pairs`` and ``cause_means``.
+
+    ``observed`` (n, D) has ones where a value was observed and zeros elsewhere, where rows may hold anything; None says
+    that all values were observed. Missing values are latent variables, which leaves an M-step of the components as it
+    is.
+    """
+
+    def __init__(
+        self, model: Model, parameters: Parameters, block: Block, temperature: Array, observed: Array | None = None
+    ) -> None:
+        self._model, self._parameters, self._block = model, parameters, block
+        self.rows, self.row_weights, self.observed = block.rows, block.weights, observed
+        self._data = block.rows if observed is None else jnp.where(observed > 0, block.rows, 0)
+        self._temperature = temperature.astype(block.rows.dtype)
+        # Squares of binary causes are taken around the origin of the noise by way of ``residuals``.
+        self.linear = model.prior.support is not Support.BINARY
+
+    @property
+    def _log_base(self) -> Array:
+        """Σ_d b(y_d) over observed values: (n,)."""
+        noise, parameters = self._model.noise, self._parameters.noise
+        of_all = noise.log_base(self._data, self._block.summary, parameters)
+        if self.observed is None:
+            return of_all
+        return of_all + 0.5 * matmul(1 - self.observed, jnp.log(2 * jnp.pi * self._variance).astype(of_all.dtype))
+
+    @property
+    def _variance(self) -> Array:
+        """The variance of the noise in each dimension, in double precision: (D,)."""
+        noise = self._model.noise
+        return noise.variance(self._parameters.components[0], self._parameters.noise).astype(jnp.float64)
+
+    def _weigh(self, log_joint: Array) -> None:
+        """Take note of log p(s, y_n) of all states (n, S), without what all states of a row have in common."""
+        self._base, beta = self._log_base, 1 / self._temperature
+        largest = jnp.max(log_joint, axis=1)
+        u = jnp.exp(beta * (log_joint - largest[:, None]))
+        z = jnp.sum(u, axis=1)
+        #: q_n(s): (n, S).
+        self.probabilities = u / z[:, None]
+        self._log_z = jnp.log(z) + beta * largest
+        finite = jnp.where(jnp.isfinite(log_joint), log_joint, 0)
+        self._log_joint = jnp.sum(self.probabilities * finite, axis=1)
+
+    @property
+    @abstractmethod
+    def mean_causes(self) -> Array:  # type: ignore[override]
+        """⟨s∘z⟩: (n, H)."""
+
+    @property
+    @abstractmethod
+    def total_active(self) -> Array:
+        """Σ_n w_n ⟨s⟩: (H,)."""
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """Log Σ p(s, y) over the states considered: (n,)."""
+        return self._log_z + self._base
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """T log Σ p^β + b(y): (n,)."""
+        return self._temperature * self._log_z + self._base
+
+    @property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β."""
+        return sum_in_double(self.row_weights * ((1 - 1 / self._temperature) * self._log_joint + self.log_evidence))
+
+    @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n (⟨log p⟩ + T H(q))."""
+        return sum_in_double(self.row_weights * self.free_energy)
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """As the noise says."""
+        size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
+        return sum_in_double(self.row_weights * size)
+
+    @property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨s∘z⟩: (H,)."""
+        return sum_in_double(self.mean_causes * self.row_weights[:, None], axis=0)
+
+    @cached_property
+    def _products(self) -> Array:
+        """Σ_n w_n ⟨s∘z⟩ y_nᵀ over observed values: (H, D)."""
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, self._data).astype(jnp.float64)
+
+    @property
+    @abstractmethod
+    def cause_means(self) -> Array:
+        """Σ_n w_n ⟨(s∘z) w̄ᵀ⟩ over observed values, in double precision: (H, D)."""
+
+    @cached_property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨s∘z⟩ y_nᵀ, with the posterior of missing values under the present components: (H, D)."""
+        if self.observed is None:
+            return self._products
+        return self._products + matmul(self.cause_pairs, self._components) - self.cause_means
+
+    @property
+    def _components(self) -> Array:
+        return self._parameters.components.astype(jnp.float64)
+
+    @cached_property
+    def residuals(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨(y_nd − w̄_d)²⟩ over observed values, from first and second moments: (D,)."""
+        squares = sum_in_double(self.row_weights[:, None] * self._data**2, axis=0)
+        return squares + jnp.sum(self._components * (self.cause_means - 2 * self._products), axis=0)
+
+    @property
+    def total_log_likelihood(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨log p(y_n | s∘z)⟩ of observed values, from the residuals."""
+        weights = self.row_weights.astype(jnp.float64)
+        n_values = jnp.sum(weights) if self.observed is None else matmul(weights, self.observed.astype(jnp.float64))
+        return -0.5 * jnp.sum(self.residuals / self._variance + n_values * jnp.log(2 * jnp.pi * self._variance))
+
+    def mean_data(self) -> Array:
+        """⟨w̄⟩: (n, D)."""
+        return matmul(self.mean_causes, self._parameters.components)

@@ -1,0 +1,123 @@
+"""Causes that are on or off and have a normally distributed strength where they are on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from multicause.arrays import Array
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
+from multicause.priors.bernoulli import MARGIN, Bernoulli
+
+if TYPE_CHECKING:
+    from multicause.model import Moments, Parameters
+    from multicause.posteriors.base import Inference
+
+LEARNABLE = ("activity", "slab_mean", "slab_variance")
+# A learned variance of a slab stays above this part of its mean square, so that its posterior can be computed.
+RELATIVE_FLOOR = 1e-4
+# Part of the mean square of the data that slabs explain at least before learning, however large the noise is.
+LEAST_EXPLAINED = 0.25
+
+
+class SpikeAndSlab(Bernoulli):
+    """p(s, z) = Π_h Bernoulli(s_h; π_h) N(z_h; μ_h, ψ_h); a cause is s_h z_h.
+
+    Parameters
+    ----------
+    learn : tuple of str, default=("activity", "slab_mean", "slab_variance")
+        Which of π, μ and ψ are learned; the others keep their starting values, zero for μ.
+    """
+
+    support = Support.SPIKE_SLAB
+    repairable = False
+    requires = Requirements(
+        rules=frozenset({Rule.SUM}),
+        links=frozenset({Link.MEAN}),
+        likelihoods=frozenset({Likelihood.OF_MEANS}),
+        spreads=frozenset({Spread.CONSTANT}),
+        expectations=frozenset({Expectation.MOMENTS}),
+        estimator="SpikeAndSlabCauses",
+    )
+
+    def __init__(self, *, learn: tuple[str, ...] = LEARNABLE) -> None:
+        self.learn = learn
+
+    # One probability for each cause.
+    shared = False
+
+    def validate(self) -> None:
+        """Raise ValueError for unknown names."""
+        unknown = [name for name in self.learn if name not in LEARNABLE]
+        if isinstance(self.learn, str) or unknown:
+            raise ValueError(
+                f"learn of SpikeAndSlab must be a tuple with names out of {LEARNABLE}; got {self.learn!r}."
+            )
+
+    def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
+        """Two active causes per row on average unless ``activity`` is given, and slabs N(0, 1)."""
+        slabs = {"slab_mean": np.zeros(n_components), "slab_variance": np.ones(n_components)}
+        return super().initialize(n_components, activity) | slabs
+
+    def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
+        """Draw s∘z: (n_samples, H)."""
+        key_spikes, key_slabs = jax.random.split(key)
+        spikes = super().sample(key_spikes, parameters, n_samples)
+        mean, variance = parameters["slab_mean"], parameters["slab_variance"]
+        return spikes * (mean + jnp.sqrt(variance) * jax.random.normal(key_slabs, spikes.shape, spikes.dtype))
+
+    def statistics(self, inference: Inference) -> dict[str, Array]:
+        """Return sums over rows of ⟨s⟩, ⟨s z⟩ and ⟨s z²⟩: (H,) each."""
+        squares = jnp.diagonal(inference.cause_pairs)
+        return {"active": inference.total_active, "slabs": inference.total_causes, "slab_squares": squares}
+
+    def maximize(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
+    ) -> dict[str, Array]:
+        """Return π = ⟨s⟩, μ = ⟨s z⟩ / ⟨s⟩ and ψ = ⟨s (z − μ)²⟩ / ⟨s⟩; slabs of unused causes stay as they are."""
+        active, dtype = statistics["active"], parameters["activity"].dtype
+        tiny = jnp.finfo(dtype).tiny
+        used, divisor = active > tiny, jnp.maximum(active, tiny)
+        new = dict(parameters)
+        if "activity" in self.learn:
+            new["activity"] = jnp.clip(active / weight, MARGIN, 1 - MARGIN).astype(dtype)
+        first, second = statistics["slabs"] / divisor, statistics["slab_squares"] / divisor
+        if "slab_mean" in self.learn:
+            new["slab_mean"] = jnp.where(used, first, parameters["slab_mean"]).astype(dtype)
+        if "slab_variance" in self.learn:
+            mean = new["slab_mean"].astype(second.dtype)
+            variance = jnp.maximum(second - (2 * first - mean) * mean, RELATIVE_FLOOR * second)
+            new["slab_variance"] = jnp.where(used, variance, parameters["slab_variance"]).astype(dtype)
+        return new
+
+    def rescaled(self, components: Array, parameters: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Return components of length one and slabs that make the same data, if the size of slabs is learned.
+
+        Longer components and smaller slabs are the same model, so that lengths could become too large or too small.
+        """
+        if "slab_variance" not in self.learn:
+            return components, parameters
+        length = jnp.linalg.norm(components, axis=1)
+        length = jnp.where(length > jnp.finfo(length.dtype).tiny, length, 1)
+        slabs = {
+            "slab_mean": parameters["slab_mean"] * length,
+            "slab_variance": parameters["slab_variance"] * length**2,
+        }
+        return components / length[:, None], parameters | slabs
+
+
+def with_slabs(starts: Parameters, moments: Moments) -> Parameters:
+    """Return starts with components of length one, and with slabs that explain what noise leaves of the mean square."""
+    components = np.asarray(starts.components)
+    length = np.maximum(np.linalg.norm(components, axis=-1, keepdims=True), np.finfo(components.dtype).tiny)
+    activity, n_features = np.asarray(starts.prior["activity"]), components.shape[-1]
+    square = float(n_features * moments.spread + np.sum(moments.mean**2))
+    left = max(square - n_features * float(np.mean(starts.noise["variance"])), LEAST_EXPLAINED * square)
+    variance = np.broadcast_to(left / activity.sum(axis=-1, keepdims=True), activity.shape)
+    prior: Any = {**starts.prior, "slab_variance": variance.astype(components.dtype)}
+    scaled: Any = components / length
+    return starts._replace(components=scaled, prior=prior)

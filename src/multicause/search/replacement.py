@@ -1,0 +1,108 @@
+"""EM in which components that are hardly used are replaced by what is left of rows that are explained worst.
+
+It is what ``annealing="auto"`` means for causes with a strength, whose local optima are harmless once all causes are in
+use: EM runs for some iterations, unused components are replaced, and so on for some rounds; then EM runs to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from multicause.annealing import NoAnnealing
+from multicause.em.loop import learn
+from multicause.em.results import FitResult, Phase, Progress, concatenate_history, offset_iterations, one_start
+from multicause.engines.base import Data
+from multicause.inference import log_evidence, mean_data
+from multicause.model import Model, Parameters
+from multicause.persistence.journal import Journal
+from multicause.search.automatic import Search, run_phases
+
+# Iterations of EM before each replacement, and how many replacements there are, unless max_iter is below their sum.
+ITERATIONS = 8
+ROUNDS = 4
+# A component is unused if it is active in fewer rows than this part of the mean over all components.
+UNUSED = 0.1
+# Part of the rows, those with the lowest evidence, from which new components are drawn.
+WORST = 0.1
+
+
+def learn_and_replace(
+    model: Model,
+    data: Data,
+    pool: Data,
+    starts: Parameters,
+    *,
+    max_iter: int,
+    tol: float,
+    random: np.random.RandomState,
+    watch: Callable[[Progress], bool] | None = None,
+    journal: Journal | None = None,
+    **settings: Any,
+) -> FitResult:
+    """Run EM from all starts, and go on from the best of them with replacements out of the rows of ``pool``."""
+    journal = journal or Journal()
+
+    def go_on(until: int, state: Search) -> Search:
+        before = state.fit
+        if before is not None and before.converged:
+            return state
+        spent = 0 if before is None else before.n_rounds
+        then = learn(
+            model,
+            data,
+            starts if before is None else one_start(before.parameters),
+            annealing=NoAnnealing(),
+            max_iter=until - spent,
+            tol=tol,
+            watch=offset_iterations(watch, spent),
+            journal=journal,
+            **settings,
+        )
+        return state._replace(fit=then if before is None else concatenate_history(before, then))
+
+    def replace(state: Search) -> Search:
+        assert state.fit is not None
+        return state._replace(fit=replace_unused(model, pool, state.fit, random))
+
+    n_rounds = min(ROUNDS, max_iter // (2 * ITERATIONS)) if "components" in model.learn else 0
+    phases: list[Callable[[Search], Search]] = []
+    for number in range(n_rounds):
+        phases += [partial(go_on, (number + 1) * ITERATIONS), replace]
+    fit = run_phases([*phases, partial(go_on, max_iter)], journal).fit
+    assert fit is not None
+    return fit
+
+
+def replace_unused(model: Model, pool: Data, fit: FitResult, random: np.random.RandomState) -> FitResult:
+    """Return a fit whose unused components are residuals of rows with low evidence, in length and activity as others.
+
+    The number of replaced components is noted as the reason why bounds are not comparable with those before.
+    """
+    active = np.asarray(fit.statistics.prior["active"], dtype=float)
+    unused = active < UNUSED * active.mean()
+    if not unused.any():
+        return fit
+    weights = np.concatenate(pool.each(lambda rows, weights: weights))
+    evidence = pool.collect(pool.map(partial(log_evidence, model), fit.parameters))
+    possible = np.flatnonzero(weights > 0)
+    worst = possible[np.argsort(evidence[possible], kind="stable")][: max(1, int(WORST * len(possible)))]
+    chosen = np.sort(random.choice(worst, unused.sum(), replace=unused.sum() > len(worst)))
+    left = pool.rows(chosen) - pool.collect(pool.map(partial(mean_data, model), fit.parameters))[chosen]
+    left = np.where(np.isnan(left), 0, left)  # nothing is left of values that were not observed
+    length = np.linalg.norm(fit.parameters.components[~unused], axis=1).mean()
+    components: Any = np.array(fit.parameters.components)
+    components[unused] = left * (length / np.maximum(np.linalg.norm(left, axis=1), np.finfo(left.dtype).tiny))[:, None]
+    prior: Any = {
+        name: np.where(unused, values[~unused].mean(), values).astype(components.dtype)
+        for name, values in fit.parameters.prior.items()
+    }
+    reason = f"{unused.sum()} components that were hardly used were replaced"
+    return fit._replace(
+        parameters=fit.parameters._replace(components=components, prior=prior),
+        converged=False,
+        phases=(*fit.phases, Phase(fit.n_iter + 1, reason)),
+    )
