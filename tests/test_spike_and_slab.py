@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 import multicause
 from multicause import LinearCauses, SpikeAndSlabCauses
 from multicause.compatibility import IncompatiblePartsError
-from multicause.em.results import Fit
+from multicause.em.results import FitResult
 from multicause.engines import Local
 from multicause.model import Statistics
 from multicause.posteriors import Beam
@@ -125,7 +125,7 @@ def test_units_of_the_data_do_not_matter(dtype, data):
 def fit_of(model, statistics=None):
     """The end of a fit, as learning has it."""
     bounds = model.lower_bounds_
-    return Fit(model._parameters, bounds[-1], bounds, bounds, model.n_iter_, model.n_iter_, True, None, statistics)
+    return FitResult(model._parameters, bounds[-1], bounds, bounds, model.n_iter_, model.n_iter_, True, None, statistics)
 
 
 def test_an_unused_component_becomes_a_residual(model, data):

@@ -19,7 +19,8 @@ from multicause.combinations import Combination, Sum
 from multicause.em.initialization import InitialConditions
 from multicause.em.results import FitResult
 from multicause.engines import Data, Engine
-from multicause.estimators.causal import CausalEstimator, FitProblem, SlabRecognition
+from multicause.estimators.causal import CausalEstimator, FitProblem
+from multicause.estimators.fitted_causes import SlabRecognition
 from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
 from multicause.parts import PartChoice

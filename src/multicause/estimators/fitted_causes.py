@@ -1,0 +1,360 @@
+"""What a fitted causal model can do: recognize the causes of rows, score, reconstruct, impute, sample, be saved."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from multicause import inference
+from multicause.arrays import check_room, double_precision, key_from, starts_at_once
+from multicause.combinations import Combination
+from multicause.em import online
+from multicause.em.e_step import evidence_threshold
+from multicause.engines import Data
+from multicause.engines.dask import is_distributed
+from multicause.engines.missing import filled, with_any_value
+from multicause.estimators.base import BaseModel, ValueLabels
+from multicause.model import Model, Parameters, interned
+from multicause.noises import Noise
+from multicause.persistence.row_writing import check_out, write_rows
+from multicause.posteriors import Posterior
+from multicause.priors import Prior
+from multicause.updates import Update
+from multicause.wiring import check
+
+ROLES_OF_PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
+# States that ``recognize`` lists for each row, unless the user asks for another number.
+DEFAULT_TOP = 16
+
+
+class Recognition(NamedTuple):
+    """Which causes explain each row: the most probable states, best first.
+
+    Probabilities are those among all states that the posterior considers; where not all of them are listed,
+    a row's probabilities sum to less than one. Where a row has fewer states than others, its list ends with zeros.
+    """
+
+    states: np.ndarray  # (n, K, H) of zeros and ones
+    probabilities: np.ndarray  # (n, K)
+    log_evidence: np.ndarray  # (n,)
+
+
+class SlabRecognition(NamedTuple):
+    """Which causes explain each row, and how strong they are: a :class:`Recognition` with strengths of the causes."""
+
+    states: np.ndarray  # (n, K, H) of zeros and ones, the spikes
+    probabilities: np.ndarray  # (n, K)
+    log_evidence: np.ndarray  # (n,)
+    slabs: np.ndarray  # (n, K, H) posterior mean of s∘z given each state; zero where the spike is off
+
+
+class FittedCauses(BaseModel):
+    """The methods of a causal model that has learned its parameters."""
+
+    #: The record that ``recognize`` returns.
+    _recognition_record: type = Recognition
+    #: Whether blocks must hold as few rows of weight zero as possible, as for learning in small batches.
+    _exact_blocks = False
+    n_components: int
+    _model: Model
+    _parameters: Parameters
+    _preparation: dict[str, np.ndarray] = {}
+    _threshold: float | Data | None  # evidence_threshold_, or the data that it is computed from
+    _online: online.Online | None  # None where a model has no statistics, as one that is still learning
+
+    def transform(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
+        """Posterior mean of the causes, the probability of each to be active: (n_samples, n_components).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        out : array or path-like, optional
+            Where to write the result, block by block, if it is too large for memory: an array of its shape, such as a
+            memory map that can be written to, or the name of a ``.npy`` file. The file appears when it is whole, and is
+            returned as a memory map.
+        """
+        return self._by_rows(inference.mean_causes, X, out=out)
+
+    def reconstruct(self, X: ArrayLike) -> np.ndarray:
+        """Posterior mean of the data, X as its causes explain it: (n_samples, n_features)."""
+        return self._unprepared(self._by_rows(inference.mean_data, X))
+
+    def impute(self, X: ArrayLike) -> np.ndarray:
+        """X with the posterior mean in place of each value that was not observed: (n_samples, n_features).
+
+        Observed values are kept as they are, and the result has the dtype of X if that is a floating-point one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, in which NaN marks values that were not observed.
+        """
+        check_is_fitted(self)
+        if is_distributed(X):
+            return self._lazily(self.impute, X)
+        means = self._unprepared(self._by_rows(inference.imputed_data, X))
+        return filled(self._validate_rows(X, reset=False), means)
+
+    def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
+        """The most probable states of each row, with their probabilities and the log evidence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        top : int or None, default=16
+            How many states to list for each row; None lists all that the posterior considers.
+        """
+        check_is_fitted(self)
+        n_states = self._recognizer.posterior.n_states(len(self.components_))
+        if top is not None and (not isinstance(top, Integral) or top < 1):
+            raise ValueError(f"top must be a positive number of states, or None for all; got {top!r}.")
+        top = n_states if top is None else min(int(top), n_states)
+        return self._recognition_record(*self._by_rows(inference.best_states, X, top))
+
+    def score_samples(self, X: ArrayLike) -> np.ndarray:
+        """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,).
+
+        Where a posterior is a single choice of causes v, as in sparse codes and K-means, it is log p(v, y).
+        """
+        return self._by_rows(inference.log_evidence, X)
+
+    def free_energy(self, X: ArrayLike) -> np.ndarray:
+        """F = ⟨log p(s, y)⟩ + H(q) of each row, which learning raises (TN10 eq. 10.6): (n_samples,).
+
+        It equals :meth:`score_samples` where recognition is exact. Physics calls −F the free energy.
+        """
+        return self._by_rows(inference.free_energy, X)
+
+    def is_explained(self, X: ArrayLike) -> np.ndarray:
+        """Which rows the considered states explain as well as those that the model has learned from: (n_samples,).
+
+        The others probably have more active causes than the posterior considers (the classes of ET10 §3.1). With the
+        exact posterior, all rows are explained. After ``partial_fit``, the last batch is the measure.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "evidence_threshold_"):
+            raise ValueError(
+                "A model that is still learning, as in a checkpoint, does not know how well it explains its data. "
+                "Finish it with fit(X, resume=...)."
+            )
+        return self.score_samples(X) >= self.evidence_threshold_
+
+    def score_single_causes(self, X: ArrayLike) -> np.ndarray:
+        """log p(s_h, y) of the states with one active cause, up to a constant of each row: (n_samples, H).
+
+        Causes that are not switched on and off, or whose probability depends on higher causes, have no such states.
+        """
+        check_is_fitted(self)
+        if not self._model.prior.has_singles:
+            raise TypeError(
+                f"{type(self).__name__} has no states with a single active cause under its prior, "
+                f"{self._model.prior!r}. Use transform for its causes."
+            )
+        return self._by_rows(inference.single_causes, X)
+
+    def inverse_transform(self, S: ArrayLike) -> np.ndarray:
+        """Mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
+        check_is_fitted(self)
+        S = np.asarray(S, dtype=self.components_.dtype)
+        if not np.isfinite(S).all():
+            raise ValueError("Causes must be finite; they hold NaN or infinity.")
+        if S.ndim != 2 or S.shape[1] != len(self.components_):
+            raise ValueError(
+                f"Causes must have shape (n_samples, {len(self.components_)}), one column per cause; got {S.shape}."
+            )
+        with double_precision():
+            means = inference.combine(self._model, self._parameters, jnp.asarray(S))
+        return self._unprepared(np.asarray(means))
+
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw new data from the model: rows (n_samples, n_features) and their causes (n_samples, n_components)."""
+        check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
+        check_room(int(n_samples), sum(self.components_.shape), self.components_.dtype)
+        with double_precision():
+            key = key_from(check_random_state(random_state))
+            rows, causes = inference.sample(self._model, self._parameters, key, int(n_samples))
+        return self._unprepared(np.asarray(rows)), np.asarray(causes)
+
+    # ------------------------------------------------------------------------------------------------- inside
+
+    def _preparer(self) -> Any:
+        """Return a function that prepares rows, and that other processes can use without this estimator."""
+        return partial(type(self)._prepared, self._preparation)
+
+    @staticmethod
+    def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+        """Rows as the parts see them, for example without their mean, from what :meth:`_prepare` has found."""
+        return rows
+
+    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
+        """The way back."""
+        return rows
+
+    @property
+    def _recognizer(self) -> Model:
+        """The model with which causes of rows are recognized: the one that was learned."""
+        return self._model
+
+    def _value_labels(self) -> ValueLabels:
+        """Those of the posteriors that have learned and that recognize."""
+        bound = self._model.posterior.bound_label
+        return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)
+
+    def _in_blocks(self, data: Data, model: Model, n_starts: int, *, fitted: bool = False) -> Data:
+        """Return data in blocks within the memory budget, for components that are to be learned or are ``fitted``."""
+        return self._arranged(data, model, len(self.components_) if fitted else self.n_components, n_starts)
+
+    def _arranged(self, data: Data, model: Model, n_components: int, n_starts: int) -> Data:
+        """Return the same data in blocks that suit a model."""
+        at_once = starts_at_once(n_starts)
+        size = (n_components, data.n_features, data.dtype.itemsize)
+        per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
+        per_row += model.posterior.bytes_of_mask(*size) if model.missing else 0
+        fixed = model.posterior.bytes_of_states(*size)
+        summarize = partial(inference.summarize, model)
+        return data.arranged(summarize, at_once * per_row, at_once * fixed, exact=self._exact_blocks)
+
+    def _keep(self, model: Model, parameters: Parameters) -> None:
+        """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle.
+
+        What follows from parameters follows from those on the host too, so that a loaded model has it to the last bit.
+        """
+        self._model, self._parameters = model, jax.device_get(parameters)
+        for name, value in self._learned(model, self._parameters).items():
+            setattr(self, name, value)
+
+    @staticmethod
+    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
+        variance = parameters.noise.get("variance")
+        return {
+            "components_": np.array(parameters.components),
+            "activity_": np.array(model.prior.activity(parameters.prior)),
+            "noise_variance_": None if variance is None else np.asarray(variance)[()],
+            "posterior_": clone(model.posterior),
+            "update_": clone(model.update),
+        }
+
+    def _keep_threshold(self, data: Data) -> None:
+        """Remember what :attr:`evidence_threshold_` is computed from: no rows, if all states are considered."""
+        self._threshold = -np.inf if self._recognizer.posterior.max_active is None else data.released()
+
+    @property
+    def evidence_threshold_(self) -> float:
+        """Evidence that as many rows of the training data reach as the states considered should explain.
+
+        It takes a pass over these rows, when it is first asked for; until then the model holds on to them.
+        """
+        threshold = self.__dict__.get("_threshold")
+        if threshold is None:
+            raise AttributeError(
+                f"This {type(self).__name__} has no evidence_threshold_, because it is still learning."
+            )
+        if isinstance(threshold, Data):
+            with double_precision():
+                self._threshold = threshold = self._evidence_threshold(threshold)
+        return threshold
+
+    @evidence_threshold_.setter
+    def evidence_threshold_(self, threshold: float) -> None:
+        self._threshold = threshold
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Compute what needs the training data, which are not part of a pickle."""
+        if isinstance(self.__dict__.get("_threshold"), Data):
+            _ = self.evidence_threshold_
+        return super().__getstate__()
+
+    def _evidence_threshold(self, data: Data) -> float:
+        recognizer = self._recognizer
+        data = self._arranged(data, recognizer, len(self.components_), 1)
+        return evidence_threshold(recognizer, data, self._parameters)
+
+    def _by_rows(
+        self, function: Any, X: ArrayLike, *arguments: Any, model: Model | None = None, out: Any = None
+    ) -> Any:
+        """Apply a compiled function of recognition to X, block by block, with this or another model."""
+        check_is_fitted(self)
+        model = self._recognizer if model is None else model
+        if out is not None:
+            check_out(out)
+        if is_distributed(X):
+            if out is not None:
+                raise TypeError(
+                    "The result for a dask array is a dask array: leave out=, and use its to_zarr or store."
+                )
+            return self._lazily(partial(self._by_rows, function, model=model), X, *arguments)
+        data = self._load(X, None, reset=False)
+        data = data.transformed(partial(np.asarray, dtype=self.components_.dtype)).transformed(self._preparer())
+        noise = model.noise
+        data.each(lambda rows, weights: noise.check_data(with_any_value(rows)))
+        model = interned(replace(model, missing=data.has_missing))
+        with double_precision():
+            data = self._in_blocks(data, model, 1, fitted=True)
+
+            def own(block: Any) -> Any:
+                return function(model, block, self._parameters, *arguments)
+
+            return data.collect(data.map(own)) if out is None else write_rows(out, data.n_rows, data.results(own))
+
+    def _lazily(self, function: Any, X: Any, *arguments: Any) -> Any:
+        """Return a dask array of a function's results, which are computed where the chunks of X are."""
+        example = function(np.zeros((1, self.n_features_in_), dtype=self.components_.dtype), *arguments)
+        if not isinstance(example, np.ndarray):
+            raise TypeError(
+                "Lists of states are made of rows in the memory of this process alone. Give some rows of the dask "
+                "array, such as X[:1000].compute(), or use transform."
+            )
+        X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+        columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
+        dropped = {"drop_axis": 1} if example.ndim == 1 else {}
+        return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
+
+    def _state(self) -> dict[str, Any]:
+        """What :meth:`_restore` needs beyond constructor arguments and history."""
+        return {
+            "parts": {name: getattr(self._model, name) for name in ROLES_OF_PARTS},
+            "learn": self._model.learn,
+            "missing": self._model.missing,
+            "components": self._parameters.components,
+            "prior": self._parameters.prior,
+            "noise": self._parameters.noise,
+            "posterior": self._parameters.posterior,
+            "preparation": self._preparation,
+            "online": online.saved(self._online),
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Become the fitted model whose :meth:`_state` this is."""
+        model = Model(**state["parts"], learn=frozenset(state["learn"]), missing=bool(state.get("missing", False)))
+        for name, base in ROLES_OF_PARTS.items():
+            if not isinstance(getattr(model, name), base):
+                raise TypeError(f"{name} must be a {base.__name__}; got {getattr(model, name)!r}")
+            getattr(model, name).validate()
+        check(model, type(self))
+        with double_precision():
+            self._preparation = state["preparation"]
+            parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
+            model.posterior.check(len(parameters.components))
+            inside, outside = (1, parameters.components.shape[1]), (1, self.n_features_in_)
+            row = self._preparer()(np.zeros(outside, dtype=parameters.components.dtype))
+            if row.shape != inside or self._unprepared(row).shape != outside:
+                raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
+            self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
+            self._keep(model, parameters)
