@@ -438,8 +438,8 @@ def test_a_device_that_is_not_there(tmp_path, folder):
     )
     assert found.returncode == 2
     *_, line = found.stderr.splitlines()  # before it, JAX may say something of its own
-    assert line.startswith("Error: JAX can use no gpu here")
-    assert "the devices there are: cpu:0. Use one of them (--device auto)" in line
+    assert line.startswith("Error: JAX cannot use a gpu here")
+    assert "available devices: cpu:0. Use one of them (--device auto)" in line
     assert "pip install 'multicause[cuda]'" in line
 
 
