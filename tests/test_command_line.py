@@ -297,7 +297,7 @@ def bad_files(path):
         ("broken.wav", "'broken.wav' cannot be read as a wav file"),
         ("broken.parquet", "'broken.parquet' cannot be read as a parquet file"),
         ("blank.csv", "'blank.csv' is empty: it has no rows"),
-        ("song.mp3", "has a format that is not known. Known endings: .npy"),
+        ("song.mp3", "has an unknown format. Known endings: .npy"),
         ("flat.npy", "must have shape (rows, columns) or (rows, height, width); got (5,)"),
         ("two.npz", "holds 2 arrays (a, b); expected one. Choose one with --array NAME"),
         ("two.npz --array c", "there is no 'c'"),

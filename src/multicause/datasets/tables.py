@@ -20,10 +20,10 @@ SEPARATOR_NAMES = {"\t": "tab", " ": "white space"}
 
 
 class Table(NamedTuple):
-    """Rows of numbers, and what was understood of the file they come from."""
+    """Rows of numbers, with a description of their file."""
 
     rows: np.ndarray
-    names: list[str] | None  # of the columns, if the file has any
+    names: list[str] | None  # column names, if the file has any
     summary: str
     remarks: tuple[str, ...]
     understood: dict[str, Any]  # settings that were detected, by their names in Reading
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
 
 def suffix_of(path: Path) -> str:
-    """Return the ending of a file's name in lower case; ".csv.gz" is one ending."""
+    """Return the suffix of a file's name in lower case; ".csv.gz" is one suffix."""
     ending = "".join(path.suffixes[-2:]).lower()
     return ending if ending in SUFFIXES else path.suffix.lower()
 
@@ -49,24 +49,24 @@ def read_table(
     drop: Sequence[str] = (),
     columns: Sequence[str] | None = None,
 ) -> Table:
-    """Read a table; what is not given is detected.
+    """Read a table; settings that are not given are detected.
 
     Parameters
     ----------
     path : Path
         A file whose name ends in one of ``SUFFIXES``.
     array : str, optional
-        Which array of a npz file to take; needed if it holds several.
+        Name of an array in an npz file; needed if it holds several.
     separator, decimal, thousands, encoding : str, optional
-        What separates the columns, decimals and thousands of a text file, and how its characters are encoded.
+        Column separator, decimal mark, thousands separator and encoding of a text file.
     header : bool, optional
         Whether the first line of a text file has the names of its columns.
     index : str, optional
         Name or number of the column that identifies rows and is not a feature; "none" for none.
     drop : sequence of str
-        Columns that are left out.
+        Columns to leave out.
     columns : sequence of str, optional
-        Columns that are taken, in this order; by default all that hold numbers.
+        Columns to read, in this order; by default all numeric columns.
     """
     kind = suffix_of(path)
     if kind in ARRAYS:
@@ -100,7 +100,7 @@ def read_table(
 
 
 def check_finite(rows: np.ndarray, path: Path, names: Sequence[str] | None = None) -> None:
-    """Refuse NaN and infinity, and say in which columns and rows they are."""
+    """Raise ValueError for NaN and infinity, with the columns and rows where they are."""
     bad = ~np.isfinite(rows)
     if not bad.any():
         return
@@ -123,7 +123,7 @@ def check_finite(rows: np.ndarray, path: Path, names: Sequence[str] | None = Non
 
 
 def _summary(rows: np.ndarray, columns: Columns, facts: Sequence[str] = ()) -> str:
-    """Return what was understood of a table, in one line."""
+    """Describe a table in one line."""
     names = columns.features
     shown = ", ".join(names) if len(names) <= LISTED else f"{names[0]}…{names[-1]}"
     parts = [_counted(len(rows), "row"), f"{_counted(len(names), 'column')} {shown}"]
@@ -131,9 +131,9 @@ def _summary(rows: np.ndarray, columns: Columns, facts: Sequence[str] = ()) -> s
         if group and what == "index":
             parts.append(f"index: {', '.join(group)}")
         elif group:
-            parts.append(f"{_counted(len(group), f'{what} column')} ignored: {_few(group)}")
+            parts.append(f"{_counted(len(group), f'{what} column')} ignored: {_shortened(group)}")
     if columns.dropped:
-        parts.append(f"{_counted(len(columns.dropped), 'column')} left out: {_few(columns.dropped)}")
+        parts.append(f"{_counted(len(columns.dropped), 'column')} left out: {_shortened(columns.dropped)}")
     return ", ".join(parts) + (f" ({', '.join(facts)})" if facts else "")
 
 
@@ -141,12 +141,12 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _few(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
 
 
 def _facts_of_format(table: TextTable) -> list[str]:
-    """Return what is unusual about a text file."""
+    """Describe unusual properties of a text file."""
     found = table.format
     facts = []
     if found.separator != ",":
@@ -219,7 +219,7 @@ def _read_array(path: Path, array: str | None) -> np.ndarray:
 
 
 def _check_beginning(path: Path) -> None:
-    """Refuse what is no array before numpy does, which would take it for a pickle and say how to open that."""
+    """Raise ValueError if a file is not an array; numpy would take it for a pickle and suggest to open that."""
     with path.open("rb") as file:
         beginning = file.read(6)
     if not beginning.startswith((b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")):
