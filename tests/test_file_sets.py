@@ -231,7 +231,7 @@ def test_a_run_from_files_larger_than_the_budget(rows, folder, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "causes.npy"), here.transform(rows), rtol=1e-4, atol=1e-6)
     run = call("transform", tmp_path / "run", *files, "--out", tmp_path / "causes.csv")
     assert run.exit_code == 2
-    assert "is larger than the memory that may be used (1MiB), and such results are written as .npy" in run.stderr
+    assert "exceeds the memory budget (1MiB), so results must be written as .npy" in run.stderr
     result_of("report", tmp_path / "run", "--out", tmp_path / "again.html")
 
 

@@ -84,7 +84,7 @@ def read_data(
 ) -> UserData:
     """Read a table (npy, npz, csv, tsv, parquet, HDF5, zarr), an image, a wav file, or a folder of images or wav files.
 
-    Text files may be compressed (``.csv.gz``). Settings of their format that are not given are detected; ``summary`` and
+    Text files may be compressed (``.csv.gz``). Settings of the format that are not given are detected; ``summary`` and
     ``remarks`` of the result describe them.
 
     Parameters
