@@ -128,8 +128,8 @@ class NestedParts(BaseEstimator):
                 return part
         unknown = [name for name in wanted if name not in settings[0]]
         meaning = "" if named else f" stands for {' or '.join(map(repr, candidates))}, which"
-        told = " or ".join(", ".join(known) or "none" for known in settings)
-        raise ValueError(f"{role}={value!r}{meaning} has no {unknown[0]!r}; its settings are {told}.")
+        available = " or ".join(", ".join(known) or "none" for known in settings)
+        raise ValueError(f"{role}={value!r}{meaning} has no {unknown[0]!r}; its settings are {available}.")
 
 
 def missing_methods(part: Part) -> list[str]:

@@ -229,8 +229,8 @@ def _nothing_left(path: Path, frame: Any, texts: Sequence[str], index: Sequence[
     if len(frame) == 0 or frame.shape[1] == 0:
         return f"{str(path)!r} is empty: {frame.shape[0]} rows, {frame.shape[1]} columns."
     parts = {"texts": texts, "index": index, "dropped": dropped}
-    told = "; ".join(f"{what}: {listed(names)}" for what, names in parts.items() if names)
+    named = "; ".join(f"{what}: {listed(names)}" for what, names in parts.items() if names)
     return (
-        f"{str(path)!r} has no column of numbers to learn from ({told}). If it was misread, see --sep, --decimal and "
+        f"{str(path)!r} has no column of numbers to learn from ({named}). If it was misread, see --sep, --decimal and "
         "--index none."
     )

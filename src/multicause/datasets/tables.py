@@ -106,18 +106,18 @@ def check_finite(rows: np.ndarray, path: Path, names: Sequence[str] | None = Non
         return
     flat = bad.reshape(len(bad), -1)
     columns = np.flatnonzero(flat.any(axis=0))
-    told = []
+    where = []
     for column in columns[:LISTED]:
         places = np.flatnonzero(flat[:, column])
         some = ", ".join(map(str, places[:LISTED])) + (", …" if len(places) > LISTED else "")
         name = repr(names[column]) if names is not None else str(column)
-        told.append(f"column {name} in {len(places)} of {len(rows)} rows ({some})")
+        where.append(f"column {name} in {len(places)} of {len(rows)} rows ({some})")
     if len(columns) > LISTED:
-        told.append(f"{len(columns) - LISTED} more columns")
+        where.append(f"{len(columns) - LISTED} more columns")
     what = "missing (empty or NaN)" if np.isnan(rows[bad]).all() else "missing or infinite"
     drop = f" leave columns out with --drop {','.join(names[c] for c in columns[:LISTED])}," if names else ""
     raise ValueError(
-        f"{str(path)!r} has values that are {what}: {'; '.join(told)} (rows are counted from 0). Models need complete "
+        f"{str(path)!r} has values that are {what}: {'; '.join(where)} (rows are counted from 0). Models need complete "
         f"rows:{drop} remove these rows, or fill the values in."
     )
 

@@ -63,7 +63,7 @@ class Local(Engine):
         elif isinstance(self.devices, Integral) and not isinstance(self.devices, bool):
             if not 1 <= int(self.devices) <= len(known):
                 raise ValueError(
-                    f"devices={self.devices} asks for more devices than there are, or for none; JAX finds "
+                    f"devices={self.devices} must be at least 1 and at most the number of devices; JAX finds "
                     f"{len(known)}: {', '.join(map(str, known))}."
                 )
             chosen = known[: int(self.devices)]

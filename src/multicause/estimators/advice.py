@@ -70,7 +70,7 @@ def energy_advice_on(outcome: Outcome, estimator: Any) -> Advice | None:
             f"Filters moved by {estimator.drift_:.2g} of their size in the last quarter of learning, or the sampler "
             "had not found its step size.",
             (
-                "raise max_iter, so that filters and acceptance_rates_ come to rest",
+                "raise max_iter, so that filters and acceptance_rates_ settle",
                 "lower final_learning_rate or raise batch_size, for less noise at the end",
                 f"raise tol, which is {estimator.tol:.2g} of the filters' size",
             ),

@@ -122,7 +122,7 @@ def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) ->
 
 
 def known_class(name: str, known: dict[str, type]) -> type[Any]:
-    """One of the caller's classes or of this package's: a file cannot make us import anything else."""
+    """Return a class of the caller or of this package by name; nothing else is ever imported from a file."""
     if name in known:
         return known[name]
     found = _our_own(name)

@@ -64,9 +64,9 @@ def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
     Parameters
     ----------
     path : path-like
-        The file.
+        File to read.
     parts : sequence of classes, optional
-        Classes of your own that the model uses, parts or the estimator itself. The library's own are known; no other
+        User-defined classes of the model, parts or the estimator itself. Classes of this library are known; no other
         code is imported.
     """
     header, arrays = container.read(path)

@@ -52,7 +52,7 @@ def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path 
 
 
 def enable_in_environment() -> str:
-    """Enable the cache by environment variables, before JAX is imported; returns why it cannot be used, or nothing."""
+    """Enable the cache by environment variables, before JAX is imported; return why it cannot be used, or ""."""
     if os.environ.get(VARIABLE):
         return ""
     path = default_folder()

@@ -1,4 +1,4 @@
-"""``multicause benchmark``."""
+"""Command ``multicause benchmark``: time one iteration of each model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``multicause fit``."""
+"""Command ``multicause fit``: learn the causes of data from files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``multicause report``."""
+"""Command ``multicause report``: write the report of a fitted model again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``multicause reproduce``."""
+"""Command ``multicause reproduce``: repeat an experiment of the papers."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Test:
     data: dict[str, Any] = field(default_factory=dict)
     temperatures: dict[str, float] = field(default_factory=dict)  # where they are not those of all bars tests
     start: str = "random"  # of networks: flat, as in MCA08 appendix E.1
-    beaten: bool = True  # whether defaults are asked for more than the paper reports
+    beaten: bool = True  # whether default settings must be better than the paper's results
 
     def make(self, seed: int) -> Any:
         """Generate the data of one trial."""
@@ -205,16 +205,16 @@ def _lines(test: Test, algorithm: str, n: int, setting: str, jobs: int) -> list[
 def _line(test: Test, algorithm: str, found: int, n: int, setting: str) -> Line:
     paper = test.paper[algorithm]
     interval = binomtest(found, n).proportion_ci(0.95)
-    told = f"{found} of {n} ({interval.low:.0%}–{interval.high:.0%})"
+    measured = f"{found} of {n} ({interval.low:.0%}–{interval.high:.0%})"
     if setting == "default":
         reached = found >= int(np.floor(DEFAULT_ASKED * n))
         return Line(
-            f"{test.name}: {type(default_model(algorithm, test)).__name__}", f"{DEFAULT_ASKED:.0%}", told, reached
+            f"{test.name}: {type(default_model(algorithm, test)).__name__}", f"{DEFAULT_ASKED:.0%}", measured, reached
         )
     theirs = round(paper * test.n_trials)
     table = [[found, n - found], [theirs, test.n_trials - theirs]]
     below = fisher_exact(table, alternative="less").pvalue < LEVEL
-    return Line(f"{test.name}: {NAMES[algorithm]}", f"{paper:.0%} of {test.n_trials}", told, not below)
+    return Line(f"{test.name}: {NAMES[algorithm]}", f"{paper:.0%} of {test.n_trials}", measured, not below)
 
 
 def _recovery(algorithm: str, models: list, sets: list) -> list[Line]:
@@ -237,15 +237,15 @@ def _recovery(algorithm: str, models: list, sets: list) -> list[Line]:
         return []
     pixels, background = np.concatenate(bars), np.concatenate(dark)
     near = abs(pixels.mean() - 10) < 0.1
-    told = f"{pixels.mean():.2f} ± {pixels.std():.2f}"
+    measured = f"{pixels.mean():.2f} ± {pixels.std():.2f}"
     if algorithm == "rmca2":
         return [
-            Line(f"{name}: bar pixels", "10.0 ± 0.8", told, bool(near and pixels.std() < 0.85)),
+            Line(f"{name}: bar pixels", "10.0 ± 0.8", measured, bool(near and pixels.std() < 0.85)),
             Line(f"{name}: largest background", "< 1e-20", f"{background.max():.1e}", bool(background.max() < 1e-20)),
         ]
     error = float(np.mean(errors))
     return [
-        Line(f"{name}: bar pixels", "10.0 ± 0.5", told, bool(near and pixels.std() < 0.55)),
+        Line(f"{name}: bar pixels", "10.0 ± 0.5", measured, bool(near and pixels.std() < 0.55)),
         Line(
             f"{name}: background",
             "0.05 ± 0.02",
