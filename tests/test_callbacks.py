@@ -207,7 +207,7 @@ def test_callbacks_see_the_rows_and_weights_that_fit_was_given():
 
 def test_no_bound_to_judge_by():
     model = EnergyComponents(5, max_iter=2, random_state=0).set_callbacks(EarlyStopping())
-    with pytest.raises(ValueError, match="EarlyStopping needs a bound, and this model has none"):
+    with pytest.raises(ValueError, match="EarlyStopping needs a bound, but this model has none"):
         model.fit(X)
 
 
@@ -233,10 +233,10 @@ def test_settings_that_make_no_sense(make, message):
 
 
 def test_no_place_for_checkpoints(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match="which is not a folder. Make it first"):
+    with pytest.raises(FileNotFoundError, match="it is not a folder. Create it first"):
         clone(MODEL).set_callbacks(Checkpoint(tmp_path / "missing", every=1)).fit(X)
     monkeypatch.setattr("os.access", lambda *_: False)
-    with pytest.raises(PermissionError, match="there is no permission to write there"):
+    with pytest.raises(PermissionError, match="Cannot write checkpoints to .*: permission denied"):
         clone(MODEL).set_callbacks(Checkpoint(tmp_path, every=1)).fit(X)
 
 

@@ -97,7 +97,7 @@ def test_report_of_a_run_again_and_of_data_that_moved(folder, tmp_path):
     assert found["bytes"] == (tmp_path / "again.html").stat().st_size
     assert (tmp_path / "again.html").read_text() == (folder / "run" / "report.html").read_text()
     (tmp_path / "precious.csv").write_text("1,2\n")
-    for name, message in (("precious.csv", "must end in one of .html"), ("again.html", "exists already")):
+    for name, message in (("precious.csv", "must end in one of .html"), ("again.html", "already exists")):
         before = (tmp_path / name).read_bytes()
         run = call("report", folder / "run", "--out", tmp_path / name)
         assert run.exit_code == 2
@@ -110,8 +110,8 @@ def test_report_of_a_run_again_and_of_data_that_moved(folder, tmp_path):
     (tmp_path / "copy" / "settings.json").write_text(json.dumps(settings))
     run = call("report", tmp_path / "copy")
     assert run.exit_code == 2
-    assert "not at" in run.stderr
-    assert "name them with --data" in run.stderr
+    assert "no longer at" in run.stderr
+    assert "give their path with --data" in run.stderr
 
 
 def test_images_by_patches_and_back(folder, tmp_path):
@@ -123,15 +123,15 @@ def test_images_by_patches_and_back(folder, tmp_path):
     np.testing.assert_array_equal(imread(tmp_path / "x.png"), imread(folder / "photos" / "x.png"))
     result_of("reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "clean")
     again = ["reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "clean"]
-    assert "exists already" in call(*again).stderr
+    assert "already exists" in call(*again).stderr
     result_of(*again, "--force")
     run = call("reconstruct", tmp_path / "run", folder / "table.csv", "--out", tmp_path / "table.png")
     assert run.exit_code == 2
-    assert "has learned from patches, so it reconstructs images" in run.stderr
+    assert "was fitted to patches, so it reconstructs images" in run.stderr
     run = call("reconstruct", tmp_path / "run", folder / "nowhere.png", "--out", tmp_path / "table.png")
     assert "There is no" in run.stderr
     run = call("reconstruct", tmp_path / "run", folder / "photos", "--out", tmp_path / "photos.png")
-    assert "is a folder, so images go into a folder, too" in run.stderr
+    assert "is a folder, so --out must be a folder, too" in run.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["clean", "run", "x.png"]
     assert [p.name for p in sorted((tmp_path / "clean").iterdir())] == ["00000-x.png", "00001-y.png"]
 
@@ -149,7 +149,7 @@ def test_several_images(folder, tmp_path):
     assert result_of("reconstruct", tmp_path / "run", *photos, "--out", tmp_path / "clean")["images"] == 2
     np.testing.assert_array_equal(imread(tmp_path / "clean" / "00000-x.png"), imread(photos[0]))
     run = call("reconstruct", tmp_path / "run", *photos, "--out", tmp_path / "clean.png")
-    assert "There are several paths, so images go into a folder" in run.stderr
+    assert "There are several paths, so --out must be a folder" in run.stderr
     result_of("report", tmp_path / "run", "--data", photos[0], "--data", photos[1], "--out", tmp_path / "page.html")
     run = call("fit", photos[0], folder / "table.csv", "--out", tmp_path / "mixed")
     assert run.exit_code == 2
@@ -202,13 +202,13 @@ def test_a_full_disk_leaves_checkpoints_and_resume_ends_as_if_nothing_had_been(f
         run = call(*words, "--out", tmp_path / "run")
     assert run.exit_code == 2
     assert run.stderr.startswith(
-        "Error: 'x': No space left on device. Checkpoints are kept; go on with: multicause fit"
+        "Error: 'x': No space left on device. Checkpoints are kept; resume with: multicause fit"
     )
     assert run.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["run.unfinished"]
     refused = call(*words, "--out", tmp_path / "run")
     assert refused.exit_code == 2
-    assert "Go on with --resume" in refused.stderr
+    assert "Resume it with --resume" in refused.stderr
     result_of("fit", "--resume", tmp_path / "run")
     assert [p.name for p in tmp_path.iterdir()] == ["run"]
     models = [multicause.load(path / "run" / "model.multicause") for path in (folder, tmp_path)]
@@ -232,7 +232,7 @@ def test_an_existing_folder_is_replaced_only_by_force_and_only_by_a_whole_one(fo
     ]
     run = call(*words)
     assert run.exit_code == 2
-    assert "exists already. Choose a new name, or write over it with --force" in run.stderr
+    assert "already exists. Choose a new name, or overwrite it with --force" in run.stderr
 
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -297,7 +297,7 @@ def bad_files(path):
         ("broken.wav", "'broken.wav' cannot be read as a wav file"),
         ("broken.parquet", "'broken.parquet' cannot be read as a parquet file"),
         ("blank.csv", "'blank.csv' is empty: it has no rows"),
-        ("song.mp3", "has a format that is not known. Known endings: .npy"),
+        ("song.mp3", "has an unknown format. Known endings: .npy"),
         ("flat.npy", "must have shape (rows, columns) or (rows, height, width); got (5,)"),
         ("two.npz", "holds 2 arrays (a, b); expected one. Choose one with --array NAME"),
         ("two.npz --array c", "there is no 'c'"),
@@ -348,7 +348,7 @@ def test_places_that_cannot_be_written_to(folder, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     run = call("fit", folder / "rows.npy", "--out", tmp_path / "file" / "run")
     assert run.exit_code == 2
-    assert "a file is there, and a folder is wanted" in run.stderr
+    assert "it is a file, but a folder is needed" in run.stderr
 
     def forbidden(*_, **__):
         raise PermissionError(errno.EACCES, "Permission denied", "closed")
@@ -368,9 +368,12 @@ def test_places_that_cannot_be_written_to(folder, tmp_path, monkeypatch):
 
 def test_a_folder_that_is_no_run_and_data_that_do_not_fit(folder, tmp_path):
     for words, message in [
-        (["transform", tmp_path, folder / "rows.npy"], "is no folder of 'multicause fit': it has no model.multicause"),
+        (
+            ["transform", tmp_path, folder / "rows.npy"],
+            "is not a folder written by 'multicause fit': it has no model.multicause",
+        ),
         (["transform", tmp_path / "x", folder / "rows.npy"], "There is no"),
-        (["transform", folder / "run", folder / "sound.wav"], "gives rows of 450 values, but the model has learned"),
+        (["transform", folder / "run", folder / "sound.wav"], "gives rows of 450 values, but the model was fitted"),
     ]:
         run = call(*words, "--out", tmp_path / "out.npy")
         assert run.exit_code == 2
@@ -438,8 +441,8 @@ def test_a_device_that_is_not_there(tmp_path, folder):
     )
     assert found.returncode == 2
     *_, line = found.stderr.splitlines()  # before it, JAX may say something of its own
-    assert line.startswith("Error: JAX can use no gpu here")
-    assert "the devices there are: cpu:0. Use one of them (--device auto)" in line
+    assert line.startswith("Error: JAX cannot use a gpu here")
+    assert "available devices: cpu:0. Use one of them (--device auto)" in line
     assert "pip install 'multicause[cuda]'" in line
 
 
@@ -483,7 +486,7 @@ def test_benchmark_tells_each_result_when_it_is_there_and_goes_on_after_a_failur
 def test_demo_prints_a_table_and_writes_a_picture_and_a_report(tmp_path):
     run = call("demo", "--out", tmp_path / "new" / "folder")
     assert run.exit_code == 0, run.output
-    assert "bars with a cause of their own" in run.output
+    assert "bars with their own cause" in run.output
     picture = tmp_path / "new" / "folder" / "bars.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 5000

@@ -21,7 +21,7 @@ with warnings.catch_warnings(record=True) as caught:
     folder = enable_compilation_cache(sys.argv[1])
     X = np.random.RandomState(0).normal(size=(20, 4))
     LinearCauses(3, annealing=None, max_iter=2, tol=0, random_state=0).fit(X)
-print(folder, len(hits), *[w.message for w in caught if "Compiled programs" in str(w.message)])
+print(folder, len(hits), *[w.message for w in caught if "compiled programs" in str(w.message)])
 """
 
 
@@ -52,8 +52,8 @@ def test_without_a_place_to_write_learning_goes_on_with_one_warning(tmp_path):
     (tmp_path / "file").touch()
     name, hits, *warning = fit(tmp_path / "file")
     assert (name, hits) == ("None", "0")
-    assert " ".join(warning).startswith(f"Compiled programs cannot be kept in {tmp_path / 'file'} (")
-    assert " ".join(warning).count("Compiled programs") == 1
+    assert " ".join(warning).startswith(f"Cannot cache compiled programs in {tmp_path / 'file'} (")
+    assert " ".join(warning).count("compiled programs") == 1
 
 
 def test_the_command_line_uses_the_users_cache_folder(tmp_path, monkeypatch):

@@ -85,7 +85,7 @@ def test_min_active():
         ({"kind": "signed", "noise": "poisson"}, "which Poisson noise cannot have"),
         ({"noise": "salt"}, "Unknown noise 'salt'"),
         ({"noise": "gaussian", "noise_scale": 0}, "noise_scale must be a positive number"),
-        ({"min_active": 11}, "min_active=11 is more than the 10 bars"),
+        ({"min_active": 11}, "min_active=11 exceeds the number of bars, 10"),
         ({"min_active": 9}, "too rare at these activities"),
         ({"kind": "unequal", "imbalance": 1.0}, r"imbalance must lie in \[0, 1\)"),
     ],

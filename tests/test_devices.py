@@ -76,8 +76,8 @@ def test_several_devices_give_the_result_of_one(tmp_path):
 @pytest.mark.parametrize(
     ("devices", "message"),
     [
-        (99, "more devices than there are"),
-        (0, "or for none"),
+        (99, "at most the number of devices"),
+        (0, "devices=0 must be at least 1"),
         ("gpu7", "'all', a number, devices of JAX, or None; got 'gpu7'"),
         (("a device that is gone",), "a device that is gone cannot be used in this process"),
     ],

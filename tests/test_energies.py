@@ -276,7 +276,7 @@ def test_a_good_expert_passes():
         (Scaled("shape"), "The derivative of The expert 'Scaled' in 'precision' at 2 is"),
         (Scaled("log_partition"), r"finite numbers of shape \(2,\) from log_partition, for two units; got"),
         (Scaled("draw"), r"finite numbers of shape \(3, 2\) from draw, for two units and three samples"),
-        (Scaled("integral"), "is 1.9189.* but quadrature gives 0.9189"),
+        (Scaled("integral"), "returns 1.9189.* but quadrature gives 0.9189"),
         (WithRule(), "The derivative of The expert 'WithRule' at .*by automatic differentiation and .* by finite"),
     ],
 )

@@ -490,7 +490,7 @@ def test_deficient_data_can_be_learned_as_the_error_says(mixed):
         (
             {"n_components": 5, "sampler": "exact"},
             ValueError,
-            r"sampler='exact' needs a partition function.*overcomplete \(5 components in 4 dimensions\).*'hamiltonian'",
+            r"sampler='exact' needs a known partition.*overcomplete \(5 components in 4 dimensions\).*'hamiltonian'",
         ),
         ({"n_components": 5, "sampler": "equilibrium"}, ValueError, "sampler='equilibrium' needs.*overcomplete"),
         ({"layers": (2,), "sampler": "exact"}, ValueError, "the model has several layers"),

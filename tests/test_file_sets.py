@@ -67,7 +67,7 @@ def test_files_of_different_kinds_can_follow_each_other(rows, folder):
     np.testing.assert_array_equal(source.read(4990, 5010), np.concatenate([rows[4990:5000], rows[:10]]))
     assert "part0.npy' and 2 other files" in source.name
     # Columns could be mistaken for each other.
-    with pytest.raises(ValueError, match="part0.npy' has no names of columns, but .*part1.parquet' has"):
+    with pytest.raises(ValueError, match="part0.npy' has no column names, but .*part1.parquet' has"):
         open_rows(folder / "part0.npy", folder / "part1.parquet")
 
 
@@ -113,13 +113,16 @@ def bad_files(path, rows):
         (["good.npy", "narrow.npy"], "good.npy' has 25 columns and .*narrow.npy' has 24"),
         (["good.parquet", "lacks.parquet"], "lacks.parquet' has other ones than .*good.parquet': it lacks 'f3'"),
         (["good.parquet", "more.parquet"], "more.parquet' has other ones than .*good.parquet' lacks 'more'"),
-        (["good.parquet", "text.parquet"], "Column 'word' of .*text.parquet' holds no numbers, but .*string.*drop="),
+        (
+            ["good.parquet", "text.parquet"],
+            "'word' of .*text.parquet' holds values of type .*string, not numbers.*drop=",
+        ),
         (["broken.parquet"], "broken.parquet' cannot be read as a parquet file"),
         (["broken.h5"], "broken.h5' cannot be read as a HDF5 file"),
         (["broken.npy"], "broken.npy' cannot be read as an array of numbers"),
         (["words.npy"], "words.npy' must hold real numbers"),
         (["empty.parquet"], "empty.parquet' has no rows"),
-        (["x.csv"], "x.csv' cannot be read some rows at a time. Known endings: .npy, .parquet"),
+        (["x.csv"], "x.csv' cannot be read in parts. Known endings: .npy, .parquet"),
         ([], "Name at least one file"),
     ],
 )
@@ -228,7 +231,7 @@ def test_a_run_from_files_larger_than_the_budget(rows, folder, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "causes.npy"), here.transform(rows), rtol=1e-4, atol=1e-6)
     run = call("transform", tmp_path / "run", *files, "--out", tmp_path / "causes.csv")
     assert run.exit_code == 2
-    assert "is larger than the memory that may be used (1MiB), and such results are written as .npy" in run.stderr
+    assert "exceeds the memory budget (1MiB), so results must be written as .npy" in run.stderr
     result_of("report", tmp_path / "run", "--out", tmp_path / "again.html")
 
 

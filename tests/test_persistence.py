@@ -225,8 +225,8 @@ def test_arrays_that_do_not_lie_in_order(tmp_path):
     ("number", "message"),
     [
         (errno.ENOSPC, "Cannot save to .*: there is no space left on the device; free some"),
-        (errno.EACCES, "Cannot save to .*: there is no permission"),
-        (errno.EROFS, "the file system can only be read"),
+        (errno.EACCES, "Cannot save to .*: permission denied"),
+        (errno.EROFS, "the file system is read-only"),
     ],
 )
 def test_nothing_half_written(saved, monkeypatch, number, message):
@@ -265,5 +265,5 @@ def test_no_permission_to_read(saved, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
-    with pytest.raises(PermissionError, match="Cannot read .*: there is no permission"):
+    with pytest.raises(PermissionError, match="Cannot read .*: permission denied"):
         multicause.load(path)

@@ -102,7 +102,7 @@ def test_causes_and_states_of_rows_are_those_of_the_model(bars, causes, contents
 
 
 def test_curves_are_the_course_of_learning(bars, causes, contents):
-    labels = ["mean lower bound of the log evidence of a row", "temperature", "share of rows that are learned from"]
+    labels = ["mean lower bound of the log evidence of a row", "temperature", "share of rows used for learning"]
     assert [curve["label"] for curve in contents["curves"]] == labels
     assert contents["curves"][1]["values"] == pytest.approx(causes.temperatures_, rel=1e-5)
     kept = contents["curves"][2]["values"]

@@ -227,7 +227,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(checkpoints, tmp_path)
     folder = shutil.copytree(checkpoints, tmp_path / "damaged")
     newest = newest_checkpoint(folder)
     newest.write_bytes(newest.read_bytes()[:-1])
-    with pytest.warns(UserWarning, match="truncated or damaged.*The checkpoint before it is used"):
+    with pytest.warns(UserWarning, match="truncated or damaged.*Using the previous checkpoint instead"):
         resumed = clone(MIXTURE).fit(X, resume=folder)
     assert_same(clone(MIXTURE).fit(X), resumed)
 
@@ -262,15 +262,15 @@ def test_other_weights_are_refused(checkpoints):
 
 
 def test_nothing_to_resume(tmp_path, checkpoints, monkeypatch):
-    with pytest.raises(FileNotFoundError, match="There is no checkpoint in .*Leave out resume to begin anew"):
+    with pytest.raises(FileNotFoundError, match="There is no checkpoint in .*Leave out resume to start over"):
         clone(MIXTURE).fit(X, resume=tmp_path)
     with pytest.raises(FileNotFoundError, match="there is no such file"):
         clone(MIXTURE).fit(X, resume=tmp_path / "missing")
     clone(MIXTURE).fit(X).save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="is a model, not a checkpoint"):
+    with pytest.raises(ModelFileError, match="is a fitted model, not a checkpoint"):
         clone(MIXTURE).fit(X, resume=tmp_path / "model")
     monkeypatch.setattr("multicause.persistence.checkpoints.__version__", "9.0")
-    with pytest.raises(ModelFileError, match=r"was written by multicause .*, and this is 9.0"):
+    with pytest.raises(ModelFileError, match=r"was written by multicause .*, but this is 9.0"):
         clone(MIXTURE).fit(X, resume=checkpoints)
 
 
@@ -280,7 +280,7 @@ def test_a_forged_checkpoint(checkpoints, tmp_path):
     states = header["checkpoint"]["fields"]["record"]["fields"]["states"]["tuple"]
     states[0] = {"dict": {}}
     container.write(path, header, arrays)
-    with pytest.raises(ValueError, match="does not fit this way of learning: expected a state LoopState, got dict"):
+    with pytest.raises(ValueError, match="belongs to another learning algorithm: expected a state LoopState, got dict"):
         clone(MIXTURE).fit(X, resume=path)
     states[0] = {"record": "os:system", "fields": {}}
     container.write(path, header, arrays)

@@ -56,7 +56,7 @@ def test_a_run_that_was_stopped_goes_on_and_ends_as_if_it_had_not_been(folder, t
     press += [3, 5]
     run = call("fit", folder / "rows.npy", *OPTIONS, "--out", tmp_path / "run")
     assert run.exit_code == 0
-    assert f"Stopped by Ctrl-C. Go on with: multicause fit --resume {tmp_path / 'run'}" in " ".join(run.stdout.split())
+    assert f"Stopped by Ctrl-C. Resume with: multicause fit --resume {tmp_path / 'run'}" in " ".join(run.stdout.split())
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     first = settings_of(tmp_path / "run")["n_iter"]
     assert first == 3 if FitSession.every_iteration else 3 <= first < 9
@@ -83,12 +83,12 @@ def test_options_with_resume_must_be_those_of_the_run(folder, tmp_path, press):
     for words, message in [
         (
             ["--iterations", 90],
-            "--iterations is 90, but the run that is to be resumed has 9. A run goes on with",
+            "--iterations is 90, but the resumed run has 9. A resumed run uses",
         ),
-        (["--components", 3, "--starts", 2], "--starts is 2, but the run that is to be resumed has the default"),
-        (["--set", "tol=1"], "--set is tol=1, but the run that is to be resumed has tol=0"),
-        (["--patches", "2x2"], "--patches is 2x2, but the run"),
-        (["--dtype", "float32"], "--dtype is float32, but the run"),
+        (["--components", 3, "--starts", 2], "--starts is 2, but the resumed run has the default"),
+        (["--set", "tol=1"], "--set is tol=1, but the resumed run has tol=0"),
+        (["--patches", "2x2"], "--patches is 2x2, but the resumed run"),
+        (["--dtype", "float32"], "--dtype is float32, but the resumed run"),
         ([folder / "run"], "DATA is "),
         (["--out", tmp_path / "other"], "leave out --out"),
     ]:
@@ -112,7 +112,7 @@ def test_a_run_that_is_still_going_on_is_not_touched(folder, tmp_path):
         for more in ([], ["--force"], ["--resume", out]):
             run = call(*words, *more)
             assert run.exit_code == 2
-            assert f"run that is still going on (process {os.getpid()} on " in run.stderr
+            assert f"run that is still active (process {os.getpid()} on " in run.stderr
             assert "--force" not in run.stderr
     assert (unfinished(out) / "request.json").read_text() == "{}"
     assert "holds the checkpoints of an interrupted run" in call(*words).stderr

@@ -125,7 +125,9 @@ def test_units_of_the_data_do_not_matter(dtype, data):
 def fit_of(model, statistics=None):
     """The end of a fit, as learning has it."""
     bounds = model.lower_bounds_
-    return FitResult(model._parameters, bounds[-1], bounds, bounds, model.n_iter_, model.n_iter_, True, None, statistics)
+    return FitResult(
+        model._parameters, bounds[-1], bounds, bounds, model.n_iter_, model.n_iter_, True, None, statistics
+    )
 
 
 def test_an_unused_component_becomes_a_residual(model, data):

@@ -190,7 +190,7 @@ def test_results_of_rows_in_memory_are_written(rows, fitted, tmp_path):
     [
         (np.zeros((5, 3)), ValueError, r"out must have the shape \(24000, 3\) of the results; got \(5, 3\)"),
         (np.zeros((24_000, 3), int), ValueError, "out must hold float32, or .*; got int64"),
-        (np.broadcast_to(0.0, (24_000, 3)), ValueError, "out cannot be written to"),
+        (np.broadcast_to(0.0, (24_000, 3)), ValueError, "out is read-only"),
         ([0], TypeError, "out must be an array or the name of a file that ends in .npy; got list"),
         ("causes.csv", ValueError, "ends in .npy; got 'causes.csv'"),
         ("nowhere/causes.npy", FileNotFoundError, "the folder 'nowhere' does not exist"),

@@ -35,9 +35,9 @@ from tests.test_command_line import call, result_of
         ),
         (
             MaximalCauses(),
-            "/X/run.X/max_iter_3 belongs to other data: X, its dtype or the weights differ. Begin anew without resume.",
+            "/X/run.X/max_iter_3 belongs to other data: X, its dtype or the weights differ. Start over without resume.",
             "/X/run.X/max_iter_3 belongs to other data: the data, its dtype or the weights differ. "
-            "Begin anew without --resume.",
+            "Start over without --resume.",
         ),
         (
             EnergyComponents(),

@@ -1,4 +1,4 @@
-"""The only file that configures JAX: precision of numbers and of matrix products, and memory sizes."""
+"""Configuration of JAX: precision of numbers and of matrix products, and memory sizes. No other file configures JAX."""
 
 import re
 from collections.abc import Callable
@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 Array = jax.Array
-# Starts that an accelerator works on at the same time; each needs memory of its own.
+# Number of starts that an accelerator computes at the same time; each needs its own memory.
 STARTS_ON_DEVICE = 4
 
 
 def double_precision() -> AbstractContextManager[Any]:
-    """Make 64-bit numbers available inside a ``with`` block, whatever the user's own JAX settings are.
+    """Enable 64-bit numbers inside a ``with`` block, whatever the user's own JAX settings are.
 
     Arrays keep the dtype of the data; the switch only allows sums such as the bound to be accumulated in
     double precision while the arrays are in single precision.
@@ -25,33 +25,33 @@ def double_precision() -> AbstractContextManager[Any]:
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """Matrix product in the full precision of its operands.
+    """Compute the matrix product in the full precision of its operands.
 
-    GPUs would otherwise round single-precision operands to 10 bits (TF32), which moved log-likelihoods by 4e-5.
+    GPUs would otherwise round single-precision operands to 10 bits (TF32), which changed log-likelihoods by 4e-5.
     """
     return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
 
 
 def sum_in_double(values: Array, axis: int | None = None) -> Array:
-    """Sum that is accumulated in double precision: near convergence a single-precision bound stops moving."""
+    """Sum in double precision: near convergence a bound summed in single precision stops changing."""
     return jnp.sum(values, axis=axis, dtype=jnp.float64)
 
 
-# Programs run side by side in threads of our own (see :mod:`multicause.runtime.parallel`). Threads that XLA would start
-# for each of them would compete with these for the same cores.
+# Programs run in parallel in our own threads (see :mod:`multicause.runtime.parallel`). Threads that XLA would start for
+# each of them would compete with these for the same cores.
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 
 
 def compiled(function: Callable[..., Any], static: tuple[int, ...] = (0,)) -> Any:
     """Compile a function that is called from Python, not from another program, to run in one thread of a CPU.
 
-    The arguments at the places ``static``, such as a ``model``, are hashable: there is one program for equal ones.
+    The arguments at the positions ``static``, such as a ``model``, are hashable: equal ones share one program.
     """
     return Compiled(function, static)
 
 
 class Compiled:
-    """A compiled function of a module, which other processes find by its name and so compile once."""
+    """Compiled function of a module. It is pickled by name, so that other processes compile it once."""
 
     def __init__(self, function: Callable[..., Any], static: tuple[int, ...]) -> None:
         update_wrapper(self, function)
@@ -81,8 +81,8 @@ def jit_by_parts(function: Callable[..., Any]) -> Any:
 def over_starts(function: Callable[..., Any]) -> Callable[..., Any]:
     """Apply a function to every start, within one program.
 
-    On a CPU one start after the other, because its arrays then stay in the cache (for 8 starts of 500 × 1024 states
-    in double precision, 2.0 instead of 6.4 ms a start); on other devices some at once.
+    On a CPU starts run one after the other, because their arrays then stay in the cache (for 8 starts of 500 × 1024
+    states in double precision, 2.0 instead of 6.4 ms a start); on other devices several run at once.
     """
     batch = starts_at_once(STARTS_ON_DEVICE)
     return lambda *arguments: jax.lax.map(
@@ -91,16 +91,16 @@ def over_starts(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def over_active(function: Callable[..., Any], active: Array, *arguments: Any) -> Any:
-    """Apply a function to the starts that are active (starts,), within one program; results of the others are zero.
+    """Apply a function to the active starts (starts,), within one program; results of the others are zero.
 
-    Its time follows the number of active starts, so that one program serves one start and many. See
-    :func:`over_starts` for how many are worked on at once.
+    The running time is proportional to the number of active starts, so that one program serves one start and many. See
+    :func:`over_starts` for how many run at once.
     """
     n_starts = len(active)
     if n_starts == 1:
         return jax.tree.map(lambda leaf: leaf[None], function(*_pick(arguments, 0)))
     batch = starts_at_once(n_starts)
-    # Active starts come first; places beyond them hold a number that no start has, and are neither read nor written.
+    # Active starts come first; entries beyond them hold an index that no start has, and are neither read nor written.
     rank, numbers = jnp.cumsum(active) - 1, jnp.arange(n_starts + batch)
     count = rank[-1] + 1
     has_rank = active & (rank == numbers[:, None])
@@ -121,11 +121,12 @@ def over_active(function: Callable[..., Any], active: Array, *arguments: Any) ->
 
 
 def _pick(arguments: Any, which: Any) -> Any:
+    """Select an entry of the first axis of all arrays."""
     return jax.tree.map(lambda leaf: leaf[which], arguments)
 
 
 def select(which: Array, new: Any, old: Any) -> Any:
-    """Return the new records of some starts (starts,) and the old ones of the others."""
+    """Return the new records where ``which`` (starts,) is true, and the old ones elsewhere."""
     return jax.tree.map(
         lambda a, b: jnp.where(jnp.reshape(which, which.shape + (1,) * (jnp.ndim(a) - 1)), a, b), new, old
     )
@@ -134,18 +135,18 @@ def select(which: Array, new: Any, old: Any) -> Any:
 def largest_with_share(
     values: Array, weights: Array, share: Array, total: Callable[[Array], Array] = lambda own: own
 ) -> Array:
-    """Return the largest of all values such that values of at least it have this share of all weight.
+    """Return the weighted upper quantile: the largest value such that values of at least it have this share of weight.
 
     With equal weights this is the k-th largest of N values, k = ⌈share · N⌉. The value is found from its highest bits
     to its lowest, which takes sums over all values and no sorting: on a CPU bit by bit, on an accelerator, where
-    starting a sum takes longer than computing it, four bits at a time. Where values are spread over devices, ``total``
-    adds a number up over all of them.
+    starting a sum takes longer than computing it, four bits at a time. If values are distributed over devices,
+    ``total`` sums a number over all of them.
     """
     signed, unsigned = (jnp.int32, jnp.uint32) if values.dtype == jnp.float32 else (jnp.int64, jnp.uint64)
     n_bits = jnp.iinfo(unsigned).bits
     top = jnp.asarray(1, unsigned) << (n_bits - 1)
     bits = jax.lax.bitcast_convert_type(values, unsigned)
-    # Keys have the order of the values: negative numbers are turned round, and lie below the others.
+    # Keys have the order of the values: the bits of negative numbers are inverted, so that they lie below the others.
     keys = jnp.where(jax.lax.bitcast_convert_type(values, signed) < 0, ~bits, bits | top)
     # Products such as 0.9 · 10 may end just above a whole number.
     target = share * total(sum_in_double(weights)) * (1 - 4 * np.finfo(float).eps)
@@ -156,7 +157,7 @@ def largest_with_share(
     def add_digit(number: Array, found: Array) -> Array:
         more = found | (digits << (n_bits - at_once * (number + 1)).astype(unsigned))
         reached = [total(sum_in_double(jnp.where(keys >= one, weights, 0))) >= target for one in more]
-        # The larger the digit, the less weight reaches it.
+        # The larger the digit, the smaller the weight that reaches it.
         return jnp.max(jnp.where(jnp.stack(reached), more, found))
 
     found = jax.lax.fori_loop(0, n_bits // at_once, add_digit, jnp.zeros((), unsigned))
@@ -164,7 +165,7 @@ def largest_with_share(
     return jax.lax.bitcast_convert_type(found, values.dtype)
 
 
-# Squarings in :func:`largest_eigenvalue`.
+# Number of squarings in :func:`largest_eigenvalue`.
 SQUARINGS = 8
 
 
@@ -172,13 +173,13 @@ def largest_eigenvalue(matrix: Array) -> Array:
     """Return a tight upper bound of the largest eigenvalue of a positive semidefinite matrix (H, H).
 
     λ ≤ (tr Aᵏ)^(1/k) ≤ H^(1/k) λ, here with k = 256: exact to rounding unless the next eigenvalue is nearly as large,
-    and never more than 2 % too large for H = 100. It takes a few products where LAPACK would start threads, which in a
-    loop over small batches took ten times as long as all other work.
+    and at most 2 % too large for H = 100. It takes a few matrix products; LAPACK would start threads, which in a loop
+    over small batches took ten times as long as all other work.
     """
 
     def normalized(matrix: Array) -> tuple[Array, Array]:
         trace = jnp.trace(matrix)
-        # A matrix of zeros stays as it is.
+        # A matrix of zeros stays unchanged.
         divisor = jnp.where(trace > 0, trace, 1)
         return matrix / divisor, divisor
 
@@ -193,9 +194,9 @@ def largest_eigenvalue(matrix: Array) -> Array:
 
 
 def fastest_block() -> int | None:
-    """Bytes of temporary arrays with which a block runs fastest, or None where larger is always better.
+    """Return the size in bytes of a block's temporary arrays at which it runs fastest, or None for no limit.
 
-    On a CPU they should stay in its cache: 50000 rows of 1024 states take 88 ms in blocks of 2000 rows and 652 ms in
+    On a CPU they should fit into its cache: 50000 rows of 1024 states take 88 ms in blocks of 2000 rows and 652 ms in
     one block (single precision; 176 and 1097 ms in double precision, in blocks of 1000 rows).
     """
     return 24 * 2**20 if jax.default_backend() == "cpu" else None
@@ -207,26 +208,26 @@ def on_cpu() -> bool:
 
 
 def one_by_one() -> bool:
-    """Whether features are best worked through one after the other, each a vector over rows, instead of all at once.
+    """Return whether it is faster to loop over features, each a vector over rows, than to compute all at once.
 
-    So it is on a CPU, whose cache is small and whose arithmetic is in vectors. Accelerators want one large program.
+    This holds on a CPU, whose cache is small and whose arithmetic is vectorised. Accelerators prefer one large program.
     """
     return jax.default_backend() == "cpu"
 
 
 def sum_over_features(function: Callable[..., Array], zero: Array, *arrays: Any) -> Array:
-    """Σ_d ``function(array_d, ...)`` over the first axis of arrays or records of such; ``zero`` has a term's shape."""
+    """Compute Σ_d ``function(array_d, ...)`` over the first axis of arrays or trees; ``zero`` has a term's shape."""
     if one_by_one():
         return jax.lax.scan(lambda total, one: (total + function(*one), None), zero, arrays)[0]
     return jnp.sum(jax.vmap(function)(*arrays), axis=0)
 
 
 def indices_of_largest(scores: Array, k: int) -> Array:
-    """The k largest of each column of (H, n), best first, as indices (k, n); the lower index wins a tie.
+    """Return the indices (k, n) of the k largest entries of each column of (H, n), best first.
 
-    Ranks need no double precision: ``top_k`` takes twenty times as long in it. On an accelerator, each pass finds the
-    largest key below the last one, where a key is a score and, in its lower half, an index; that is faster than the
-    sorting behind ``top_k``.
+    The lower index wins a tie. Ranks need no double precision: ``top_k`` takes twenty times as long in it. On an
+    accelerator, each pass finds the largest key below the last one, where a key is a score and, in its lower half, an
+    index; this is faster than the sorting of ``top_k``.
     """
     scores = _in_single_precision(scores)
     if one_by_one():
@@ -244,10 +245,10 @@ def indices_of_largest(scores: Array, k: int) -> Array:
 
 
 def _in_single_precision(scores: Array) -> Array:
-    """Scores (H, n) in the range of single precision, in the same order within each column.
+    """Scale scores (H, n) to the range of single precision, keeping the order within each column.
 
-    Each column becomes its distance from its largest score, as part of the largest distance: what is near the largest
-    score, where ranks matter, keeps most digits.
+    Each column becomes its distance from its largest score, as a fraction of the largest distance: scores near the
+    largest, where ranks matter, keep most digits.
     """
     if scores.dtype == jnp.float32:
         return scores
@@ -258,9 +259,9 @@ def _in_single_precision(scores: Array) -> Array:
 
 
 def rows_at(values: Array, indices: np.ndarray) -> Array:
-    """Return the rows with these indices, which are constants, and known to exist, of (H, n): (indices, n).
+    """Return the rows of (H, n) at constant, valid indices: (indices, n).
 
-    A CPU reads them by their indices, an accelerator each by itself, as part of what uses them.
+    A CPU gathers them by index; an accelerator slices each one, fused with the code that uses it.
     """
     if one_by_one():
         return values.at[indices].get(mode="promise_in_bounds")
@@ -268,9 +269,9 @@ def rows_at(values: Array, indices: np.ndarray) -> Array:
 
 
 def sum_rows_at(values: Array, indices: np.ndarray, size: int) -> Array:
-    """Σ of the rows of (..., k, n) that have the same index (k,), which is a constant: (..., size, n).
+    """Sum the rows of (..., k, n) that have the same constant index (k,): (..., size, n).
 
-    A CPU is fastest by a matrix product, an accelerator by sums that are part of what computes the values.
+    On a CPU a matrix product is fastest, on an accelerator sums that are fused with the computation of the values.
     """
     if one_by_one():
         return matmul(jnp.asarray(np.arange(size)[:, None] == indices, dtype=values.dtype), values)
@@ -280,14 +281,15 @@ def sum_rows_at(values: Array, indices: np.ndarray, size: int) -> Array:
 
 
 def sum_by_index(values: Array, indices: Array, size: int) -> Array:
-    """Σ over k and n of values (..., k, n) at their indices (k, n) out of ``size``: (..., size)."""
+    """Sum values (..., k, n) over k and n by their indices (k, n), which are below ``size``: (..., size)."""
     return jnp.zeros((*values.shape[:-2], size), values.dtype).at[..., indices].add(values)
 
 
 def add_by_index(values: Array, indices: Array, more: Array) -> Array:
-    """Values (H, n) plus ``more`` (k, n) in the rows that ``indices`` (k, n) name, which differ within a column.
+    """Add ``more`` (k, n) to the rows of values (H, n) given by ``indices`` (k, n), distinct within a column.
 
-    A CPU compares (four times as fast there as scattered writes), an accelerator writes (twice as fast).
+    On a CPU comparisons are used (four times as fast as scattered writes), on an accelerator scattered writes (twice as
+    fast).
     """
     if one_by_one():
         places = jnp.arange(len(values))[:, None]
@@ -298,27 +300,27 @@ def add_by_index(values: Array, indices: Array, more: Array) -> Array:
 
 
 def stored(values: Any) -> Any:
-    """The same values; a CPU writes them to memory once, where its compiler would compute them for each use again."""
+    """Return the values unchanged; on a CPU they are computed once, where XLA would recompute them for each use."""
     return jax.lax.optimization_barrier(values) if one_by_one() else values
 
 
 def starts_at_once(n_starts: int) -> int:
-    """How many starts take memory at the same time in :func:`over_starts`."""
+    """Return how many starts use memory at the same time in :func:`over_starts`."""
     return 1 if jax.default_backend() == "cpu" else min(n_starts, STARTS_ON_DEVICE)
 
 
 def namespace(array: Any) -> Any:
-    """``jax.numpy`` for what is traced or on a device, NumPy for the rest: code that serves both is written once."""
+    """Return ``jax.numpy`` for traced arrays and arrays on a device, else NumPy, for code that serves both."""
     return jnp if isinstance(array, jax.Array) else np
 
 
 def key_from(random_state: np.random.RandomState) -> Array:
-    """Draw the one JAX key that a fit or a sample uses from scikit-learn's ``random_state``."""
+    """Draw the JAX key of a fit or a sample from scikit-learn's ``random_state``."""
     return jax.random.key(int(random_state.randint(np.iinfo(np.int32).max)))
 
 
 def generator(key: Array, number: int) -> np.random.Generator:
-    """Random numbers on the host that belong to a key and a number, such as that of an iteration."""
+    """Return a NumPy generator seeded by a key and a number, such as that of an iteration."""
     return np.random.default_rng(np.asarray(jax.random.key_data(jax.random.fold_in(key, number))))
 
 
@@ -326,9 +328,9 @@ DEVICES = {"auto": None, "cpu": "cpu", "gpu": "cuda"}
 
 
 def use_device(name: str) -> str:
-    """Compute on "cpu", on "gpu" or where JAX would ("auto") from now on; returns what JAX calls it.
+    """Select "cpu", "gpu" or JAX's default ("auto") as the device of this process; return JAX's name of it.
 
-    Only a process that has not computed yet can choose.
+    This only works before the first computation of a process.
     """
     if name not in DEVICES:
         raise ValueError(f"Unknown device {name!r}. Known: {', '.join(DEVICES)}.")
@@ -337,17 +339,17 @@ def use_device(name: str) -> str:
         jax.config.update("jax_platforms", DEVICES[name])
     try:
         backend = jax.default_backend()
-    except (AssertionError, RuntimeError) as error:  # JAX raises the former where its CUDA plugin is not installed
+    except (AssertionError, RuntimeError) as error:  # JAX raises AssertionError if its CUDA plugin is not installed
         jax.config.update("jax_platforms", before)
         reason = "".join(f" ({line.rstrip('.')})" for line in str(error).splitlines()[:1])
         there_are = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
         raise ValueError(
-            f"JAX can use no {name} here{reason}; the devices there are: {there_are}. Use one of them (--device auto), "
-            "or for NVIDIA GPUs install the extra: pip install 'multicause[cuda]'."
+            f"JAX cannot use a {name} here{reason}; available devices: {there_are}. Use one of them (--device auto), "
+            "or install the extra for NVIDIA GPUs: pip install 'multicause[cuda]'."
         ) from error
     if name != "auto" and backend != name:
         jax.config.update("jax_platforms", before)
-        raise ValueError(f"JAX computes on {backend} in this process already, not on {name}.")
+        raise ValueError(f"JAX already computes on {backend} in this process, so it cannot use {name}.")
     return backend
 
 
@@ -355,7 +357,7 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "M
 
 
 def bytes_from(size: str | int) -> int:
-    """Read a memory size such as ``"512MiB"``, ``"2 GB"`` or a number of bytes."""
+    """Return the number of bytes of a memory size such as ``"512MiB"``, ``"2 GB"`` or an integer."""
     if isinstance(size, int | np.integer) and not isinstance(size, bool) and size > 0:
         return int(size)
     match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([A-Za-z]*)\s*", size) if isinstance(size, str) else None
@@ -367,11 +369,11 @@ def bytes_from(size: str | int) -> int:
 
 
 def check_room(n_rows: int, n_values: int, dtype: Any) -> None:
-    """Refuse more rows than memory can ever hold, since XLA would end the whole process when it finds out."""
+    """Raise MemoryError for arrays larger than the address space; XLA would end the process instead."""
     try:
         np.empty((n_rows, n_values), dtype=dtype)
     except (MemoryError, ValueError, OverflowError) as error:
         size = n_rows * n_values * np.dtype(dtype).itemsize / 2**30
         raise MemoryError(
-            f"{n_rows:,} rows of {n_values} values need {size:,.0f} GiB. Ask for fewer at once."
+            f"{n_rows:,} rows of {n_values} values need {size:,.0f} GiB. Request fewer rows at once."
         ) from error

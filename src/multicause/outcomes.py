@@ -1,10 +1,10 @@
-"""How a fit can end."""
+"""Possible outcomes of a fit."""
 
 from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How a fit ended; the value is the name in ``outcome_``."""
+    """Outcome of a fit; the value is the string in ``outcome_``."""
 
     CONVERGED = "converged"
     MAX_ITER = "max_iter"

@@ -1,4 +1,4 @@
-"""What every part of a model is: a small object that holds hyper-parameters, and nothing else."""
+"""Base class of the parts of a model: small objects that hold hyper-parameters and nothing else."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -9,11 +9,11 @@ from multicause.compatibility import Requirements
 
 
 class Part(BaseEstimator):
-    """A prior, combination, noise, posterior, update or schedule.
+    """Base class of priors, combinations, noises, posteriors, updates, schedules and other parts of models.
 
-    Being a scikit-learn object, a part can be cloned and searched (``posterior__max_active``). Two parts of one
-    class with the same hyper-parameters are equal: compiled programs are kept by that equality, so that a second
-    fit with equal parts on the same shapes compiles nothing. Learned values never live here, but in
+    As a scikit-learn object, a part can be cloned and searched (``posterior__max_active``). Two parts of one class with
+    the same hyper-parameters are equal: compiled programs are cached by that equality, so that a second fit with equal
+    parts on the same shapes compiles nothing. Learned values are never stored here, but in
     :class:`multicause.model.Parameters`.
     """
 
@@ -21,18 +21,19 @@ class Part(BaseEstimator):
     requires: Requirements = Requirements()
 
     def validate(self) -> None:
-        """Raise ValueError for impossible hyper-parameters."""
+        """Raise ValueError if a hyper-parameter is invalid."""
         return
 
     def settings_to_save(self) -> dict[str, Any]:
-        """Return the settings as a file can hold them."""
+        """Return the settings in a form that a file can hold."""
         return self.get_params(deep=False)
 
     def optional_methods(self) -> tuple[str, ...]:
-        """Methods that a part must have because of what it declares to offer."""
+        """Return the names of the methods that this part must have because of what it declares to offer."""
         return ()
 
     def _identity(self) -> tuple[Any, ...]:
+        """Return the class and settings, which define equality."""
         return type(self), *sorted(self.get_params(deep=False).items())
 
     def __eq__(self, other: object) -> bool:
@@ -49,7 +50,7 @@ class Part(BaseEstimator):
 
 
 def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:
-    """A part of its own from a name or an object: what the user passed is copied, never kept or changed."""
+    """Return a new part from a name or an object; the user's object is copied, never kept or changed."""
     if isinstance(part, str) and names:
         if part not in names:
             raise ValueError(f"Unknown {kind} {part!r}. Known: {', '.join(map(repr, names))}, or an object.")
@@ -67,18 +68,18 @@ def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:
 
 
 class PartChoice(NamedTuple):
-    """What the names of a part and None stand for in one setting of an estimator."""
+    """Meaning of names and of None in one setting of an estimator that is a part."""
 
     names: Mapping[str, Callable[[], Any]] = {}
-    #: Parts that None may stand for, the one that would be used first.
+    #: Parts that None may stand for, the preferred one first.
     defaults: Callable[[], Sequence[Any]] = tuple
 
 
 class NestedParts(BaseEstimator):
-    """An estimator whose ``set_params`` reaches into its parts, whether they are objects, names or None."""
+    """Base class of estimators whose ``set_params`` sets parameters of parts given as objects, names or None."""
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        """Return what names and None stand for, by the settings that are parts."""
+        """Return the choices of each setting that is a part."""
         return {}
 
     def set_params(self, **params: Any) -> Self:
@@ -110,7 +111,7 @@ class NestedParts(BaseEstimator):
         return super().set_params(**nested)
 
     def _part_with(self, role: str, value: Any, wanted: Sequence[str]) -> Any:
-        """Return the part that a name or None stands for, which has all of the parameters that are wanted."""
+        """Return the part that a name or None stands for, which must have all parameters in ``wanted``."""
         choice = self._part_choices().get(role, PartChoice())
         if isinstance(value, str) and choice.names and value not in choice.names:
             raise ValueError(f"Unknown {role} {value!r}. Known: {', '.join(map(repr, choice.names))}, or an object.")
@@ -127,12 +128,12 @@ class NestedParts(BaseEstimator):
                 return part
         unknown = [name for name in wanted if name not in settings[0]]
         meaning = "" if named else f" stands for {' or '.join(map(repr, candidates))}, which"
-        told = " or ".join(", ".join(known) or "none" for known in settings)
-        raise ValueError(f"{role}={value!r}{meaning} has no {unknown[0]!r}; its settings are {told}.")
+        available = " or ".join(", ".join(known) or "none" for known in settings)
+        raise ValueError(f"{role}={value!r}{meaning} has no {unknown[0]!r}; its settings are {available}.")
 
 
 def missing_methods(part: Part) -> list[str]:
-    """Return the methods that a part leaves abstract, or lacks though it declares to offer what they are for."""
+    """Return the abstract methods of a part, and those that it lacks although it declares to offer them."""
     kind = type(part)
     abstract = {name for name in dir(kind) if getattr(getattr(kind, name, None), "__isabstractmethod__", False)}
     return sorted(abstract.union(name for name in part.optional_methods() if not hasattr(kind, name)))

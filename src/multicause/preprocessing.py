@@ -1,4 +1,4 @@
-"""Whitening as a transformer of its own, for pipelines: TN10 §10.3."""
+"""Whitening transformer for pipelines: TN10 §10.3."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from multicause.preparation.whitening import whitening_matrices
 
 
 class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Subtract the mean and make the covariance the identity, turning the data as little as possible (ZCA).
+    """Center the data and transform its covariance to the identity by a symmetric matrix (ZCA whitening).
 
     Parameters
     ----------
     epsilon : float, default=0.0
-        Added to the variance of every principal axis, as part of the mean variance: regularisation that keeps
-        directions of hardly any variance, such as noise of pixels, from being amplified.
+        Regularisation added to the variance of every principal axis, as a fraction of the mean variance. It keeps
+        directions of very small variance, such as pixel noise, from being amplified.
     engine : Engine, optional
-        Where data lies and how much memory its blocks may take.
+        Engine that holds the data and limits the memory of its blocks.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
         Mean of the data.
     matrix_ : ndarray of shape (n_features, n_features)
-        The symmetric matrix by which centred data are multiplied.
+        Symmetric matrix by which centred data are multiplied.
     inverse_matrix_ : ndarray of shape (n_features, n_features)
         Its inverse.
 
@@ -56,7 +56,7 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn mean and covariance of X."""
+        """Estimate the mean and covariance of X."""
         rows: np.ndarray = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True)
         _, mean, covariance = covariance_of((Local() if self.engine is None else self.engine).load(rows, weights))
@@ -69,13 +69,13 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """White data."""
+        """Whiten X."""
         check_is_fitted(self)
         rows: np.ndarray = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return ((rows - self.mean_) @ self.matrix_).astype(rows.dtype)
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
-        """The data that would be these after whitening."""
+        """Map whitened data back to the original space."""
         check_is_fitted(self)
         return np.asarray(X) @ self.inverse_matrix_ + self.mean_
 

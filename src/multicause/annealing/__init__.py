@@ -1,4 +1,4 @@
-"""Annealing: which temperature an iteration of EM has."""
+"""Annealing schedules: the temperature of each iteration of EM."""
 
 from multicause.annealing.base import Annealing, Cooling, Schedule
 from multicause.annealing.conditional import ConditionalCooling, ConditionalSchedule

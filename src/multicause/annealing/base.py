@@ -1,10 +1,10 @@
-"""The interfaces of annealing and of its schedules.
+"""Interfaces of annealing and of its schedules.
 
 The temperature of EM starts high and falls, so that EM does not stop at the nearest local optimum.
 
-An :class:`Annealing` is a part: hyper-parameters that a user sets. Its :meth:`Annealing.schedule` is what the EM step
-works with: a record of numbers with pure methods, which are traced into the compiled step. Schedules of one class
-share compiled programs, whatever their numbers.
+An :class:`Annealing` is a part: hyper-parameters that a user sets. Its :meth:`Annealing.schedule` is used by the EM
+step: a record of numbers with pure methods, which are traced into the compiled step. Schedules of one class share
+compiled programs, whatever their numbers.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import numpy as np
 from multicause.arrays import Array
 from multicause.parts import Part
 
-# Stands for a cooling that takes no time at all.
+# Replaces a cooling time of zero, to avoid a division by zero.
 TINY = 1e-12
 
 
 class Cooling(NamedTuple):
-    """How far the starts have cooled."""
+    """State of the cooling of all starts."""
 
-    temperature: Any  # (starts,)
-    iteration: Any  # () iterations done
-    quiet: Any  # (starts,) iterations in a row in which no component moved much at the final temperature
+    temperature: Any  # (starts,) current temperatures
+    iteration: Any  # () number of iterations so far
+    quiet: Any  # (starts,) successive iterations at the final temperature in which no component moved much
 
 
 class Schedule(ABC):
-    """A schedule as the EM step sees it: a tree of arrays with pure methods. Starts cool each at its own pace."""
+    """Base class of schedules as used by the EM step: trees of arrays with pure methods; starts cool independently."""
 
-    start: Any  # (starts,) first temperatures
-    final: Any  # last temperature, () or (starts,)
+    start: Any  # (starts,) initial temperatures
+    final: Any  # final temperature, () or (starts,)
     component_noise: Any  # standard deviation of noise on the components while cooling, or None
 
     def begin(self) -> Cooling:
@@ -45,7 +45,7 @@ class Schedule(ABC):
 
     @abstractmethod
     def advance(self, cooling: Cooling, change: Array) -> Cooling:
-        """Return the state after an iteration in which the components moved by ``change`` (starts, H), MCA08 eq. 38."""
+        """Return the state after an iteration in which components moved by ``change`` (starts, H), MCA08 eq. 38."""
 
     @abstractmethod
     def cooled(self, cooling: Cooling) -> Array:
@@ -57,27 +57,29 @@ class Schedule(ABC):
 
     @abstractmethod
     def progress(self, cooling: Cooling) -> Array:
-        """Return how much of the schedule is done, from 0 to 1: (starts,). A data cut begins in its last third."""
+        """Return the completed fraction of the schedule, 0 to 1: (starts,). A data cut begins in its last third."""
 
 
 class Annealing(Part):
-    """Hyper-parameters of a schedule. ``component_noise`` is the standard deviation of Gaussian noise that is added to
-    the components after each M-step while the temperature is above the final one (ET10 §4.1), in units of the data.
+    """Base class of annealing: hyper-parameters of a schedule.
+
+    ``component_noise`` is the standard deviation of Gaussian noise that is added to the components after each M-step
+    while the temperature is above the final one (ET10 §4.1), in units of the data.
     """
 
-    #: Whether ``start`` may be a tuple, of which each of several starts takes the next.
+    #: Whether ``start`` may be a tuple of temperatures, which several starts use in turn.
     several = False
     start: float
     final: float
     component_noise: float
 
     def validate(self) -> None:
-        """Raise ValueError for impossible settings."""
+        """Raise ValueError if a setting is invalid."""
         several = self.several and isinstance(self.start, tuple)
         starts: tuple[Any, ...] = self.start if several else (self.start,)  # type: ignore[assignment]
         numbers = len(starts) > 0 and all(isinstance(number, Real) for number in (*starts, self.final))
         if not (numbers and self.final >= 1 and all(self.final <= start < np.inf for start in starts)):
-            kind = "Several of them are a tuple." if self.several else "Each is one number."
+            kind = "Give several start temperatures as a tuple." if self.several else "Each must be one number."
             raise ValueError(
                 f"{type(self).__name__} needs temperatures start >= final >= 1; "
                 f"got start={self.start!r} and final={self.final!r}. {kind}"
@@ -90,11 +92,12 @@ class Annealing(Part):
 
     @abstractmethod
     def schedule(self, n_starts: int) -> Schedule:
-        """Return the schedule of so many starts."""
+        """Return the schedule for ``n_starts`` starts."""
 
     def _first_temperatures(self, n_starts: int) -> np.ndarray:
-        """Return the first temperature of each start: those given, in turn."""
+        """Return the initial temperature of each start, repeating those given."""
         return np.resize(np.asarray(self.start, dtype=float), n_starts)
 
     def _noise(self) -> np.float64 | None:
+        """Return the noise of the components, or None for none."""
         return np.float64(self.component_noise) if self.component_noise > 0 else None

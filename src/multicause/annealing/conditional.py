@@ -1,4 +1,4 @@
-"""Cooling that waits until the components have come to rest (MCA08)."""
+"""Cooling that waits until the components have stopped moving (MCA08)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from multicause.arrays import Array
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class ConditionalSchedule(Schedule):
-    """Cool by one step whenever all components have come to rest: MCA08 appendix E.2."""
+    """Schedule that cools by one step whenever all components have stopped moving: MCA08 appendix E.2."""
 
     start: Any
     final: Any
@@ -29,12 +29,12 @@ class ConditionalSchedule(Schedule):
     component_noise: Any = None
 
     def advance(self, cooling: Cooling, change: Array) -> Cooling:
-        """MCA08 eq. 37."""
+        """Cool by one step if all components have stopped moving (MCA08 eq. 37)."""
         rest = change.max(axis=1) < self.threshold
         done = cooling.iteration + 1
         quiet = jnp.where(rest & self.cooled(cooling), cooling.quiet + 1, 0)
         step = (self.start - self.final) / self.n_steps
-        # Steps are counted, not subtracted, so that fifty of them end exactly at the final temperature.
+        # Steps are counted instead of subtracted, so that fifty of them end exactly at the final temperature.
         taken = jnp.rint((self.start - cooling.temperature) / jnp.maximum(step, TINY))
         taken = taken + jnp.where(rest & (done > self.hold), 1, 0)
         taken = jnp.maximum(taken, jnp.floor(self.n_steps * (done - self.hold) / (self.within - self.hold)))
@@ -46,37 +46,37 @@ class ConditionalSchedule(Schedule):
         return cooling.temperature <= self.final
 
     def finished(self, cooling: Cooling) -> Array:
-        """Return which starts have been at rest for long enough."""
+        """Return which starts have not moved for long enough at the final temperature."""
         return cooling.quiet >= self.quiet
 
     def progress(self, cooling: Cooling) -> Array:
-        """Return the part of all steps that is taken."""
+        """Return the fraction of the cooling steps taken."""
         span = self.start - self.final
         return jnp.where(span > 0, (self.start - cooling.temperature) / jnp.maximum(span, TINY), 1.0)
 
 
 class ConditionalCooling(Annealing):
-    """Cool by one step whenever all components have come to rest: MCA08 appendix E.2.
+    """Annealing that cools by one step whenever all components have stopped moving: MCA08 appendix E.2.
 
     Parameters
     ----------
     start : float or tuple of float
-        First temperature T₁, below the critical one, above which all components become equal. The paper uses
-        0.4·D + 1 for its truncated posterior on bars of value 10; the exact posterior needs less, 8 for D = 25. Of
-        several starts, each takes the next of several temperatures.
+        Initial temperature T₁, below the critical one, above which all components become equal. The paper uses
+        0.4·D + 1 for its truncated posterior on bars of value 10; the exact posterior needs less, 8 for D = 25. Several
+        starts use the temperatures of a tuple in turn.
     final : float, default=1.0
-        Last temperature; the paper uses 1.5.
+        Final temperature; the paper uses 1.5.
     n_steps : int, default=50
         Number of equal steps between them.
     threshold : float, default=2.5e-3
-        θ of eq. 37: components rest when each ΔW_h = ‖W_h − W_h^old‖ / Σ_d W_hd^old is below it.
+        θ of eq. 37: components have stopped moving when each ΔW_h = ‖W_h − W_h^old‖ / Σ_d W_hd^old is below it.
     hold : int, default=10
-        Iterations at the first temperature before any cooling.
+        Iterations at the initial temperature before any cooling.
     quiet : int, default=20
-        Learning ends after so many iterations at rest at the final temperature.
+        Learning ends after this many successive iterations without movement at the final temperature.
     within : int, optional
-        Number of iterations by which the final temperature is reached, at rest or not; by default it takes as long as
-        it takes.
+        Number of iterations after which the final temperature is reached even if components still move; by default
+        there is no limit.
     component_noise : float, default=0.0
         Standard deviation of noise on the components while cooling.
     """
@@ -106,7 +106,7 @@ class ConditionalCooling(Annealing):
         self.component_noise = component_noise
 
     def validate(self) -> None:
-        """Steps and threshold must be positive."""
+        """Raise ValueError if a setting is invalid."""
         super().validate()
         whole = all(isinstance(count, Integral) for count in (self.n_steps, self.hold, self.quiet))
         if not whole or self.n_steps < 1 or not self.threshold > 0 or self.hold < 0 or self.quiet < 1:
@@ -121,7 +121,7 @@ class ConditionalCooling(Annealing):
             )
 
     def schedule(self, n_starts: int) -> Schedule:
-        """Return the schedule with these numbers."""
+        """Return the schedule for ``n_starts`` starts."""
         return ConditionalSchedule(
             start=self._first_temperatures(n_starts),
             final=np.float64(self.final),

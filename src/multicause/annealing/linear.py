@@ -1,4 +1,4 @@
-"""Temperatures that depend on the number of iterations alone: constant ones, and linear cooling (ET10)."""
+"""Schedules that depend on the iteration number alone: constant temperatures and linear cooling (ET10)."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ PLAIN_ITERATIONS = 30
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class LinearSchedule(Schedule):
-    """Temperature by the number of iterations: hold, cool linearly, hold."""
+    """Schedule that depends on the iteration number: hold, cool linearly, hold."""
 
     start: Any
     final: Any
-    hold: Any  # () iterations at the first temperature
-    until: Any  # () iterations after which the last temperature is reached
+    hold: Any  # () iterations at the initial temperature
+    until: Any  # () iterations after which the final temperature is reached
     length: Any  # () iterations before which convergence is not tested
     horizon: Any  # () iterations after which the schedule counts as done
     component_noise: Any = None
 
     def advance(self, cooling: Cooling, change: Array) -> Cooling:
-        """Cool by the number of iterations alone."""
+        """Cool by the iteration number alone."""
         done = cooling.iteration + 1
         progress = jnp.clip((done - self.hold) / jnp.maximum(self.until - self.hold, TINY), 0, 1)
         progress = jnp.where(done >= self.until, 1, progress)
         return Cooling(self.start + (self.final - self.start) * progress, done, cooling.quiet)
 
     def cooled(self, cooling: Cooling) -> Array:
-        """Return False before the schedule is through: its last part is meant for settling."""
+        """Return whether the whole schedule is over; its last part, at the final temperature, is for settling."""
         return jnp.full(cooling.temperature.shape, cooling.iteration >= self.length)
 
     def progress(self, cooling: Cooling) -> Array:
-        """Return the part of the iterations that is done."""
+        """Return the fraction of the iterations that is done."""
         return jnp.full(cooling.temperature.shape, jnp.minimum(1.0, cooling.iteration / self.horizon))
 
 
 class ConstantTemperatures(NamedTuple):
-    """A temperature of its own for each start, which it keeps; convergence is never tested."""
+    """Constant temperature for each start; convergence is never tested."""
 
     temperatures: np.ndarray
 
@@ -59,33 +59,33 @@ class ConstantTemperatures(NamedTuple):
 
 
 class NoAnnealing(Annealing):
-    """Temperature one throughout: plain EM."""
+    """Plain EM: temperature one throughout."""
 
     start = final = 1.0
     component_noise = 0.0
 
     def schedule(self, n_starts: int) -> Schedule:
-        """Return a linear schedule of no length."""
+        """Return a linear schedule of length zero."""
         now = np.float64(0)
         ones = np.ones(n_starts)
         return LinearSchedule(ones, ones, now, now, now, np.float64(PLAIN_ITERATIONS))
 
 
 class LinearCooling(Annealing):
-    """Hold, cool linearly, hold: ET10 figure 4B.
+    """Annealing that holds, cools linearly, and holds again: ET10 figure 4B.
 
     Parameters
     ----------
     start : float
-        First temperature; ET10 uses 13 for bars of value 10 with σ = 2.
+        Initial temperature; ET10 uses 13 for bars of value 10 with σ = 2.
     final : float, default=1.0
-        Last temperature.
+        Final temperature.
     n_iter : int, default=100
         Length of the whole schedule in iterations.
     hold : float, default=0.1
-        Part of it that is spent at the first temperature.
+        Fraction of the schedule at the initial temperature.
     settle : float, default=0.2
-        Part of it that is spent at the last temperature.
+        Fraction of the schedule at the final temperature.
     component_noise : float, default=0.0
         Standard deviation of noise on the components while cooling; ET10 uses 0.05.
     """
@@ -108,7 +108,7 @@ class LinearCooling(Annealing):
         self.component_noise = component_noise
 
     def validate(self) -> None:
-        """The parts must fit into the whole."""
+        """Raise ValueError if a setting is invalid."""
         super().validate()
         whole = isinstance(self.n_iter, Integral)
         if not whole or self.n_iter < 1 or not (self.hold >= 0 and self.settle >= 0 and self.hold + self.settle <= 1):
@@ -118,14 +118,14 @@ class LinearCooling(Annealing):
             )
 
     def temperature(self, iteration: int | float | Array) -> Any:
-        """Temperature of one iteration, counted from zero."""
+        """Return the temperature of an iteration, counted from zero."""
         first, last = self.hold * self.n_iter, (1 - self.settle) * self.n_iter
         xp = namespace(iteration)
         progress = xp.where(iteration >= last, 1, xp.clip((iteration - first) / max(last - first, TINY), 0, 1))
         return self.start + (self.final - self.start) * progress
 
     def schedule(self, n_starts: int) -> Schedule:
-        """Return the schedule with these numbers."""
+        """Return the schedule for ``n_starts`` starts."""
         return LinearSchedule(
             start=self._first_temperatures(n_starts),
             final=np.full(n_starts, float(self.final)),

@@ -1,1 +1,1 @@
-"""The command line, reports and experiments. Nothing of the library imports this package."""
+"""Command line, reports and experiments. Nothing in the library imports this package."""

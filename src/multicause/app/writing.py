@@ -1,4 +1,4 @@
-"""Folders that are there whole or not at all, as files are by ``persistence.container.write_whole``."""
+"""Atomic writing of folders, like that of files by ``persistence.container.write_whole``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from multicause.runtime.interruption import on_quit
 
 
 def check_free(path: Path, force: bool) -> None:
-    """Refuse to write over what is there, unless it is meant."""
+    """Raise FileExistsError if a path exists, unless ``force``."""
     if path.exists() and not force:
-        raise FileExistsError(f"{str(path)!r} exists already. Choose a new name, or write over it with --force.")
+        raise FileExistsError(f"{str(path)!r} already exists. Choose a new name, or overwrite it with --force.")
 
 
 def check_replaceable(path: Path, force: bool, files: Sequence[str]) -> None:
-    """Refuse to write over a folder, unless it is meant and holds no files but those that are written there."""
+    """Raise FileExistsError if a folder exists, unless ``force`` and it holds only the files to be written."""
     check_free(path, force)
     others = sorted(p.name for p in path.iterdir() if p.name not in files) if path.is_dir() else []
     if others or path.is_file():
@@ -28,14 +28,14 @@ def check_replaceable(path: Path, force: bool, files: Sequence[str]) -> None:
 
 
 def check_file(path: Path, force: bool) -> None:
-    """Find out before any work whether a file of this name can be written in the end."""
+    """Check, before any work, that a file of this name can be written."""
     check_free(path, force)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
 
 
 def check_place(path: Path, force: bool, files: Sequence[str] = ()) -> None:
-    """Find out before any work whether a folder of this name can be made in the end."""
+    """Check, before any work, that a folder of this name can be created."""
     path = Path(os.path.abspath(path))
     check_replaceable(path, force, files)
     with parents_of(path):
@@ -46,7 +46,7 @@ def check_place(path: Path, force: bool, files: Sequence[str] = ()) -> None:
 
 @contextmanager
 def parents_of(path: Path) -> Iterator[None]:
-    """The folders above a path, made for the time of the block; those that are empty at its end are removed again."""
+    """Create the folders above a path for the block; those that are empty at its end are removed again."""
     missing = [folder for folder in path.parents if not folder.exists()]
 
     def remove() -> None:
@@ -64,10 +64,10 @@ def parents_of(path: Path) -> Iterator[None]:
 
 @contextmanager
 def new_folder(path: Path, *, force: bool = False, files: Sequence[str] = ()) -> Iterator[Path]:
-    """A temporary folder beside ``path`` to write into, which takes its name when the block ends well.
+    """Create a temporary folder beside ``path``, which is renamed to ``path`` when the block succeeds.
 
-    If the block fails, nothing remains. With ``force``, a folder that holds only ``files`` is replaced; it is there
-    until the new one is complete.
+    If the block fails, nothing remains. With ``force``, a folder that holds only ``files`` is replaced; the old one
+    exists until the new one is complete.
     """
     path = Path(os.path.abspath(path))
     check_replaceable(path, force, files)
@@ -92,7 +92,7 @@ def new_folder(path: Path, *, force: bool = False, files: Sequence[str] = ()) ->
 
 
 def _exchange(new: Path, path: Path) -> None:
-    """Put a new folder in the place of an old one, which comes back if that fails."""
+    """Replace an old folder by a new one; the old one is restored if that fails."""
     old = _beside(path)
 
     def leave_one() -> None:

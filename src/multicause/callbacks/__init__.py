@@ -1,7 +1,7 @@
-"""Callbacks: small objects that follow a fit, given to a model by ``set_callbacks``.
+"""Callbacks that follow a fit, given to a model by ``set_callbacks``.
 
-They are scikit-learn's callbacks, so that its own work too, and a clone of a model has the same ones. Those with
-attributes speak of the last fit that they have followed.
+They use scikit-learn's callback interface, so that scikit-learn's own callbacks work too, and a clone of a model has
+the same callbacks. Attributes of a callback refer to the last fit that it followed.
 """
 
 from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, History, Iteration, IterationCallback

@@ -1,4 +1,4 @@
-"""One fit while it runs. The only file that touches scikit-learn's callback interface, which is experimental."""
+"""Session of a running fit, and the only use of scikit-learn's callback interface, which is experimental."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from multicause.runtime.interruption import Interruption, interruptible
 
 __all__ = ["CallbackSupportMixin", "FitSession", "History", "Iteration", "IterationCallback", "SklearnProgressBar"]
 
-# What scikit-learn keeps in an estimator during a fit, and a copy of it has no use for.
+# Attributes that scikit-learn sets on an estimator during a fit, and that copies of it do not need.
 CALLBACK_ATTRIBUTES = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_parent_callback_ctx")
 
 
 class History(NamedTuple):
-    """What a fit has reported so far."""
+    """Bounds and temperatures that a fit has reported so far."""
 
-    n_iterations: int = 0  # of whichever phase
+    n_iterations: int = 0  # of all phases
     bounds: tuple[float, ...] = ()
     temperatures: tuple[float, ...] = ()
 
 
 class FitSession:
-    """One fit: its random numbers, its journal, and who is told of every iteration.
+    """Running fit: its random numbers, its journal, and the callbacks that are called after every iteration.
 
-    Made by :func:`fit_session`; called with the progress of each iteration, it says whether learning should stop.
+    Created by :func:`fit_session`. Called with the progress of each iteration, it returns whether learning should stop.
     """
 
     def __init__(
@@ -60,18 +60,18 @@ class FitSession:
 
     @property
     def every_iteration(self) -> bool:
-        """Whether somebody wants to see the model after every single iteration, or may stop it there."""
+        """Return whether a callback needs the model after every single iteration, or may stop the fit there."""
         callbacks = getattr(self._estimator, "_skl_callbacks", [])
         return any(getattr(callback, "every_iteration", True) for callback in callbacks)
 
     @property
     def random(self) -> np.random.RandomState:
-        """Where all random numbers of the fit come from."""
+        """Return the source of all random numbers of the fit."""
         return self.journal.random
 
     @property
     def identity(self) -> Identity:
-        """What distinguishes this fit from others; computed when somebody asks, as it has to read all data."""
+        """Return the identity of this fit; computed on demand, because it reads all data."""
         if self._identity is None:
             self._identity = identity_of(self._estimator, *self._data)
         return self._identity
@@ -87,12 +87,12 @@ class FitSession:
         summarize: Callable[[Any], str] | None = None,
         n_tasks: int | None = None,
     ) -> None:
-        """Begin to tell scikit-learn's callbacks and, if asked, the terminal about every iteration.
+        """Start to report every iteration to scikit-learn's callbacks and, if ``verbose``, to the terminal.
 
-        ``X``, ``y`` and ``weights`` are what the user has given to ``fit``; weights are None where there were none.
-        ``describe(progress, history)`` gives the attributes that turn a copy of the estimator into one that is fitted
-        so far; it is only called for callbacks that want such a copy. ``bound(progress)`` is the bound and
-        ``summarize(progress)`` the text for the terminal. There are ``n_tasks`` iterations at most.
+        ``X``, ``y`` and ``weights`` are the arguments of ``fit``; weights are None if there were none.
+        ``describe(progress, history)`` returns the attributes that turn a copy of the estimator into the model fitted
+        so far; it is only called for callbacks that want such a copy. ``bound(progress)`` returns the bound and
+        ``summarize(progress)`` the line for the terminal. There are at most ``n_tasks`` iterations.
         """
         self._describe = describe
         self._bound = _best_bound if bound is None else bound
@@ -107,7 +107,7 @@ class FitSession:
         self._context.call_on_fit_task_begin(estimator=self._estimator, **self._rows)
 
     def __call__(self, progress: Any) -> bool:
-        """Report one iteration; says whether a callback or a person wants learning to stop."""
+        """Report one iteration; return whether a callback or Ctrl-C asks learning to stop."""
         bound, temperature = self._bound(progress), _temperature(progress)
         n, bounds, temperatures = self.history
         self.history = History(n + 1, (*bounds, bound), (*temperatures, temperature))
@@ -116,7 +116,7 @@ class FitSession:
         if hasattr(self._estimator, "_skl_callbacks") and self._tasks_left > 0:
             self._tasks_left -= 1
             self._stopped |= self._tell(progress, bound, temperature)
-        # Once asked for, a stop holds for all phases of a fit.
+        # Once requested, a stop holds for all phases of a fit.
         if self._interruption.requested and not self._stopped and getattr(progress, "current", True):
             self._stopped = True
             for callback in self._followers():
@@ -124,12 +124,13 @@ class FitSession:
         return self._stopped
 
     def end(self) -> None:
-        """The fit is over."""
+        """Report the end of the fit to the callbacks."""
         if self._context is not None:
             self._context.interrupted = self._interruption.requested
             self._context.call_on_fit_task_end(estimator=self._estimator, **self._rows, reconstruction_attributes=dict)
 
     def _tell(self, progress: Any, bound: float, temperature: float) -> bool:
+        """Call scikit-learn's callbacks; return whether one of them asks for a stop."""
         task = self._context.subcontext(task_name="iteration")
         task.iteration = iteration = self._iteration(progress, bound, temperature)
         try:
@@ -142,25 +143,28 @@ class FitSession:
                 )
             )
         finally:
-            # The context stays until the fit ends; the parameters of every iteration must not.
+            # The context exists until the fit ends, but must not keep the parameters of every iteration.
             del task.iteration
-        # A fit that a callback ends must end there too when it is taken up before; and what happens after a stop was
-        # asked for would not have happened without it. Only a current state can be resumed.
+        # No checkpoint is written at or after a stop: a resumed fit must stop at the same iteration as the one that a
+        # callback stopped, and an uninterrupted fit would not contain what follows the stop. Only a current state can
+        # be resumed.
         resumable = getattr(progress, "current", True) and not (stop or self._stopped)
         for action in iteration.deferred if resumable else []:
             action(iteration)
         return stop
 
     def _iteration(self, progress: Any, bound: float, temperature: float) -> Iteration:
+        """Return the record of an iteration for callbacks."""
         cooled = bool(getattr(progress, "cooled", True))
         return Iteration(self, progress, self.history.n_iterations, bound, temperature, cooled)
 
     def _followers(self) -> list[IterationCallback]:
-        """Callbacks of this library, some of which have something to remember."""
+        """Return the callbacks of this library, which may have a state to save."""
         callbacks = getattr(self._estimator, "_skl_callbacks", [])
         return [callback for callback in callbacks if isinstance(callback, IterationCallback)]
 
     def _model(self, progress: Any) -> Any:
+        """Return a copy of the estimator with the parameters learned so far."""
         model = copy.copy(self._estimator)
         for name in CALLBACK_ATTRIBUTES:
             model.__dict__.pop(name, None)
@@ -170,45 +174,46 @@ class FitSession:
 
 
 class Iteration:
-    """One iteration, as a callback sees it."""
+    """One iteration of a fit, as passed to callbacks."""
 
     def __init__(
         self, session: FitSession, progress: Any, number: int, bound: float, temperature: float, cooled: bool
     ) -> None:
         self._session, self._progress = session, progress
         self.number = number  # counted from one, over all phases of the fit
-        self.bound = bound  # mean per row, of the best start
+        self.bound = bound  # mean bound per row of the best start
         self.temperature = temperature
         self.cooled = cooled  # whether annealing is over, so that bounds can be compared
-        self.deferred: list[Callable[[Iteration], None]] = []  # to be done when all callbacks have been told
+        self.deferred: list[Callable[[Iteration], None]] = []  # actions that run after all callbacks
 
     def model(self) -> Any:
-        """A copy of the estimator that is fitted as far as learning has come."""
+        """Return a copy of the estimator, fitted with the parameters learned so far."""
         return self._session._model(self._progress)
 
     def checkpoint(self) -> Resumption:
-        """All that is needed to go on from here."""
+        """Return the state from which the fit can resume after this iteration."""
         session = self._session
         memories = tuple((type(callback).__name__, callback.memory) for callback in session._followers())
         return Resumption(session.identity._asdict(), session.journal.record(), session.history._asdict(), memories)
 
 
 class IterationCallback:
-    """A callback that is told of every iteration of a model of this library.
+    """Base class of callbacks that are called after every iteration of a model of this library.
 
-    A subclass has ``after(iteration)``, which may return True to stop the fit, and perhaps ``begin(estimator)`` and
-    ``interrupted(iteration)``. Its ``memory``, texts, numbers and lists of them, is part of a checkpoint.
+    A subclass implements ``after(iteration)``, which may return True to stop the fit, and optionally
+    ``begin(estimator)`` and ``interrupted(iteration)``. Its ``memory``, a dict of strings, numbers and lists of them,
+    is saved in checkpoints.
     """
 
-    #: Whether it wants the model of every iteration or may stop the fit. Otherwise several iterations may be told at
-    #: once, each with its bound and temperature and all with the model of the last one; then the fit is faster.
+    #: Whether the callback needs the model of every iteration or may stop the fit. Otherwise several iterations may be
+    #: reported at once, each with its bound and temperature and all with the model of the last one, which is faster.
     every_iteration: bool = True
-    #: Attributes that a resumed fit goes on with.
+    #: Attributes that are saved in checkpoints and restored when a fit resumes.
     _remembered: tuple[str, ...] = ()
 
     @property
     def memory(self) -> dict[str, Any]:
-        """What the callback has to remember when a fit is taken up again."""
+        """Return the state of the callback that is restored when a fit resumes."""
         return {name: getattr(self, name) for name in self._remembered}
 
     @memory.setter
@@ -218,17 +223,17 @@ class IterationCallback:
             setattr(self, name, list(value) if isinstance(value, tuple) else value)
 
     def begin(self, estimator: Any) -> None:
-        """Before a fit."""
+        """Prepare for a new fit."""
 
     def after(self, iteration: Iteration) -> bool | None:
-        """After an iteration; True asks for a stop."""
+        """Process an iteration; return True to stop the fit."""
         raise NotImplementedError
 
     def interrupted(self, iteration: Iteration) -> None:
-        """After the iteration at which Ctrl-C ends the fit, and after all callbacks have been told of it."""
+        """Process the iteration at which Ctrl-C ends the fit, after ``after`` of all callbacks."""
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Scikit-learn's hook before a fit."""
+        """Run before a fit (hook of scikit-learn)."""
         if not isinstance(estimator, CallbackSupportMixin) or not hasattr(estimator, "_so_far"):
             name = type(self).__name__
             raise TypeError(
@@ -238,24 +243,24 @@ class IterationCallback:
         self.begin(estimator)
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Scikit-learn's hook before a task."""
+        """Run before a task (hook of scikit-learn)."""
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
-        """Scikit-learn's hook after a task."""
+        """Run after a task (hook of scikit-learn)."""
         iteration = getattr(context, "iteration", None)
         return iteration is not None and bool(self.after(iteration))
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Scikit-learn's hook after a fit."""
+        """Run after a fit (hook of scikit-learn)."""
 
 
 @contextmanager
 def fit_session(
     estimator: Any, data: tuple[np.ndarray | Data | None, ...], resume: str | PathLike[str] | None
 ) -> Iterator[FitSession]:
-    """One fit of an estimator to some arrays, perhaps from a checkpoint on."""
+    """Open the session of a fit of an estimator to some arrays, optionally resumed from a checkpoint."""
     if _inside_a_search(estimator):
-        # There, Ctrl-C has to end the search, not one of its many fits.
+        # Inside a search, Ctrl-C has to end the search, not one of its many fits.
         one = FitSession(estimator, data, resume, Interruption())
         yield one
         one.end()
@@ -267,7 +272,7 @@ def fit_session(
 
 
 def _inside_a_search(estimator: Any) -> bool:
-    """Whether the fit is part of something other than a pipeline."""
+    """Return whether the fit is part of a meta-estimator other than a pipeline."""
     context = getattr(estimator, "_parent_callback_ctx", None)
     while context is not None:
         if context.estimator_name != "Pipeline":
@@ -277,14 +282,17 @@ def _inside_a_search(estimator: Any) -> bool:
 
 
 def _best_bound(progress: Any) -> float:
+    """Return the bound of the best start."""
     return float(progress.bound[progress.best])
 
 
 def _temperature(progress: Any) -> float:
+    """Return the temperature of the best start."""
     return float(progress.temperature[progress.best]) if hasattr(progress, "temperature") else 1.0
 
 
 def _summary(progress: Any) -> str:
+    """Return the line of an iteration for the terminal."""
     return (
         f"iteration {progress.iteration + 1:4d}  temperature {_temperature(progress):8.3f}  "
         f"bound {_best_bound(progress):.6f}"

@@ -1,4 +1,4 @@
-"""The course of the bound."""
+"""Callback that records the bound."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from multicause.callbacks.adapter import Iteration, IterationCallback
 
 
 class BoundMonitor(IterationCallback):
-    """Keeps the bound of every iteration, when it was reached, and how well rows are explained that are held out.
+    """Record the bound and the time of every iteration, and optionally the score of held-out rows.
 
     Parameters
     ----------
     validation : array-like of shape (n_samples, n_features), optional
-        Rows that are not learned from. Their mean score after every iteration takes as long as scoring them.
+        Held-out rows. Computing their mean score after every iteration takes as long as scoring them.
 
     Attributes
     ----------
     bounds, temperatures, seconds : lists of float
         Mean bound per row, temperature, and time since the fit began, after every iteration of the last fit. A resumed
-        fit goes on with what its checkpoint remembers.
+        fit continues the lists that its checkpoint holds.
     validation_scores : list of float
         Mean score of the held-out rows, if there are any.
 
@@ -49,16 +49,16 @@ class BoundMonitor(IterationCallback):
         self.every_iteration = validation is not None
 
     def begin(self, estimator: Any) -> None:
-        """Forget the last fit."""
+        """Clear the records of the last fit."""
         self.bounds, self.temperatures, self.seconds, self.validation_scores = [], [], [], []
         self._began, self._timed = time.monotonic(), False
 
     def after(self, iteration: Iteration) -> None:
-        """Take note."""
+        """Record the bound, temperature, time and score of an iteration."""
         self.bounds.append(iteration.bound)
         self.temperatures.append(iteration.temperature)
         if not self._timed:
-            # The clock of a resumed fit goes on from where it was.
+            # The clock of a resumed fit continues from the saved time.
             self._began -= self.seconds[-1] if self.seconds else 0.0
             self._timed = True
         self.seconds.append(time.monotonic() - self._began)

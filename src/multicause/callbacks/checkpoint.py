@@ -1,4 +1,4 @@
-"""Checkpoints of a fit, from which it can go on after a crash."""
+"""Callback that writes checkpoints, from which a fit can resume after a crash."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from multicause.persistence.models import check_settings
 
 
 class Checkpoint(IterationCallback):
-    """Writes a checkpoint every few iterations or seconds, and keeps the last ones.
+    """Write a checkpoint every few iterations or seconds, and keep the newest ones.
 
-    ``model.fit(X, resume=folder)`` with the same model and data goes on from the newest and ends with the same
-    parameters, bit for bit on the same machine, as a fit that was never interrupted. A fit that Ctrl-C ends leaves a
-    checkpoint of its last iteration. :func:`multicause.load` reads the best model so far from a checkpoint. A
-    checkpoint is whole or absent, whenever the process dies. Fits with other settings or data, as those of a grid
-    search, can share the folder.
+    ``model.fit(X, resume=folder)`` with the same model and data resumes from the newest checkpoint and ends with the
+    same parameters, bit for bit on the same machine, as a fit that was never interrupted. A fit that Ctrl-C ends leaves
+    a checkpoint of its last iteration. :func:`multicause.load` reads the best model so far from a checkpoint.
+    Checkpoints are written atomically: a crash never leaves an incomplete one. Fits with other settings or data, as in
+    a grid search, can share the folder.
 
     Parameters
     ----------
     folder : path-like
-        Where checkpoints go; it must exist.
+        Folder for the checkpoints; it must exist.
     every : int, optional
-        Iterations from one checkpoint to the next.
+        Number of iterations between checkpoints.
     seconds : float, optional
-        Seconds from one checkpoint to the next, at least. One of the two must be given.
+        Minimum time between checkpoints in seconds. Exactly one of ``every`` and ``seconds`` must be given.
     keep : int, default=2
-        Checkpoints of the fit that are kept.
+        Number of checkpoints of the fit to keep.
 
     Attributes
     ----------
@@ -81,36 +81,37 @@ class Checkpoint(IterationCallback):
         self.every_iteration = seconds is None
 
     def begin(self, estimator: Any) -> None:
-        """Make sure that there is a place to write to, and something that can be written, before hours are spent."""
+        """Check, before time is spent on learning, that the folder is writable and the model can be saved."""
         check_settings(estimator)
         if not self.folder.is_dir():
             raise FileNotFoundError(
-                f"Checkpoints should go to {self.folder}, which is not a folder. Make it first, or give another one."
+                f"Cannot write checkpoints to {self.folder}: it is not a folder. Create it first, or pass another one."
             )
         if not os.access(self.folder, os.W_OK | os.X_OK):
             raise PermissionError(
-                f"Checkpoints should go to {self.folder}, but there is no permission to write there. Change the rights "
-                "of the folder, or give another one."
+                f"Cannot write checkpoints to {self.folder}: permission denied. Change the permissions of the folder, "
+                "or pass another one."
             )
         self.path, self._number, self._last = None, 0, time.monotonic()
 
     def after(self, iteration: Iteration) -> None:
-        """Write, if it is time."""
+        """Schedule a checkpoint, if one is due."""
         if self.every is not None:
             due = iteration.number % self.every == 0
         else:
             assert self.seconds is not None
             due = time.monotonic() - self._last >= self.seconds
         if due:
-            # Callbacks that come later may have something to remember, too.
+            # Callbacks that are called later may change their state, which the checkpoint must include.
             iteration.deferred.append(self._write)
 
     def interrupted(self, iteration: Iteration) -> None:
-        """Write, so that nothing is lost."""
+        """Write a checkpoint of the last iteration."""
         if self._number != iteration.number:
             self._write(iteration)
 
     def _write(self, iteration: Iteration) -> None:
+        """Write a checkpoint of an iteration."""
         self.path = write_checkpoint(
             iteration.model(), self.folder, iteration.number, self.keep, iteration.checkpoint()
         )
@@ -118,7 +119,7 @@ class Checkpoint(IterationCallback):
 
 
 def check_every(every: Any) -> int:
-    """A number of iterations."""
+    """Return a validated number of iterations."""
     if not isinstance(every, Integral) or isinstance(every, bool) or every < 1:
         raise ValueError(f"every must be a whole number of iterations of at least 1; got {every!r}.")
     return int(every)

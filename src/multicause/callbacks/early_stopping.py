@@ -1,4 +1,4 @@
-"""An end before convergence."""
+"""Callback that stops a fit before it converges."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from multicause.callbacks.adapter import Iteration, IterationCallback
 
 
 class EarlyStopping(IterationCallback):
-    """Stops a fit whose bound, or whose score of held-out rows, has not risen for a while; ``outcome_`` is "stopped".
+    """Stop a fit whose bound, or whose score of held-out rows, has not risen for a while.
 
-    Iterations before the end of annealing do not count. With ``annealing="auto"`` the bound rests while repair tries
-    variants, which takes some dozens of iterations; a patience below that leaves repair out.
+    ``outcome_`` is then "stopped". Iterations before the end of annealing do not count. With ``annealing="auto"`` the
+    bound does not rise while repair tries variants, which takes some dozens of iterations; a smaller patience disables
+    repair.
 
     Parameters
     ----------
     patience : int, default=10
-        Iterations without a rise after which the fit ends.
+        Number of iterations without a rise after which the fit stops.
     min_rise : float, default=1e-3
-        What counts as a rise, in mean log evidence per row.
+        Smallest increase that counts as a rise, in mean log evidence per row.
     validation : array-like of shape (n_samples, n_features), optional
-        Rows that are not learned from: their mean score is judged instead of the bound.
+        Held-out rows, whose mean score is used instead of the bound.
 
     Examples
     --------
@@ -53,15 +54,15 @@ class EarlyStopping(IterationCallback):
         self._best, self._waited = -np.inf, 0
 
     def after(self, iteration: Iteration) -> bool:
-        """Whether patience is at its end."""
+        """Return whether the bound has not risen for ``patience`` iterations."""
         if not iteration.cooled:
             self._best, self._waited = -np.inf, 0
             return False
         judged = iteration.bound if self.validation is None else iteration.model().score(self.validation)
         if np.isnan(judged):
             raise ValueError(
-                "EarlyStopping needs a bound, and this model has none while it learns, because its partition function "
-                "is not known. Leave it out, or lower max_iter."
+                "EarlyStopping needs a bound, but this model has none during learning, because its partition function "
+                "is unknown. Remove the callback, or lower max_iter."
             )
         if judged > self._best + self.min_rise:
             self._best, self._waited = judged, 0

@@ -1,4 +1,4 @@
-"""The components while they are learned."""
+"""Callback that records the components while they are learned."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from multicause.callbacks.checkpoint import check_every
 
 
 class FieldRecorder(IterationCallback):
-    """Keeps ``components_`` every few iterations, for an animation of how they were found.
+    """Record ``components_`` every few iterations, for example for an animation.
 
     Parameters
     ----------
     every : int, default=1
-        Iterations from one picture to the next.
+        Number of iterations between records.
 
     Attributes
     ----------
     fields : list of ndarrays of shape (n_components, n_features)
-        Components of the best start so far, in the last fit. Pictures are not part of a checkpoint: those of a resumed
-        fit begin where it was taken up.
+        Components of the best start so far, in the last fit. They are not saved in checkpoints: the records of a
+        resumed fit begin where it resumed.
     iterations : list of int
-        After which iteration each was taken, counted from one.
+        Iteration of each record, counted from one.
 
     Examples
     --------
@@ -44,11 +44,11 @@ class FieldRecorder(IterationCallback):
         self.iterations: list[int] = []
 
     def begin(self, estimator: Any) -> None:
-        """Forget the last fit."""
+        """Clear the records of the last fit."""
         self.fields, self.iterations = [], []
 
     def after(self, iteration: Iteration) -> None:
-        """Take a picture, if it is time."""
+        """Record the components, if it is due."""
         if iteration.number % self.every == 0:
             self.fields.append(np.array(iteration.model().components_))
             self.iterations.append(iteration.number)

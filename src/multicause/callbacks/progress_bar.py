@@ -1,4 +1,4 @@
-"""A progress bar for terminals and notebooks."""
+"""Callback that shows a progress bar in terminals and notebooks."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ from multicause.callbacks.adapter import SklearnProgressBar
 
 
 class ProgressBar(SklearnProgressBar):
-    """Bars with percentage and remaining time: scikit-learn's, of which each model here fills one.
+    """Progress bars with percentage and remaining time: those of scikit-learn, with one bar per model.
 
-    Set it on a model alone, or on a grid search or pipeline around it, which then shows bars of all levels. The time
-    that remains is that until ``max_iter``; learning may converge long before, and the bar is then full at once. The
-    bar of a fit that Ctrl-C ends stays where it is. It needs rich (``pip install 'multicause[app]'``), and ipywidgets
-    to move in a notebook.
+    Set it on a single model, or on a grid search or pipeline around it, which then shows bars of all levels. The
+    remaining time is that until ``max_iter``; if learning converges earlier, the bar jumps to its end. The bar of a fit
+    that Ctrl-C ends stays where it is. It needs rich (``pip install 'multicause[app]'``), and ipywidgets for updates in
+    a notebook.
 
     Parameters
     ----------
     max_propagation_depth : int or None, default=1
-        How many levels of models inside each other have bars; None means all.
+        Number of levels of nested models that have bars; None means all.
 
     Examples
     --------
@@ -32,6 +32,6 @@ class ProgressBar(SklearnProgressBar):
     every_iteration = False
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> None:
-        """Scikit-learn's hook after a task, which fills the bar of a fit that has ended."""
+        """Fill the bar of a fit that has ended (hook of scikit-learn)."""
         if not getattr(context, "interrupted", False):
             super().on_fit_task_end(estimator=estimator, context=context)

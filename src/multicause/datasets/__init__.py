@@ -1,4 +1,4 @@
-"""Data sets with known causes, natural ones, and data of the user's own."""
+"""Synthetic data sets with known causes, natural data sets, and readers of a user's own data."""
 
 from multicause.datasets.bars import make_bars
 from multicause.datasets.images import load_photographs, make_white_patches, whiten_image

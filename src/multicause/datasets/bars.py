@@ -1,4 +1,4 @@
-"""The bars tests: images made of horizontal and vertical bars, the field's benchmark for hidden causes."""
+"""Bars test: images of horizontal and vertical bars, the standard benchmark for hidden causes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sklearn.utils import Bunch, check_random_state
 
 from multicause.datasets.checks import check_probabilities, one_per_cause, positive, whole
 
-# Grid of each kind where the papers do not use 5×5.
+# Image size of each kind where the papers do not use 5×5.
 PUBLISHED_SIZES = {"overlapping": 9, "short": 3}
-# Grey values of GSN07 figure 4, which shows six bars of different intensity and width but prints no numbers:
-# thin, thick and thin bars in both orientations, as parts of ``value``, thick ones darker.
+# Grey values of GSN07 figure 4, which shows six bars of different intensity and width but gives no numbers: thin, thick
+# and thin bars in both orientations, as fractions of ``value``, thick ones darker.
 INTENSITIES = (1.0, 0.5, 0.8, 0.9, 0.6, 0.7)
-# Rounds of drawing that ``min_active`` may take before it is declared impossible.
+# Number of redraws after which ``min_active`` is declared impossible.
 MAX_ROUNDS = 10_000
 
 
@@ -34,19 +34,19 @@ def make_bars(
     imbalance: float = 0.5,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Images of bars that overlap, with their true causes.
+    """Generate images of overlapping bars, with their true causes.
 
     Parameters
     ----------
     n_samples : int, default=500
         Number of images.
     kind : str, default="standard"
-        Which bars there are. All kinds but "overlapping" and "short" have bars across the whole image:
+        Kind of bars. All kinds but "overlapping" and "short" have bars across the whole image:
 
         - "standard": every row and every column (MCA08 §6.1);
         - "overlapping": two pixels wide, at every position, so that neighbours overlap (MCA08 §6.6);
         - "widths": widths 1, size − 2, 1 for each orientation (MCA08 §6.6);
-        - "intensities": those widths, and a grey value of its own for each bar (GSN07 fig. 4);
+        - "intensities": the same widths, and a different grey value for each bar (GSN07 fig. 4);
         - "short": two pixels long, one wide, at every position (MCA08 §6.7);
         - "signed": standard, every second bar with negative pixels (ET10 §4.3.1);
         - "unequal": standard, every second bar more frequent than the others (MCA08 §6.6).
@@ -129,7 +129,7 @@ def _both_orientations(horizontal: list[np.ndarray]) -> np.ndarray:
 
 
 def _bands(size: int, starts_and_widths: list[tuple[int, int]]) -> np.ndarray:
-    """Bars across the image: first horizontal, then vertical."""
+    """Return bars across the image, first horizontal, then vertical."""
     bars = []
     for start, width in starts_and_widths:
         bar = np.zeros((size, size))
@@ -197,7 +197,7 @@ def _draw_states(
     random: np.random.RandomState, n_samples: int, probabilities: np.ndarray, min_active: int
 ) -> np.ndarray:
     if min_active > len(probabilities):
-        raise ValueError(f"min_active={min_active} is more than the {len(probabilities)} bars there are.")
+        raise ValueError(f"min_active={min_active} exceeds the number of bars, {len(probabilities)}.")
     states = random.uniform(size=(n_samples, len(probabilities))) < probabilities
     for _ in range(MAX_ROUNDS):
         sparse = states.sum(axis=1) < min_active

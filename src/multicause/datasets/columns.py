@@ -1,4 +1,4 @@
-"""Which columns of a table are features: numbers that do not merely name or count the rows."""
+"""Selection of the columns of a table that are features: numeric columns that do not merely identify or count rows."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ import numpy as np
 
 from multicause.datasets.numerals import Marks, is_number, numbers_from
 
-# Names that an error or a remark lists before it only counts the rest; rows likewise.
+# Number of names, or rows, that an error or a remark lists before it only counts the rest.
 LISTED = 5
-# Texts that are looked at before a column is taken for one of texts.
+# Number of strings examined before a column counts as text.
 ENOUGH_TEXTS = 1000
-# Share of numbers in a column from which other texts in it are an error.
+# Fraction of numbers in a column from which on other text in it is an error.
 MOSTLY_NUMBERS = 0.5
-# Rows from which on consecutive numbers in a column are taken for a count of the rows.
+# Number of rows from which on consecutive numbers in a column are taken for row numbers.
 COUNTED_ROWS = 5
-# Names of columns whose whole numbers, all different, identify rows.
+# Names of columns whose whole numbers, if all differ, identify rows.
 IDENTIFIER = re.compile(r"(?:^|.*[_\-. ])(?:id|ids|idx|index|key|uid|uuid|guid|rowid|rownames?)", re.IGNORECASE)
-# Numbers with a sign of a currency, a percent sign or a short unit.
+# Numbers with a currency sign, a percent sign or a short unit.
 QUANTITY = re.compile(r"\s*[€$£¥]?\s*[+-]?[\d.,]+\s*(?:[%€$£¥°µ]|[A-Za-z°µ]{1,3})?\s*")
-# Whole numbers below this have an exact float64.
+# Whole numbers below this are exact in float64.
 LARGEST_EXACT = 2**53
 NO_INDEX = "none"
 
 
 class Columns(NamedTuple):
-    """Names of the columns of a table, by what becomes of them."""
+    """Names of the columns of a table, grouped by how they are used."""
 
     features: list[str]
-    identifiers: list[str]  # the index
+    identifiers: list[str]  # index columns
     texts: list[str]
     empty: list[str]
-    dropped: list[str]  # because the user says so, or because a run was not fitted to them
+    dropped: list[str]  # dropped by the user, or not used by the fitted model
     remarks: list[str]
 
     @property
     def left_out(self) -> list[str]:
-        """All columns that are not features and hold something."""
+        """Return all columns that are not features and are not empty."""
         return [*self.identifiers, *self.texts, *self.dropped]
 
 
@@ -54,7 +54,7 @@ def choose_columns(
     marks: Marks = Marks(),  # noqa: B008, it is immutable
     unnamed: bool = False,
 ) -> tuple[np.ndarray, Columns]:
-    """Return the features (n, D) of a data frame, and what became of each column.
+    """Return the features (n, D) of a data frame, and how each column is used.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def choose_columns(
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names in quotation marks; of many only the first."""
+    """Return quoted names; only the first ones of many."""
     shown = ", ".join(repr(name) for name in list(names)[:LISTED])
     return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
 
@@ -142,7 +142,7 @@ def _resolved_index(index: str | None, names: Sequence[str], path: Path) -> list
 
 
 def _numbers(column: Any, name: str, path: Path, marks: Marks, needed: bool = False) -> np.ndarray | None:
-    """Return a column as float64 (n,), or None if it holds texts; what is neither is an error."""
+    """Return a column as float64 (n,), or None if it holds text; raise an error for a mixture."""
     if getattr(column.dtype, "kind", "O") in "buif":
         return column.to_numpy(dtype=float, na_value=np.nan)
     present = column.notna().to_numpy()
@@ -162,8 +162,8 @@ def _numbers(column: Any, name: str, path: Path, marks: Marks, needed: bool = Fa
     rows = f"row {odd[0]}" if len(odd) == 1 else f"{len(odd)} rows, the first of them row {odd[0]},"
     raise ValueError(
         f"Column {name!r} of {str(path)!r} has numbers in {len(values) - len(odd)} of {len(column)} rows, but other "
-        f"text in {rows} such as {text!r} (rows are counted from 0).{_hint(text, marks)} Correct or fill in what is no "
-        f"number, or leave the column out with --drop {name!r}."
+        f"text in {rows} such as {text!r} (rows are counted from 0).{_hint(text, marks)} Correct or fill in these, "
+        f"or leave the column out with --drop {name!r}."
     )
 
 
@@ -176,7 +176,7 @@ def _hint(text: Any, marks: Marks) -> str:
 
 
 def _identifies(values: np.ndarray, name: str, differ: bool, first_unnamed: bool) -> str:
-    """Return how a column of numbers identifies rows, if it does."""
+    """Explain how a column of numbers identifies rows; empty if it does not."""
     if first_unnamed:
         return "has no name"
     whole = bool((np.isfinite(values) & (values == np.rint(values))).all())
@@ -229,8 +229,8 @@ def _nothing_left(path: Path, frame: Any, texts: Sequence[str], index: Sequence[
     if len(frame) == 0 or frame.shape[1] == 0:
         return f"{str(path)!r} is empty: {frame.shape[0]} rows, {frame.shape[1]} columns."
     parts = {"texts": texts, "index": index, "dropped": dropped}
-    told = "; ".join(f"{what}: {listed(names)}" for what, names in parts.items() if names)
+    named = "; ".join(f"{what}: {listed(names)}" for what, names in parts.items() if names)
     return (
-        f"{str(path)!r} has no column of numbers to learn from ({told}). If it was misread, see --sep, --decimal and "
+        f"{str(path)!r} has no column of numbers to learn from ({named}). If it was misread, see --sep, --decimal and "
         "--index none."
     )

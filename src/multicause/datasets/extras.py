@@ -1,4 +1,4 @@
-"""Packages that extras of this library install."""
+"""Import of optional packages that extras of this library install."""
 
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,7 @@
-"""Sounds and images from files.
+"""Readers of sound and image files.
 
-Paths are taken as they are; a relative one that does not exist is looked for in the folder that the environment
-variable MULTICAUSE_DATA names. Nothing is downloaded.
+A relative path that does not exist is also looked for in the folder given by the environment variable MULTICAUSE_DATA.
+Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 
 # Files of the van Hateren database: raw big-endian 16-bit pixels without a header.
 IML_SHAPE = (1024, 1536)
-# Silence of unsigned 8-bit sound, whose samples are 0..255.
+# Zero level of unsigned 8-bit sound, whose samples are 0..255.
 MIDDLE_OF_8_BITS = 128
 
 
 def stored(name: str) -> Path | None:
-    """A file or folder below the one that MULTICAUSE_DATA names, if it is there."""
+    """Return a file or folder below that of MULTICAUSE_DATA, or None if it does not exist."""
     root = os.environ.get("MULTICAUSE_DATA")
     path = None if root is None else Path(root) / name
     return path if path is not None and path.exists() else None
 
 
 def sound_files(path: str | PathLike[str]) -> list[Path]:
-    """Wav files of a folder and its subfolders, or those that a pattern such as "sounds/male_*.wav" matches, sorted."""
+    """Return the sorted wav files of a folder and its subfolders, or those that match a pattern like "s/male_*.wav"."""
     path = Path(path).expanduser()
     pattern = any(sign in path.name for sign in "*?[") and not path.exists()
     folder = _find(path.parent if pattern else path)
@@ -40,7 +40,7 @@ def sound_files(path: str | PathLike[str]) -> list[Path]:
 
 
 def read_sound(path: str | PathLike[str], sample_rate: int, channel: int | None = None) -> np.ndarray:
-    """Samples of a wav file at ``sample_rate`` Hz: its only channel, or the one that ``channel`` counts from zero."""
+    """Read a wav file at ``sample_rate`` Hz: its only channel, or the one with the index ``channel``."""
     from scipy.io import wavfile
     from scipy.signal import resample_poly
 
@@ -66,7 +66,7 @@ def read_sound(path: str | PathLike[str], sample_rate: int, channel: int | None 
 
 
 def read_image(path: str | PathLike[str]) -> np.ndarray:
-    """Pixels of an image: npy, npz with one array, iml of the van Hateren database, or what scikit-image reads."""
+    """Read the pixels of an image: npy, npz with one array, iml (van Hateren database), or what scikit-image reads."""
     path = _find(Path(path).expanduser())
     kind = path.suffix.lower()
     if kind == ".npy":
@@ -91,12 +91,12 @@ def read_image(path: str | PathLike[str]) -> np.ndarray:
     from skimage.io import imread
 
     pixels = np.asarray(imread(path))
-    # A gif is read as a series of frames, of which one that is no animation has one.
+    # A gif is read as a series of frames; a single image has one frame.
     return pixels[0] if kind == ".gif" and pixels.ndim == 4 and len(pixels) == 1 else pixels
 
 
 def grass() -> np.ndarray:
-    """The photograph of grass that scikit-image brings along, (512, 512)."""
+    """Return scikit-image's photograph of grass, (512, 512)."""
     _need_scikit_image("the default image, its photograph of grass,")
     from skimage.data import grass
 

@@ -1,4 +1,4 @@
-"""Patches of photographs, whitened as Olshausen & Field did: TN10 §10.3, figure 10.6."""
+"""Patches of photographs, whitened as in Olshausen & Field: TN10 §10.3, figure 10.6."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from sklearn.datasets import load_sample_image
 from sklearn.utils import check_random_state
 
-# Photographs of scikit-image that come with its package, and how many pixels their borders lose to the filter.
+# Photographs bundled with scikit-image, and the number of pixels that their borders lose to the filter.
 BUNDLED = ("camera", "astronaut", "coffee", "cat", "rocket")
 BORDER = 8
-# Frequency, in cycles per pixel, above which the filter lets less and less pass: the corners of the spectrum hold
-# mostly noise of sampling (Olshausen & Field 1997 have 200 cycles per picture of 512 pixels).
+# Cutoff frequency of the filter in cycles per pixel: the corners of the spectrum hold mostly sampling noise (Olshausen
+# & Field 1997 use 200 cycles per picture of 512 pixels).
 CUTOFF = 0.4
 
 
 def load_photographs(path: str | Path | None = None) -> list[np.ndarray]:
-    """Grey photographs, as float arrays.
+    """Load grey photographs as float arrays.
 
     They are read from a ``.npz`` file of grey images at ``path``, or from ``natural_free/natural_free.npz`` in the
     folder that the environment variable MULTICAUSE_DATA names; without either, they are those that come with
@@ -43,8 +43,8 @@ def load_photographs(path: str | Path | None = None) -> list[np.ndarray]:
 def whiten_image(image: np.ndarray, cutoff: float = CUTOFF) -> np.ndarray:
     """Filter an image by |f| exp(−(|f|/cutoff)⁴), and scale it to unit variance.
 
-    The amplitude of natural images falls like 1/|f|, so that |f| makes it flat; the second factor keeps the corners of
-    the spectrum out.
+    The amplitude of natural images falls like 1/|f|, so that |f| makes it flat; the second factor removes the corners
+    of the spectrum.
     """
     image = np.asarray(image, dtype=float)
     if image.ndim != 2 or min(image.shape) < 2 * BORDER + 2:
@@ -55,7 +55,7 @@ def whiten_image(image: np.ndarray, cutoff: float = CUTOFF) -> np.ndarray:
     white = np.fft.irfft2(spectrum, s=image.shape)[BORDER:-BORDER, BORDER:-BORDER]
     deviation = white.std()
     if not deviation > 0:
-        raise ValueError("An image without any contrast cannot be whitened.")
+        raise ValueError("A constant image cannot be whitened.")
     return white / deviation
 
 
@@ -69,7 +69,7 @@ def make_white_patches(
     shrink: int = 1,
     random_state: int | np.random.RandomState | None = None,
 ) -> np.ndarray:
-    """Square patches at random places: (n_samples, size · size).
+    """Draw square patches at random positions of whitened images: (n_samples, size · size).
 
     Parameters
     ----------
@@ -82,12 +82,12 @@ def make_white_patches(
     whiten : bool, default=True
         Whether images are filtered by :func:`whiten_image` first; otherwise each has unit variance and zero mean.
     cutoff : float, default=0.4
-        Of that filter, in cycles per pixel.
+        Cutoff of that filter, in cycles per pixel.
     shrink : int, default=1
-        Squares of so many pixels a side are averaged before. Lenses and compression leave mostly noise at the finest
-        scale of a photograph, which whitening would enlarge.
+        Side of the squares of pixels that are averaged first. Lenses and compression leave mostly noise at the finest
+        scale of a photograph, which whitening would amplify.
     random_state : int, RandomState or None
-        Seed of the places.
+        Seed of the positions.
     """
     random = check_random_state(random_state)
     if shrink < 1:
@@ -107,6 +107,6 @@ def make_white_patches(
 
 
 def _shrunk(image: np.ndarray, factor: int) -> np.ndarray:
-    """Means over squares of pixels; what is left over at the lower and right border is cut off."""
+    """Average over squares of pixels; incomplete squares at the lower and right border are dropped."""
     height, width = (side // factor for side in image.shape)
     return image[: height * factor, : width * factor].reshape(height, factor, width, factor).mean(axis=(1, 3))

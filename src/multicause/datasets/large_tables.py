@@ -1,4 +1,4 @@
-"""Tables that are larger than the memory that may be used, and arrays of HDF5 and zarr."""
+"""Tables larger than the memory budget, and arrays of HDF5 and zarr."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from multicause.runtime.paths import HDF5, dataset_of, file_of
 if TYPE_CHECKING:
     from multicause.engines.sources import Source
 
-#: Files of which some rows can be read; the first ones can also be loaded as other tables are.
+#: Files that can be read in parts; the first kinds can also be loaded like other tables.
 LOADABLE, STORES = (".npy", ".parquet"), (*HDF5, ".zarr")
-# Rows of the first file by which the columns of all files are chosen.
+# Number of rows of the first file by which the columns of all files are chosen.
 ROWS_TO_LOOK_AT = 10_000
 
 
 class LargeTable(NamedTuple):
-    """Rows that are read when they are needed."""
+    """Table whose rows are read when they are needed."""
 
     source: Source
     image_shape: tuple[int, int] | None
@@ -32,10 +32,10 @@ class LargeTable(NamedTuple):
 
 
 def open_table(files: Sequence[Path], reading: Any, budget: int | None) -> LargeTable | None:
-    """Return the rows of files that would take more memory than the budget, or that are no plain tables.
+    """Open files whose rows exceed the memory budget, or that are not plain tables.
 
-    None if they are to be loaded as other tables are. Columns of parquet files are chosen by the first rows of the
-    first file, with the rules for tables in memory.
+    Returns None if they should be loaded like other tables. Columns of parquet files are chosen by the first rows of
+    the first file, with the rules for tables in memory.
     """
     kinds = {file_of(file).suffix.lower() for file in files}
     if kinds <= set(LOADABLE):
@@ -58,13 +58,13 @@ def open_table(files: Sequence[Path], reading: Any, budget: int | None) -> Large
 
 
 def _named(file: Path, array: str | None) -> Path:
-    """Return the path with the name of a dataset, if it was given as an option."""
+    """Append the name of a dataset to a path, if it was given as an option."""
     path, name = dataset_of(file)
     return Path(f"{path}::{array}") if array is not None and name is None and path.suffix.lower() in HDF5 else file
 
 
 def _n_values(file: Path) -> int:
-    """Return how many values a table has; zero if it cannot be read, which is told when it is loaded."""
+    """Return the number of values of a table; zero if it cannot be read, which is reported when it is loaded."""
     try:
         if file.suffix.lower() == ".npy":
             return int(np.load(file, mmap_mode="r", allow_pickle=False).size)
@@ -75,7 +75,7 @@ def _n_values(file: Path) -> int:
 
 
 def _chosen(file: Path, reading: Any) -> tuple[tuple[str, ...], list[str]]:
-    """Return the columns that are features, and what is to be said about the others."""
+    """Return the columns that are features, and remarks on the others."""
     parquet = need("pyarrow.parquet", "reading parquet files", "parquet")
     with parquet.ParquetFile(file) as opened:
         frame = next(opened.iter_batches(ROWS_TO_LOOK_AT)).to_pandas()

@@ -1,4 +1,4 @@
-"""Numbers as they are written in text files: decimal points and commas, thousands separators, missing values."""
+"""Parsing of numbers in text files: decimal points and commas, thousands separators, missing values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-#: Texts that stand for a missing value: those of pandas.read_csv, in lower case.
+#: Strings for missing values: those of pandas.read_csv, in lower case.
 MISSING = frozenset(
     {"", "nan", "-nan", "na", "n/a", "#na", "#n/a", "#n/a n/a", "<na>", "null", "none"}
     | {"1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"}
@@ -27,7 +27,7 @@ _GROUPED = re.compile(
 
 
 class Marks(NamedTuple):
-    """The characters that numbers are written with."""
+    """Decimal mark and thousands separator of numbers."""
 
     decimal: str = "."
     thousands: str | None = None
@@ -38,20 +38,20 @@ class AmbiguousMarksError(ValueError):
 
 
 def is_missing(text: str) -> bool:
-    """Return whether a text stands for a missing value."""
+    """Return whether a string stands for a missing value."""
     return text.strip().lower() in MISSING
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number in any of the ways in which numbers are written."""
+    """Return whether a string is a number in any supported notation."""
     return any(pattern.fullmatch(text) for pattern in (_WHOLE, _POINT, _COMMA, _WORD)) or _grouping(text) is not None
 
 
 def find_marks(texts: Iterable[str], marks: tuple[str | None, str | None] = (None, None)) -> Marks:
-    """Return the marks of numbers, given some of them and the decimal and thousands marks that are known.
+    """Detect the decimal mark and the thousands separator from some numbers and the marks that are known.
 
-    An empty thousands mark says that there is none. Raises :class:`AmbiguousMarksError` if the numbers can be read in
-    two ways, or in none.
+    An empty thousands separator means that there is none. Raises :class:`AmbiguousMarksError` if the numbers can be
+    read in two ways, or in none.
     """
     decimal, thousands = marks
     if decimal is not None and decimal == thousands:
@@ -72,7 +72,7 @@ def find_marks(texts: Iterable[str], marks: tuple[str | None, str | None] = (Non
 
 
 def numbers_from(texts: Any, marks: Marks) -> np.ndarray:
-    """Return texts (n,) as float64, with NaN for missing values and for what is not a number with these marks.
+    """Convert strings (n,) to float64, with NaN for missing values and for strings that are not numbers.
 
     Digits must be grouped by three: with thousands separated by points, "1.5" is not a number.
     """
@@ -93,7 +93,7 @@ def _number(text: Any, marks: Marks) -> float:
 
 
 def _grouping(text: str) -> tuple[str, str | None] | None:
-    """Return the mark that groups digits by three and the decimal mark, if there is one."""
+    """Return the mark that groups digits by three and the decimal mark, or None."""
     match = _GROUPED.fullmatch(text)
     if match is None or match["mark"] == match["decimal"]:
         return None
@@ -101,7 +101,7 @@ def _grouping(text: str) -> tuple[str, str | None] | None:
 
 
 def _evidence(text: str) -> list[str]:
-    """Return what one number says about the marks; "either" stands for "1,234", which can be read in two ways."""
+    """Return what one number implies about the marks; "either" stands for "1,234", which can be read in two ways."""
     grouping = _grouping(text)
     if grouping is not None:
         mark, decimal = grouping
@@ -115,7 +115,7 @@ def _evidence(text: str) -> list[str]:
 
 
 def _decimal(examples: dict[str, str], thousands: str | None) -> str:
-    """Return the decimal mark that the evidence asks for."""
+    """Return the decimal mark implied by the evidence."""
     comma, point = "decimal ," in examples or "groups by ." in examples, "decimal ." in examples
     point = point or "groups by ," in examples
     if comma and point:

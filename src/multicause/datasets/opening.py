@@ -1,4 +1,4 @@
-"""Files that are learned from without being loaded."""
+"""Opening of files that are learned from without being loaded."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def open_rows(
 ) -> Source:
     """Open files whose rows are read when they are needed, so that they may be larger than memory.
 
-    The result is data for ``fit``, ``transform`` and the like. What fits into the memory budget of the engine is loaded
-    there, and all else is read block by block in every pass over the data. With :class:`multicause.engines.Dask`,
-    workers read the files, and have to see them under the same paths.
+    The result can be passed to ``fit``, ``transform`` and similar methods. Data that fit into the memory budget of the
+    engine are loaded; all others are read block by block in every pass over the data. With
+    :class:`multicause.engines.Dask`, workers read the files and must have access to them under the same paths.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ def open_rows(
     drop : sequence of str
         Columns of parquet files to leave out.
     dtype : {"float32", "float64"}, optional
-        What values are turned into. By default float32 if all files hold that, else float64.
+        Type of the rows. By default float32 if all files hold that, else float64.
 
     Returns
     -------
     Source
-        Rows that can be given to ``fit`` in place of an array. ``numpy.asarray`` loads all of them.
+        Rows that can be passed to ``fit`` instead of an array. ``numpy.asarray`` loads all of them.
     """
     from multicause.engines.file_sets import open_files
 
@@ -54,7 +54,7 @@ def open_rows(
 
 
 def _matching(path: Path) -> list[Path]:
-    """Return the path, or the files that it matches if it is a pattern."""
+    """Return the path itself, or the files that match if it is a pattern."""
     if file_of(path).exists() or not any(sign in str(path) for sign in "*?["):
         return [path]
     found = [Path(name) for name in sorted(glob(str(path), recursive=True))]

@@ -1,4 +1,4 @@
-"""A whole image from its overlapping patches, each as a model reconstructs it."""
+"""Reconstruction of a whole image from overlapping patches."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from typing import Any
 
 import numpy as np
 
-# Patches that are reconstructed together; more would only take more memory.
+# Number of patches that are reconstructed together; more would only take more memory.
 AT_ONCE = 20_000
 
 
 def reconstruct_image(
     model: Any, image: np.ndarray, shape: tuple[int, int], *, scale: float = 10.0, step: int = 1, dtype: str = "float64"
 ) -> np.ndarray:
-    """Mean of all reconstructed patches at each pixel, in the range of the image: (height, width).
+    """Reconstruct an image as the mean of all overlapping reconstructed patches: (height, width).
 
     The image is rescaled to fill [0, ``scale``], as :func:`multicause.datasets.make_patches` does, and back at the end.
 
     Parameters
     ----------
     model : fitted estimator with ``reconstruct``
-        It has learned from patches.
+        Model that was fitted to patches.
     image : array of shape (height, width)
-        Any image that a patch fits into.
+        Image, at least as large as a patch.
     shape : (int, int)
         Height and width of a patch.
     scale : float, default=10.0
-        The scale of the patches that were learned from.
+        Scale of the patches that the model was fitted to.
     step : int, default=1
-        Pixels from one patch to the next, at most the shorter side of a patch. More is faster and averages less.
+        Distance between patches in pixels, at most the shorter side of a patch. Larger is faster and averages less.
     dtype : str, default="float64"
-        Of the patches.
+        Type of the patches.
     """
     height, width = shape
     if image.shape[0] < height or image.shape[1] < width:
@@ -50,7 +50,7 @@ def reconstruct_image(
     lines = max(1, min(len(tops), AT_ONCE // len(lefts)))
     for start in range(0, len(tops), lines):
         own = tops[start : start + lines]
-        # The last group is filled up, so that it needs no program of its own.
+        # The last group is padded, so that it needs no program of its own.
         filled = np.append(own, np.repeat(own[-1:], lines - len(own)))
         patches = windows[np.ix_(filled, lefts)].reshape(-1, height * width).astype(dtype)
         found = np.asarray(model.reconstruct(patches), dtype=float)[: len(own) * len(lefts)]
@@ -64,5 +64,5 @@ def reconstruct_image(
 
 
 def _places(n: int, step: int) -> np.ndarray:
-    """Every ``step``-th place, and the last, so that no border is left out."""
+    """Return every ``step``-th position and the last one, so that no border is left out."""
     return np.unique(np.append(np.arange(0, n, step), n - 1))

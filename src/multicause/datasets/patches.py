@@ -20,7 +20,7 @@ def make_patches(
     scale: float = 10.0,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Patches from random positions of an image (MCA08 §6.9 and appendix E.5).
+    """Draw patches at random positions of an image (MCA08 §6.9 and appendix E.5).
 
     The image is rescaled linearly to fill [0, ``scale``] before it is cut, so that its darkest pixel is zero. MCA08
     used 250×250 pixels of the van Hateren database, number 2338; ET10 a similar image.

@@ -1,4 +1,4 @@
-"""Log-spectrograms of phonemes that sound at once: causes that add up as waveforms and nearly mask one another here."""
+"""Log-spectrograms of simultaneous phonemes, whose waveforms add up and which nearly mask each other (max rule)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make_phoneme_mixtures(
     activity: float | ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> Bunch:
-    """Log-spectrograms of mixed phonemes, with their true causes (MCA08 §6.9 and appendix E.4).
+    """Generate log-spectrograms of mixed phonemes, with their true causes (MCA08 §6.9 and appendix E.4).
 
     Waveforms z_h(t) of power one add up, z(t) = Σ_h s_h z_h(t). A spectrogram has the magnitudes of z's Fourier
     transform in 9 Hamming windows of 200 samples, each 100 after the last, at 50 frequencies from 100 to 4000 Hz with
@@ -70,7 +70,7 @@ def make_phoneme_mixtures(
     coefficients = spectrograms(waves, SAMPLE_RATE, N_WINDOWS)
     loudest = np.abs(coefficients).max()
     return Bunch(
-        data=log_scaled(states @ coefficients, loudest),  # the transform is linear: mixing may come after it
+        data=log_scaled(states @ coefficients, loudest),  # the transform is linear, so that mixing may come after it
         causes=log_scaled(coefficients, loudest),
         states=states,
         activity=probabilities,
@@ -96,7 +96,7 @@ def _named(waveforms: Waveforms | None) -> list[tuple[str, np.ndarray]]:
 
 
 def _normalised(wave: np.ndarray, name: str) -> np.ndarray:
-    """1000 samples with (1/T) Σ_t z(t)² = 1."""
+    """Return 1000 samples with unit power, (1/T) Σ_t z(t)² = 1."""
     if wave.ndim != 1 or wave.size == 0:
         raise ValueError(
             f"Waveform {name!r} must have one axis, time; got shape {wave.shape}. Choose one channel or average them."
@@ -110,5 +110,5 @@ def _normalised(wave: np.ndarray, name: str) -> np.ndarray:
     peak = np.abs(padded).max()
     if peak == 0:
         raise ValueError(f"Waveform {name!r} is silent in its first {LENGTH} samples; cut off the silence before it.")
-    padded /= peak  # squares of tiny or huge samples would leave the range of floats
+    padded /= peak  # squares of tiny or huge samples would exceed the range of floats
     return padded / np.sqrt(np.mean(padded**2))

@@ -1,4 +1,4 @@
-"""Rows from picture files: whole images of one size, or patches of images of any size."""
+"""Rows from image files: whole images of one size, or patches of images of any size."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ COLOURS = 3
 
 
 def read_grey(path: Path) -> tuple[np.ndarray, bool]:
-    """Grey values (height, width) of a picture, and whether it was coloured.
+    """Read the grey values (height, width) of an image, and whether it was coloured.
 
-    Whole numbers are divided by the largest of their type, so that white is one; other numbers stay as they are. The
+    Integers are divided by the largest value of their type, so that white is one; other numbers stay unchanged. The
     colours of a pixel are averaged, and transparency is ignored.
     """
     try:
         pixels = read_image(path)
     except (FileNotFoundError, ImportError, PermissionError):
         raise
-    except Exception as error:  # readers of images raise whatever their format's library raises
+    except Exception as error:  # image readers raise any exception of their format's library
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{str(path)!r} cannot be read as an image: {reason}") from error
     if pixels.dtype.kind not in "buif" or pixels.size == 0:
@@ -49,7 +49,7 @@ def read_grey(path: Path) -> tuple[np.ndarray, bool]:
 
 
 def whole_images(files: Sequence[Path], images: Sequence[np.ndarray], scale: float) -> np.ndarray:
-    """One image in each row, with white at ``scale``: (n, height · width)."""
+    """Return one image in each row, with white at ``scale``: (n, height · width)."""
     for file, image in zip(files, images, strict=True):
         if image.shape != images[0].shape:
             raise ValueError(
@@ -67,7 +67,7 @@ def patches_of(
     scale: float,
     random: np.random.RandomState,
 ) -> np.ndarray:
-    """``count`` patches, the same number from each image: (count, height · width); each image fills [0, ``scale``]."""
+    """Draw ``count`` patches, equally many from each image, scaled to [0, ``scale``]: (count, height · width)."""
     shares = np.diff(np.linspace(0, count, len(images) + 1).astype(int))
     patches = []
     for file, image, share in zip(files, images, shares, strict=True):

@@ -1,4 +1,4 @@
-"""Data of the user's own: any file or folder that can become rows, read the same way each time."""
+"""Reading of a user's data: any file or folder that can be converted to rows, the same way each time."""
 
 from __future__ import annotations
 
@@ -26,53 +26,53 @@ SOUNDS = ("spectrogram", "waveform")
 
 @dataclass(frozen=True)
 class Reading:
-    """How files become rows. A model and its later data need the same, so a fitted run keeps it."""
+    """Settings for converting files to rows. A model and later data need the same ones, so a fitted run stores them."""
 
-    array: str | None = None  # of a npz file
-    separator: str | None = None  # of a text file, as the next four; None: detected
+    array: str | None = None  # name of an array in an npz file
+    separator: str | None = None  # separator of a text file; this and the next four are detected if None
     header: bool | None = None
     decimal: str | None = None
-    thousands: str | None = None  # "": none
+    thousands: str | None = None  # "" for none
     encoding: str | None = None
     index: str | int | None = None  # name or number of the column that identifies rows, or "none"; None: detected
     drop: tuple[str, ...] = ()
-    columns: tuple[str, ...] | None = None  # None: all that hold numbers
-    image_shape: tuple[int, int] | None = None  # of the rows of a table
+    columns: tuple[str, ...] | None = None  # None: all numeric columns
+    image_shape: tuple[int, int] | None = None  # image shape of the rows of a table
     patches: tuple[int, int] | None = None  # None: whole images
-    count: int | None = None  # number of patches; most pieces of a recording
-    scale: float = 10.0  # of white
+    count: int | None = None  # number of patches, or largest number of pieces of a recording
+    scale: float = 10.0  # value of white
     sound: str = "spectrogram"
-    frames: int = 9  # windows of a piece of the spectrogram
-    length: int = 128  # samples of a piece of the waveform
+    frames: int = 9  # windows in a piece of the spectrogram
+    length: int = 128  # samples in a piece of the waveform
     sample_rate: int = 8000
     channel: int | None = None
-    level: float | None = None  # of sound, found from the first recordings
+    level: float | None = None  # level of sound, determined from the first recordings
     dtype: str = "float64"
     seed: int = 0
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Reading:
-        """The reading whose :meth:`settings` these are."""
+        """Create the reading from its :meth:`settings`."""
         known = {field.name for field in fields(cls)}
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items() if k in known}
         return cls(**values)
 
     def settings(self) -> dict[str, Any]:
-        """All settings as plain values."""
+        """Return all settings as plain values."""
         return asdict(self)
 
 
 class UserData(NamedTuple):
-    """Rows that were read, and what is known of them."""
+    """Rows that were read, with a description."""
 
-    rows: Any  # an array (n, D), or a Source if they exceed the memory that may be used
+    rows: Any  # an array (n, D), or a Source if they exceed the memory budget
     kind: str  # table, images, patches, spectrogram, waveform
     image_shape: tuple[int, int] | None
-    names: list[str] | None  # of columns
+    names: list[str] | None  # column names
     files: tuple[Path, ...]
     remarks: tuple[str, ...]
-    reading: Reading  # with what was found on the way
-    summary: str = ""  # what was understood, in one line
+    reading: Reading  # settings, including those that were detected
+    summary: str = ""  # description of the data in one line
     others: Callable[[], dict[str, np.ndarray]] = dict  # columns of a table that were left out, by name
 
 
@@ -84,15 +84,15 @@ def read_data(
 ) -> UserData:
     """Read a table (npy, npz, csv, tsv, parquet, HDF5, zarr), an image, a wav file, or a folder of images or wav files.
 
-    Text files may be compressed (``.csv.gz``). What is not said about their format is detected, and ``summary`` and
-    ``remarks`` of the result tell what was understood.
+    Text files may be compressed (``.csv.gz``). Settings of the format that are not given are detected; ``summary`` and
+    ``remarks`` of the result describe them.
 
     Parameters
     ----------
     path : path-like, or sequence of them
-        File or folder; or several of one kind, whose rows follow each other.
+        File or folder, or several of one kind, whose rows are concatenated.
     reading : Reading
-        How rows are made: patches, spectrograms, columns that are left out and so on.
+        Settings: patches, spectrograms, columns to leave out and so on.
     memory_budget : int or str, optional
         Number of bytes, or text such as "2GiB". Rows of npy, parquet, HDF5 and zarr files that would take more memory
         are not loaded but opened, see :func:`open_rows`. By default all rows are loaded.
@@ -121,13 +121,13 @@ def read_data(
 
 
 def kind_of(file: Path) -> str:
-    """Whether a file is a table, an image or a sound, by the ending of its name."""
+    """Return whether a file is a table, an image or a sound, by its suffix."""
     suffix = tables.suffix_of(file_of(file))
     return "sound" if suffix == ".wav" else "image" if suffix in pictures.SUFFIXES else "table"
 
 
 def files_of(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """All files of some paths, which must be of one kind, and remarks on those that are left out of folders."""
+    """Return all files of some paths, which must be of one kind, and remarks on files of folders that are left out."""
     if not paths:
         raise ValueError("Name at least one file or folder; got none.")
     found = [_files_of(path) for path in paths]
@@ -142,14 +142,14 @@ def files_of(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
 
 
 def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
-    """Files of one kind, and a remark on those that are left out."""
+    """Return the files of one path and a remark on those that are left out."""
     file = file_of(path)
     if not file.exists():
         raise FileNotFoundError(f"There is no {str(file)!r}.")
     known = (*tables.SUFFIXES, *STORES, *pictures.SUFFIXES, ".wav")
     if file.is_file() or file.suffix.lower() in STORES:
         if tables.suffix_of(file) not in known:
-            raise ValueError(f"{str(path)!r} has a format that is not known. Known endings: {', '.join(known)}.")
+            raise ValueError(f"{str(path)!r} has an unknown format. Known endings: {', '.join(known)}.")
         return (path,), ()
     inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
     images = [p for p in inside if p.suffix.lower() in pictures.SUFFIXES]
@@ -168,7 +168,7 @@ def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
 
 
 def _tables(files: Sequence[Path], reading: Reading, memory_budget: int | str | None) -> UserData:
-    """Rows of tables with the same columns, one table after the other."""
+    """Read tables with the same columns, one after the other."""
     budget = None
     if memory_budget is not None:
         from multicause.arrays import bytes_from
@@ -209,7 +209,7 @@ def _of_large_table(files: Sequence[Path], reading: Reading, table: LargeTable, 
 
 
 def _all_others(others: Sequence[Callable[[], dict[str, np.ndarray]]]) -> dict[str, np.ndarray]:
-    """Return the columns that were left out of several tables, as far as all of them have these columns."""
+    """Return the left-out columns that all of several tables have."""
     found = [each() for each in others]
     common = [name for name in found[0] if all(name in each for each in found)]
     return {name: np.concatenate([each[name] for each in found]) for name in common}
@@ -245,7 +245,7 @@ def _read_table(path: Path, reading: Reading) -> tables.Table:
 
 
 def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
-    if tables.suffix_of(files[0]) in tables.SUFFIXES:  # an array whose patches are asked for is one image, or several
+    if tables.suffix_of(files[0]) in tables.SUFFIXES:  # an array with requested patches is one image, or several
         arrays = [_images_in(file, reading) for file in files]
         images = [image for some in arrays for image in some]
         files = tuple(file for file, some in zip(files, arrays, strict=True) for _ in some)
@@ -265,7 +265,7 @@ def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
 
 
 def _images_in(file: Path, reading: Reading) -> list[np.ndarray]:
-    # A column of pixels that happens to count rows is no index.
+    # A column of pixels that happens to count rows is not an index.
     found = _read_table(file, replace(reading, index="none" if reading.index is None else reading.index)).rows
     tables.check_finite(found, file)
     return [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
@@ -283,7 +283,7 @@ def _sound(files: tuple[Path, ...], reading: Reading) -> UserData:
     if count is not None and count < n:
         rows = rows[np.sort(check_random_state(reading.seed).choice(n, count, replace=False))]
     what = "The recording has" if len(files) == 1 else f"The {len(files)} recordings have"
-    few = f"{what} {n} pieces, fewer than the {count} that were asked for; all of them are used."
+    few = f"{what} {n} pieces, fewer than the {count} requested; all of them are used."
     remarks = (few,) if count is not None and n < count else ()
     return UserData(rows, reading.sound, shape, None, files, remarks, replace(reading, level=level))
 

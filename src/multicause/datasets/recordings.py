@@ -1,4 +1,4 @@
-"""Rows from recordings: pieces of the log-spectrogram, or of the waveform itself."""
+"""Rows from recordings: pieces of the log-spectrogram or of the waveform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from multicause.datasets.spectrograms import length_of, log_scaled, spectrograms
 
 
 def pieces_of(files: Sequence[Path], waves: Sequence[np.ndarray], length: int) -> np.ndarray:
-    """Pieces of so many samples, each of which begins in the middle of the one before: (n, length)."""
+    """Cut waveforms into half-overlapping pieces of ``length`` samples: (n, length)."""
     for file, wave in zip(files, waves, strict=True):
         if len(wave) < length:
             raise ValueError(
@@ -25,7 +25,7 @@ def pieces_of(files: Sequence[Path], waves: Sequence[np.ndarray], length: int) -
 def spectrogram_rows(
     files: Sequence[Path], waves: Sequence[np.ndarray], n_windows: int, sample_rate: int, level: float | None
 ) -> tuple[np.ndarray, float]:
-    """Log-spectrograms (n, 50 · n_windows) of pieces, and the magnitude that lies at 10: ``level``, or the loudest."""
+    """Return log-spectrograms (n, 50 · n_windows) of pieces, and the magnitude at 10: ``level`` or the loudest."""
     coefficients = spectrograms(pieces_of(files, waves, length_of(n_windows)), sample_rate, n_windows)
     level = float(np.abs(coefficients).max()) if level is None else level
     _check_level(level, files)
@@ -35,7 +35,7 @@ def spectrogram_rows(
 def waveform_rows(
     files: Sequence[Path], waves: Sequence[np.ndarray], length: int, level: float | None
 ) -> tuple[np.ndarray, float]:
-    """Pieces of the waveform (n, length), divided by ``level``, or by the deviation of all samples."""
+    """Return pieces of the waveform (n, length), divided by ``level`` or the standard deviation of all samples."""
     level = float(np.concatenate(waves).std()) if level is None else level
     _check_level(level, files)
     return pieces_of(files, waves, length) / level, level
@@ -43,4 +43,4 @@ def waveform_rows(
 
 def _check_level(level: float, files: Sequence[Path]) -> None:
     if not (np.isfinite(level) and level > 0):
-        raise ValueError(f"{str(files[0])!r} is silent or not finite; there is nothing to learn from it.")
+        raise ValueError(f"{str(files[0])!r} is silent or not finite, so nothing can be learned from it.")

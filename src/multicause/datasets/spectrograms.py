@@ -1,11 +1,11 @@
-"""Log-spectrograms as MCA08 (appendix E.4) has them: frequencies of equal ratios, decibels that fill [0, 10]."""
+"""Log-spectrograms as in MCA08 (appendix E.4): logarithmically spaced frequencies, decibels scaled to [0, 10]."""
 
 from __future__ import annotations
 
 import numpy as np
 
 N_CHANNELS, LOWEST = 50, 100.0
-# Samples of one Hamming window; the next begins after half of it.
+# Samples of one Hamming window; windows overlap by half.
 WINDOW = 200
 STEP = WINDOW // 2
 DYNAMIC_RANGE = 42.8
@@ -13,14 +13,14 @@ TOP = 10.0
 
 
 def length_of(n_windows: int) -> int:
-    """Samples that so many windows cover."""
+    """Return the number of samples that ``n_windows`` windows cover."""
     return WINDOW + (n_windows - 1) * STEP
 
 
 def spectrograms(waves: np.ndarray, sample_rate: int, n_windows: int) -> np.ndarray:
-    """Fourier coefficients (n, 50 · n_windows) of waveforms (n, length), frequency × time in each row.
+    """Compute Fourier coefficients (n, 50 · n_windows) of waveforms (n, length), frequency × time in each row.
 
-    Frequencies reach from 100 Hz to half the sample rate; waveforms must be as long as :func:`length_of` says.
+    Frequencies reach from 100 Hz to half the sample rate; waveforms must have the length :func:`length_of`.
     """
     frequencies = np.geomspace(LOWEST, sample_rate / 2, N_CHANNELS)
     time = np.arange(WINDOW) / sample_rate
@@ -30,7 +30,7 @@ def spectrograms(waves: np.ndarray, sample_rate: int, n_windows: int) -> np.ndar
 
 
 def log_scaled(coefficients: np.ndarray, loudest: float) -> np.ndarray:
-    """Magnitudes in decibels, with ``loudest`` at 10 and everything from 42.8 dB below it on at 0."""
+    """Convert magnitudes to decibels, with ``loudest`` at 10 and everything 42.8 dB or more below it at 0."""
     silence = 10 ** (-DYNAMIC_RANGE / 20)
     relative = np.abs(coefficients) / loudest
     decibels = 20 * np.log10(np.maximum(relative, silence))

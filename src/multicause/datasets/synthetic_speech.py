@@ -1,8 +1,8 @@
-"""Six waveforms that sound and look like the phonemes of MCA08 appendix E.4, made in code.
+"""Synthesis of six waveforms that resemble the phonemes of MCA08 appendix E.4.
 
 Voiced sounds are harmonics of a falling pitch, each with the gain and phase of a vocal tract whose resonances, the
-formants, glide from one vowel to the next. Plosives are noise: a short burst with the spectrum of the place where it
-is released, then breath. All is fixed, noise included, so that the waveforms are the same in every call.
+formants, glide from one vowel to the next. Plosives are noise: a short burst with the spectrum of its place of
+articulation, then breath. Everything is fixed, including the noise, so that the waveforms are the same in every call.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Voiced(NamedTuple):
-    """A vowel or diphthong: formants in Hz at its beginning and end, and pitch in Hz at its beginning."""
+    """Vowel or diphthong: formants in Hz at its beginning and end, and pitch in Hz at its beginning."""
 
     start: tuple[float, ...]
     end: tuple[float, ...]
@@ -21,7 +21,7 @@ class Voiced(NamedTuple):
 
 
 class Plosive(NamedTuple):
-    """A release: centre and width (octaves) of the burst, centre of the breath, times in milliseconds."""
+    """Plosive: centre and width (octaves) of the burst, centre of the breath, times in milliseconds."""
 
     burst: float
     octaves: float
@@ -48,16 +48,16 @@ PLOSIVES = {
 }
 # Bandwidth of a formant, as in synthesis by rule: 50 Hz and 5 % of its frequency.
 BANDWIDTH, RELATIVE_BANDWIDTH = 50.0, 0.05
-# Resonances above the speech band, those of a uniform tube; they do not move, but raise the band below them.
+# Resonances of a uniform tube above the speech band; they do not move, but raise the band below them.
 HIGHER = (4500.0, 5500.0, 6500.0, 7500.0)
 # The glottis of a raised voice falls by 9 dB per octave, and radiation from the lips gives 6 back. With the 12 dB of a
 # soft voice, log-spectrograms of different vowels are more alike than those of recordings.
 TILT = 0.5
-# Falling intonation: part of the pitch that is lost per second.
+# Falling intonation: fraction of the pitch that is lost per second.
 FALL = 1.0
-# Rise and fall of the voice, seconds.
+# Rise and fall time of the voice, seconds.
 RISE, RELEASE = 0.010, 0.040
-# The diphthong's glide is half done at this part of the sound, and takes about this part of it.
+# Time at which the diphthong's glide is half done, and its duration, as fractions of the sound.
 GLIDE_CENTRE, GLIDE_WIDTH = 0.55, 0.12
 # Breath after the burst, and sound outside the burst's band, relative to the burst. In recordings of these plosives
 # nearly all frequencies sound, and log-spectrograms hold as much as those of vowels.
@@ -67,7 +67,7 @@ NOISE_SEED = 1979
 
 
 def synthesize(n: int, sample_rate: int) -> dict[str, np.ndarray]:
-    """Waveforms by name, of ``n`` samples, or fewer for plosives, which end early."""
+    """Synthesise waveforms by name, of ``n`` samples, or fewer for plosives, which end early."""
     random = np.random.RandomState(NOISE_SEED)
     waveforms = {name: _voiced(phoneme, n, sample_rate) for name, phoneme in VOICED.items()}
     for name, phoneme in PLOSIVES.items():
@@ -91,7 +91,7 @@ def _voiced(phoneme: Voiced, n: int, sample_rate: int) -> np.ndarray:
 
 
 def _vocal_tract(frequency: np.ndarray, formants: np.ndarray) -> np.ndarray:
-    """Transfer function at each time: a cascade of resonances with gain one at 0 Hz."""
+    """Compute the transfer function at each time: a cascade of resonances with gain one at 0 Hz."""
     response = np.ones(len(frequency), dtype=complex)
     for formant in (*formants, *HIGHER):
         bandwidth = BANDWIDTH + RELATIVE_BANDWIDTH * formant
@@ -113,7 +113,7 @@ def _plosive(phoneme: Plosive, random: np.random.RandomState, sample_rate: int) 
 
 
 def _band(random: np.random.RandomState, n: int, sample_rate: int, centre: float, octaves: float) -> np.ndarray:
-    """Noise around a frequency, of power one."""
+    """Generate noise of unit power around a frequency."""
     spectrum = np.fft.rfft(random.normal(size=n))
     frequency = np.maximum(np.fft.rfftfreq(n, 1 / sample_rate), 1)
     gain = FLOOR + np.exp(-0.5 * (np.log2(frequency / centre) / octaves) ** 2)

@@ -20,10 +20,10 @@ SEPARATOR_NAMES = {"\t": "tab", " ": "white space"}
 
 
 class Table(NamedTuple):
-    """Rows of numbers, and what was understood of the file they come from."""
+    """Rows of numbers, with a description of their file."""
 
     rows: np.ndarray
-    names: list[str] | None  # of the columns, if the file has any
+    names: list[str] | None  # column names, if the file has any
     summary: str
     remarks: tuple[str, ...]
     understood: dict[str, Any]  # settings that were detected, by their names in Reading
@@ -31,7 +31,7 @@ class Table(NamedTuple):
 
 
 def suffix_of(path: Path) -> str:
-    """Return the ending of a file's name in lower case; ".csv.gz" is one ending."""
+    """Return the suffix of a file's name in lower case; ".csv.gz" is one suffix."""
     ending = "".join(path.suffixes[-2:]).lower()
     return ending if ending in SUFFIXES else path.suffix.lower()
 
@@ -49,24 +49,24 @@ def read_table(
     drop: Sequence[str] = (),
     columns: Sequence[str] | None = None,
 ) -> Table:
-    """Read a table; what is not given is detected.
+    """Read a table; settings that are not given are detected.
 
     Parameters
     ----------
     path : Path
         A file whose name ends in one of ``SUFFIXES``.
     array : str, optional
-        Which array of a npz file to take; needed if it holds several.
+        Name of an array in an npz file; needed if it holds several.
     separator, decimal, thousands, encoding : str, optional
-        What separates the columns, decimals and thousands of a text file, and how its characters are encoded.
+        Column separator, decimal mark, thousands separator and encoding of a text file.
     header : bool, optional
         Whether the first line of a text file has the names of its columns.
     index : str, optional
         Name or number of the column that identifies rows and is not a feature; "none" for none.
     drop : sequence of str
-        Columns that are left out.
+        Columns to leave out.
     columns : sequence of str, optional
-        Columns that are taken, in this order; by default all that hold numbers.
+        Columns to read, in this order; by default all numeric columns.
     """
     kind = suffix_of(path)
     if kind in ARRAYS:
@@ -108,14 +108,14 @@ def check_finite(
         return
     flat = bad.reshape(len(bad), -1)
     columns = np.flatnonzero(flat.any(axis=0))
-    told = []
+    where = []
     for column in columns[:LISTED]:
         places = np.flatnonzero(flat[:, column])
         some = ", ".join(map(str, places[:LISTED])) + (", …" if len(places) > LISTED else "")
         name = repr(names[column]) if names is not None else str(column)
-        told.append(f"column {name} in {len(places)} of {len(rows)} rows ({some})")
+        where.append(f"column {name} in {len(places)} of {len(rows)} rows ({some})")
     if len(columns) > LISTED:
-        told.append(f"{len(columns) - LISTED} more columns")
+        where.append(f"{len(columns) - LISTED} more columns")
     if np.isinf(rows[bad]).all():
         what, need = "infinite", "Models need finite values"
     else:
@@ -123,7 +123,7 @@ def check_finite(
         need = "Models need complete rows"
     drop = f" leave columns out with --drop {','.join(names[c] for c in columns[:LISTED])}," if names else ""
     raise ValueError(
-        f"{str(path)!r} has values that are {what}: {'; '.join(told)} (rows are counted from 0). {need}:{drop} remove "
+        f"{str(path)!r} has values that are {what}: {'; '.join(where)} (rows are counted from 0). {need}:{drop} remove "
         "these rows, or fill the values in."
     )
 
@@ -144,7 +144,7 @@ def remark_on_missing(rows: np.ndarray, names: Sequence[str] | None = None) -> t
 
 
 def _summary(rows: np.ndarray, columns: Columns, facts: Sequence[str] = ()) -> str:
-    """Return what was understood of a table, in one line."""
+    """Describe a table in one line."""
     names = columns.features
     shown = ", ".join(names) if len(names) <= LISTED else f"{names[0]}…{names[-1]}"
     parts = [_counted(len(rows), "row"), f"{_counted(len(names), 'column')} {shown}"]
@@ -152,9 +152,9 @@ def _summary(rows: np.ndarray, columns: Columns, facts: Sequence[str] = ()) -> s
         if group and what == "index":
             parts.append(f"index: {', '.join(group)}")
         elif group:
-            parts.append(f"{_counted(len(group), f'{what} column')} ignored: {_few(group)}")
+            parts.append(f"{_counted(len(group), f'{what} column')} ignored: {_shortened(group)}")
     if columns.dropped:
-        parts.append(f"{_counted(len(columns.dropped), 'column')} left out: {_few(columns.dropped)}")
+        parts.append(f"{_counted(len(columns.dropped), 'column')} left out: {_shortened(columns.dropped)}")
     return ", ".join(parts) + (f" ({', '.join(facts)})" if facts else "")
 
 
@@ -162,12 +162,12 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _few(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
 
 
 def _facts_of_format(table: TextTable) -> list[str]:
-    """Return what is unusual about a text file."""
+    """Describe unusual properties of a text file."""
     found = table.format
     facts = []
     if found.separator != ",":
@@ -240,7 +240,7 @@ def _read_array(path: Path, array: str | None) -> np.ndarray:
 
 
 def _check_beginning(path: Path) -> None:
-    """Refuse what is no array before numpy does, which would take it for a pickle and say how to open that."""
+    """Raise ValueError if a file is not an array; numpy would take it for a pickle and suggest to open that."""
     with path.open("rb") as file:
         beginning = file.read(6)
     if not beginning.startswith((b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")):

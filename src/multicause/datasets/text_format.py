@@ -1,6 +1,6 @@
-"""The format of a delimited text file: encoding, separator, header and marks of numbers.
+"""Detection of the format of a delimited text file: encoding, separator, header and marks of numbers.
 
-What the user says is taken as it is. All else is detected from the beginning of the file; where two readings are
+Settings of the user are used unchanged. All others are detected from the beginning of the file; if two readings are
 possible, an error names the option that decides.
 """
 
@@ -19,29 +19,29 @@ from typing import IO, Any, NamedTuple
 from multicause.datasets.numerals import AmbiguousMarksError, Marks, find_marks, is_missing, is_number
 
 SEPARATORS = (",", ";", "\t", "|", " ")  # " " stands for any run of white space
-#: Words for separators that are hard to type.
+#: Names of separators that are hard to type.
 SEPARATOR_WORDS = {"tab": "\t", r"\t": "\t", "space": " ", "comma": ",", "semicolon": ";", r"\s+": " "}
 COMMENT = "#"
-# How much of a file is looked at: characters, lines, fields (of at least some lines), and lines to find the separator.
+# Size of the sample that is examined: characters, lines, fields (of at least some lines), and lines for the separator.
 SAMPLE, SAMPLE_LINES, SAMPLE_FIELDS, FEWEST_LINES = 1 << 20, 1000, 50_000, 20
 CHUNK = 1 << 20
-# Share of lines that must have the same number of fields, and of values that must be numbers in a column of numbers.
+# Fraction of lines that must have equally many fields, and of values that must be numbers in a numeric column.
 MOST = 0.9
-# Consecutive numbers in a first line that may be names of columns, from so many on; years, from two on.
+# Number of consecutive numbers in a first line from which on they may be column names; two are enough for years.
 COUNTED = 3
 YEARS = range(1800, 2200)
 _CODE = re.compile(r"\s*0\d+\s*")
 
 
 class TextFormat(NamedTuple):
-    """How a text file is to be read."""
+    """Format of a text file."""
 
     encoding: str
     separator: str
     marks: Marks
-    header: bool  # whether the first line after ``skip`` lines has names
-    names: list[str]  # of all columns; "" for a column without a name
-    skip: int  # lines before that
+    header: bool  # whether the first line after ``skip`` lines has column names
+    names: list[str]  # names of all columns; "" for a column without a name
+    skip: int  # number of lines before the table
     comments: bool  # whether there are comment lines after the first row
     remarks: tuple[str, ...]
 
@@ -65,7 +65,7 @@ def find_format(
     thousands: str | None = None,
     row_names: bool | None = None,
 ) -> TextFormat:
-    """Detect what is not given. ``row_names`` says whether the first column has no name in the header."""
+    """Detect the settings that are not given. ``row_names`` says whether the first column has no name in the header."""
     encoding, commented, remarks = find_encoding(path, encoding)
     with open_text(path, encoding) as file:
         text = file.read(SAMPLE)
@@ -93,8 +93,8 @@ def find_format(
 def find_encoding(path: Path, encoding: str | None = None) -> tuple[str, bool, list[str]]:
     """Return the encoding, whether lines after the first are comments, and remarks.
 
-    A byte order mark decides. Without one a file is UTF-8 or, where that is impossible, Windows-1252 or Latin-1, of
-    which the latter can read everything.
+    A byte order mark decides. Without one a file is UTF-8 or, if that is impossible, Windows-1252 or Latin-1, of which
+    the latter can decode everything.
     """
     with _open_bytes(path) as file:
         beginning = file.read(4)
@@ -124,7 +124,7 @@ def find_encoding(path: Path, encoding: str | None = None) -> tuple[str, bool, l
 
 
 def _decode(path: Path, encoding: str) -> bool:
-    """Decode a whole file; returns whether some line after a line of data is a comment."""
+    """Decode a whole file; return whether some line after a line of data is a comment."""
     seen_data, found, before = False, False, "\n"
     with open_text(path, encoding) as file:
         while chunk := file.read(CHUNK):
@@ -143,9 +143,9 @@ def _decode(path: Path, encoding: str) -> bool:
 
 
 def _beginning(lines: Sequence[str]) -> tuple[int, str | None, str | None]:
-    """Return how many lines come before the table, the last of their comments, and the separator that they declare.
+    """Return the number of lines before the table, the last comment among them, and the separator that they declare.
 
-    Spreadsheets write the line "sep=;" for each other.
+    Spreadsheet programs write the line "sep=;" to declare a separator.
     """
     declared = comment = None
     comments = not _is_sign_of_column(lines)
@@ -172,7 +172,7 @@ def is_comment(line: str, separator: str, width: int) -> bool:
 
 
 def _commented_names(comment: str | None, separator: str, rows: Sequence[Sequence[str]]) -> list[str] | None:
-    """Return the names that the last comment before the data has, as numpy.savetxt writes them; None if it has none."""
+    """Return the column names in the last comment before the data, as numpy.savetxt writes them, or None."""
     if comment is None or _first_row_has_names(rows) is not False:
         return None
     names = split_rows(comment, separator)[0]
@@ -217,7 +217,7 @@ def _width(rows: Sequence[Sequence[str]], has_header: bool) -> int:
 
 
 def _number_columns(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return which columns hold mostly numbers."""
+    """Return the indices of the columns that hold mostly numbers."""
     columns = {number: _column(rows, number) for number in range(width)}
     return [n for n, values in columns.items() if values and sum(map(is_number, values)) >= MOST * len(values)]
 
@@ -233,7 +233,7 @@ def _has_header(path: Path, rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _first_row_has_names(rows: Sequence[Sequence[str]]) -> bool | None:
-    """Return whether the first row has names: texts above columns of numbers. None where that cannot be decided."""
+    """Return whether the first row has names: text above columns of numbers. None if that cannot be decided."""
     first, below = rows[0], rows[1:]
     if not below:
         return not any(map(is_number, first))
@@ -262,7 +262,7 @@ def _counts(texts: Sequence[str]) -> bool:
 
 
 def _goes_on(row: Sequence[str], after: Sequence[str]) -> bool:
-    """Return whether the second row goes on counting where the first one ends."""
+    """Return whether the second row continues to count where the first one ends."""
     return _are_row_names([*row, *after])
 
 
@@ -293,7 +293,7 @@ def _names(path: Path, rows: Sequence[Sequence[str]], width: int, row_names: boo
 
 
 def _are_row_names(values: Sequence[str]) -> bool:
-    """Return whether values name rows: all different, and texts or consecutive numbers."""
+    """Return whether values name rows: all different, and text or consecutive numbers."""
     if len(set(values)) < len(values):
         return False
     if not any(map(is_number, values)):

@@ -1,4 +1,4 @@
-"""Tables from delimited text files (csv, tsv), by pandas."""
+"""Tables from delimited text files (csv, tsv), read with pandas."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
 class TextTable:
-    """A text file, the format that was found for it, and its columns as a data frame.
+    """Text file with its detected format and its columns as a data frame.
 
-    Columns of numbers have a numeric dtype; all others are texts. Columns without a name are called "Unnamed: 2" by
-    their place, as pandas does, and a name that occurs again becomes "a.1".
+    Numeric columns have a numeric dtype; all others are strings. Columns without a name are called "Unnamed: 2" by
+    their position, as in pandas, and a repeated name becomes "a.1".
     """
 
     def __init__(self, path: Path, **settings: Any) -> None:
@@ -43,7 +43,7 @@ class TextTable:
         self.frame = self.frame[self._kept].reset_index(drop=True)
 
     def texts(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return columns as they are written in the file, so that no digit of an identifier is lost: name → (n,)."""
+        """Return columns as strings as they are in the file, so that no digit of an identifier is lost: name → (n,)."""
         if not names:
             return {}
         frame = self._read(usecols=list(names), dtype=str, keep_default_na=False, na_values=[])
@@ -62,7 +62,7 @@ class TextTable:
             "low_memory": False,
         }
         grouped = found.marks.thousands is not None and not changes
-        if grouped:  # pandas would remove the mark wherever it is: 1.5 would become 15
+        if grouped:  # pandas would remove the mark anywhere: 1.5 would become 15
             settings |= {"dtype": str}
         try:
             with warnings.catch_warnings(), self._stream() as stream:
@@ -73,7 +73,7 @@ class TextTable:
         return frame.apply(_ungrouped, marks=found.marks) if grouped else frame
 
     def _stream(self) -> Any:
-        """Return the file without comments that lie between its rows."""
+        """Return the file without comments between its rows."""
         file = open_text(self.path, self.format.encoding)
         if not self.format.comments:
             return file
@@ -88,7 +88,7 @@ class TextTable:
 
 
 def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return names that all differ, and those that occurred more than once."""
+    """Return unique names, and those that occurred more than once."""
     found: list[str] = []
     repeated: list[str] = []
     for place, name in enumerate(names):
@@ -104,7 +104,7 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _ungrouped(column: Any, marks: Marks) -> Any:
-    """Return a column of texts as numbers if all of them are numbers in groups of three digits."""
+    """Convert a column of strings to numbers, if all of them are numbers in groups of three digits."""
     numbers = numbers_from(column, marks)
     present = column.notna().to_numpy()
     converted = (numbers == numbers)[present].all()  # NaN differs from itself
@@ -122,7 +122,7 @@ def _check_signs(settings: dict[str, Any]) -> None:
 
 
 def _explained(path: Path, text: str, found: TextFormat) -> str:
-    """Return pandas' complaint in terms of the command's options."""
+    """Translate an error of pandas into the options of the command line."""
     short = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text)
     if short:
         expected, line, saw = short.groups()

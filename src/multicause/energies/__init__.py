@@ -1,4 +1,4 @@
-"""Energies: how improbable an observation is, a sum over hidden units that are functions of it (EBM01 eq. 1, 2)."""
+"""Energies of energy-based models: sums over hidden units that are functions of the observation (EBM01 eq. 1, 2)."""
 
 from multicause.energies.base import Expert
 from multicause.energies.checks import check_expert

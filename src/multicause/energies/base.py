@@ -1,4 +1,4 @@
-"""The interface of an expert: the energy that one hidden unit contributes, as a function of its activity."""
+"""Interface of experts: the energy that one hidden unit contributes, as a function of its activity."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ Shape = dict[str, Array]
 
 
 class Expert(Part):
-    """E_j(h_j) of EBM01 eq. 1, element by element. Gradients come from automatic differentiation.
+    """Base class of experts: the energy E_j(h_j) of EBM01 eq. 1, element by element, differentiated automatically.
 
-    Learned numbers that belong to the expert, such as exponents, are its *shape*: a record of arrays with one entry
-    per unit. ``log_partition`` and ``draw`` are optional; with both, models of at most as many units as dimensions have
-    an exact density and exact samples.
+    Learned numbers that belong to the expert, such as exponents, are its *shape*: a dict of arrays with one entry per
+    unit. ``log_partition`` and ``draw`` are optional; with both, models of at most as many units as dimensions have an
+    exact density and exact samples.
     """
 
     def initial(self, n_units: int, dtype: Any) -> Shape:
-        """Starting values of the shape, arrays of length ``n_units``; empty where nothing is learned."""
+        """Return initial values of the shape, arrays of length ``n_units``; empty if nothing is learned."""
         return {}
 
     @abstractmethod
     def energy(self, activity: Array, shape: Shape) -> Array:
-        """E_j(h_j) of activities (n, units): (n, units)."""
+        """Compute E_j(h_j) of activities (n, units): (n, units)."""
 
     def constrain(self, shape: Shape, *, proper: bool) -> Shape:
-        """The nearest permitted shape; ``proper`` asks that exp(−E_j) has a finite integral for each unit."""
+        """Return the nearest valid shape; ``proper`` requires a finite integral of exp(−E_j) for each unit."""
         return shape
 
     def log_partition(self, shape: Shape, n_units: int, dtype: Any) -> Array:
-        """log ∫ exp(−E_j(h)) dh of each unit: (units,)."""
+        """Compute log ∫ exp(−E_j(h)) dh of each unit: (units,)."""
         raise NotImplementedError
 
     def tail_exponents(self, shape: Shape) -> Array | None:
-        """x with exp(−E_j(h)) ~ |h|^(−x) for large |h|: (units,); None where it falls faster, or nothing is known."""
+        """Return x with exp(−E_j(h)) ~ |h|^(−x) for large |h|: (units,); None if the tails are lighter or unknown."""
         return None
 
     def draw(self, key: Array, shape: Shape, n_samples: int, n_units: int, dtype: Any) -> Array:
-        """Independent activities with densities proportional to exp(−E_j): (n_samples, n_units)."""
+        """Draw independent activities with densities proportional to exp(−E_j): (n_samples, n_units)."""
         raise NotImplementedError
 
     def offers(self, method: str) -> bool:
-        """Whether this expert has one of the optional methods."""
+        """Return whether this expert implements one of the optional methods."""
         return getattr(type(self), method) is not getattr(Expert, method)

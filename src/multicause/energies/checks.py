@@ -1,4 +1,4 @@
-"""An expert is tried before it is used: shapes, finiteness, independence of its elements, and its derivatives."""
+"""Checks of a user's expert before it is used: shapes, finite values, independent elements and derivatives."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy as np
 from multicause.arrays import Array, double_precision
 from multicause.energies.base import Expert, Shape
 
-# Activities at which an expert is tried. None is zero or a whole number, where a kink is likely and harmless.
+# Activities at which an expert is evaluated. None is zero or a whole number, where a kink is likely and harmless.
 LARGEST = 5.3
 PLACES = 24
-# Step of the central differences in double precision, and how far they may be from the derivative, of the size of the
-# largest one: truncation and rounding are below 1e-8.
+# Step of the central differences in double precision, and tolerance of their difference from the derivative, relative
+# to the largest one. Truncation and rounding errors are below 1e-8.
 STEP = 1e-5
 TOLERANCE = 1e-4
-# Quadrature of exp(−E): nodes in t = asinh h, and how far the logarithm may be off.
+# Quadrature of exp(−E): range and number of nodes in t = asinh h, and tolerance of the logarithm.
 REACH, NODES = 250.0, 10_001
 INTEGRAL_TOLERANCE = 0.01
 
 
 def check_expert(expert: Expert) -> None:
-    """Raise an error that says what is wrong with an expert's energy, if anything is."""
+    """Raise ValueError with an explanation if an expert's energy is invalid."""
     name = _name(expert)
     with double_precision():
         activity = jnp.asarray(np.linspace(-LARGEST, LARGEST, PLACES).reshape(-1, 2))
@@ -55,8 +55,8 @@ def check_expert(expert: Expert) -> None:
             raise ValueError(f"{name} must be finite for every activity; at {place:.3g} it is {there}.")
         _check_independence(energy, activity, value, name)
         slopes = np.asarray(jax.grad(lambda values: energy(values).sum())(activity))
-        # In double precision whatever the function does inside: a function that rounds to single cannot be checked
-        # with a step this small, and gets a larger one.
+        # The check runs in double precision. A function that rounds to single precision inside cannot be checked with
+        # such a small step, and gets a larger one.
         step = STEP if value.dtype == jnp.float64 else 1e-2
         _compare(slopes, (energy(activity + step) - energy(activity - step)) / (2 * step), step, activity, name)
         _check_learned_shape(expert, shape, activity, step, name)
@@ -64,7 +64,7 @@ def check_expert(expert: Expert) -> None:
 
 
 def _shape(expert: Expert, name: str, dtype: Any) -> Shape:
-    """The starting shape of two units, which must be a record of arrays with one number for each."""
+    """Return the initial shape of two units, which must be a dict of arrays with one number for each unit."""
     shape = expert.initial(2, dtype)
     if not isinstance(shape, dict) or any(getattr(array, "shape", None) != (2,) for array in shape.values()):
         raise ValueError(
@@ -75,7 +75,7 @@ def _shape(expert: Expert, name: str, dtype: Any) -> Shape:
 
 
 def _check_independence(energy: Callable[[Array], Array], activity: Array, value: Array, name: str) -> None:
-    """No energy changes when other rows are left out or other units have other activities."""
+    """Raise ValueError if an energy depends on other rows or on the activities of other units."""
     rows = np.concatenate([energy(activity[i : i + 1]) for i in range(3)])
     units = np.concatenate([energy(activity.at[:, 1 - j].add(0.7))[:, j : j + 1] for j in range(2)], axis=1)
     for found, expected, others in ((rows, value[:3], "rows"), (units, value, "units")):
@@ -87,6 +87,7 @@ def _check_independence(energy: Callable[[Array], Array], activity: Array, value
 
 
 def _compare(slopes: Any, differences: Any, step: float, places: Any, name: str) -> None:
+    """Raise ValueError if derivatives and finite differences disagree."""
     slopes, differences = np.asarray(slopes), np.asarray(differences)
     scale = max(1.0, float(np.abs(differences).max()))
     wrong = ~(np.abs(slopes - differences) <= scale * max(TOLERANCE, step))
@@ -100,7 +101,10 @@ def _compare(slopes: Any, differences: Any, step: float, places: Any, name: str)
 
 
 def _check_learned_shape(expert: Expert, shape: Shape, activity: Array, step: float, name: str) -> None:
-    """Derivatives in the numbers that are learned; one that is zero throughout belongs to a number that is not."""
+    """Check the derivatives with respect to the learned shape.
+
+    A derivative that is zero everywhere belongs to a number that is not learned.
+    """
     slopes = jax.grad(lambda shape: expert.energy(activity, shape).sum())(shape)
     for part, values in shape.items():
         if not np.asarray(slopes[part]).any():
@@ -115,7 +119,7 @@ def _check_learned_shape(expert: Expert, shape: Shape, activity: Array, step: fl
 
 
 def _check_optional(expert: Expert, shape: Shape, dtype: Any, name: str) -> None:
-    """``log_partition`` and ``draw``, where there are such methods, return arrays of the right shape."""
+    """Raise ValueError if ``log_partition`` or ``draw``, where implemented, return wrong shapes or values."""
     found: dict[str, tuple[Any, tuple[int, ...]]] = {}
     if expert.offers("log_partition"):
         found["log_partition"] = (expert.log_partition(shape, 2, dtype), (2,))
@@ -131,22 +135,26 @@ def _check_optional(expert: Expert, shape: Shape, dtype: Any, name: str) -> None
         claimed, integral = float(found["log_partition"][0][0]), _log_integral(expert, shape)
         if not abs(claimed - integral) < INTEGRAL_TOLERANCE:
             raise ValueError(
-                f"{name} says that log ∫ exp(−E(h)) dh is {claimed:.6g}, but quadrature gives {integral:.6g}. Mend "
-                "log_partition, or leave it out: the density is then not normalised."
+                f"{name} returns {claimed:.6g} for log ∫ exp(−E(h)) dh, but quadrature gives {integral:.6g}. Fix "
+                "log_partition, or remove it: the density is then not normalised."
             )
 
 
 def _log_integral(expert: Expert, shape: Shape) -> float:
-    """log ∫ exp(−E) of the first unit by quadrature over t with h = sinh t, where heavy tails fall exponentially."""
+    """Compute log ∫ exp(−E) of the first unit by quadrature over t with h = sinh t.
+
+    In t, heavy tails fall exponentially.
+    """
     t = jnp.linspace(-REACH, REACH, NODES)
     places = jnp.sinh(t)
     energies = expert.energy(jnp.stack([places, places], axis=1), shape)[:, 0]
     log_terms = jnp.abs(t) + jnp.log1p(jnp.exp(-2 * jnp.abs(t))) - jnp.log(2.0) - energies
-    # Far outside, energies may be infinite or, as differences of infinities, not numbers: nothing is there.
+    # Far outside, energies may be infinite or, as differences of infinities, NaN; the density is zero there.
     terms = jnp.exp(jnp.where(jnp.isfinite(energies), log_terms, -jnp.inf))
     return float(jnp.log(terms.sum() * (t[1] - t[0])))
 
 
 def _name(expert: Expert) -> str:
+    """Return the name of an expert for messages."""
     function = getattr(expert, "function", None)
     return f"The expert {getattr(function, '__name__', type(expert).__name__)!r}"

@@ -1,4 +1,4 @@
-"""An orthonormal basis whose first vectors span the filters, and coordinates of the filters in it.
+"""Orthonormal basis whose first vectors span the filters, and the coordinates of the filters in it.
 
 It is computed by plain array operations instead of LAPACK. For matrices of this size, LAPACK's threads take longer to
 start than the arithmetic takes; an update of contrastive divergence with them took three times as long.
@@ -15,7 +15,7 @@ from multicause.arrays import Array, matmul
 
 
 class Frame(NamedTuple):
-    """The QR decomposition Wᵀ = Q [T; 0] of filters W (H, R) with H < R."""
+    """QR decomposition Wᵀ = Q [T; 0] of filters W (H, R) with H < R."""
 
     basis: Array  # (R, R) Q, orthonormal; its first H columns span the filters
     triangle: Array  # (H, H) T, upper triangular: the filters have the coordinates Tᵀ
@@ -23,7 +23,7 @@ class Frame(NamedTuple):
 
 
 def frame_of(filters: Array) -> Frame:
-    """Return the frame of filters (H, R); derivatives do not pass through it. Not finite where they are dependent."""
+    """Compute the frame of filters (H, R), a constant for derivatives; not finite for linearly dependent filters."""
     filters = jax.lax.stop_gradient(filters)
     units, dimensions = filters.shape
     places = jnp.arange(dimensions)
@@ -32,7 +32,7 @@ def frame_of(filters: Array) -> Frame:
         """Reflect all columns so that this one has only zeros below the diagonal (Householder)."""
         column = jnp.where(places >= number, rows[:, number], 0)
         length = jnp.sqrt((column**2).sum())
-        # The sign that avoids cancellation.
+        # This sign avoids cancellation.
         target = jnp.where(rows[number, number] > 0, -length, length)
         normal = jnp.where(places == number, column - target, column)
         return rows - jnp.outer(2 / (normal**2).sum() * normal, normal @ rows)
@@ -46,14 +46,14 @@ def frame_of(filters: Array) -> Frame:
 def unseen(frame: Frame, filters: Array, Z: Array) -> Array:
     """Return z_⊥ = z − Wᵀa (n, R), the part of rows z that is orthogonal to the filters, where a minimises ‖z_⊥‖.
 
-    Because of that, the first derivatives of ‖z_⊥‖² do not change if a is taken for a constant.
+    Because a is a minimiser, the first derivatives of ‖z_⊥‖² do not change if a is treated as a constant.
     """
     coordinates = matmul(Z, frame.basis[:, : len(filters)])
     return Z - matmul(jax.lax.stop_gradient(matmul(coordinates, frame.inverse.T)), filters)
 
 
 def _inverse(triangle: Array) -> Array:
-    """Return the inverse of an upper triangular matrix, row by row from the last one."""
+    """Invert an upper triangular matrix, row by row from the last one."""
     size = len(triangle)
     places = jnp.arange(size)
 

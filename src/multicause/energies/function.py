@@ -1,4 +1,4 @@
-"""An expert of the user's own, given by its value alone."""
+"""Expert defined by a user's function."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from multicause.energies.base import Expert, Shape
 
 
 class FunctionExpert(Expert):
-    """E(h) = function(h), element by element, in JAX. Passing the function itself as ``expert`` does the same.
+    """Expert with the energy E(h) = function(h), element by element, in JAX.
 
-    The density of such a model is not normalised; for exact densities derive a class from
-    :class:`multicause.energies.Expert` that has ``log_partition`` and ``draw``. A model with a function cannot be
-    saved, one with a class can.
+    Passing the function itself as ``expert`` has the same effect. The density of such a model is not normalised; for
+    exact densities derive a class from :class:`multicause.energies.Expert` that implements ``log_partition`` and
+    ``draw``. A model with a function cannot be saved, one with a class can.
 
     Parameters
     ----------
@@ -26,10 +26,10 @@ class FunctionExpert(Expert):
         self.function = function
 
     def validate(self) -> None:
-        """The function can be called."""
+        """Raise ValueError if the function is not callable."""
         if not callable(self.function):
             raise ValueError(f"FunctionExpert needs a function of activities; got {self.function!r}.")
 
     def energy(self, activity: Array, shape: Shape) -> Array:
-        """What the function says."""
+        """Evaluate the function."""
         return self.function(activity)

@@ -1,9 +1,9 @@
-"""The energy of a network: hidden units are functions of the data, and units in every layer contribute energy.
+"""Energy of a network whose hidden units are deterministic functions of the data, summed over all layers.
 
-With one layer, E(z) = Σ_j E_j(w_jᵀz) (EBM01 eq. 1 and 3). Further layers (EBM01 fig. 8) see the first one through a
+With one layer, E(z) = Σ_j E_j(w_jᵀz) (EBM01 eq. 1 and 3). Further layers (EBM01 fig. 8) receive the first one through a
 nonlinearity f: h² = V f(h¹ − θ) + b, and add their own energies Σ_k E_k(h²_k), and so on.
 
-With fewer units than dimensions the experts say nothing about the directions orthogonal to all filters, and exp(−E)
+With fewer units than dimensions the experts do not constrain the directions orthogonal to all filters, and exp(−E)
 would have no finite integral. There the data are modelled as Gaussian (an undercomplete product of experts, Welling,
 Zemel & Hinton 2003): the energy has the term β/2 ‖z_⊥‖², where z_⊥ is the part of z orthogonal to the filters.
 """
@@ -23,14 +23,14 @@ from multicause.energies.base import Expert, Shape
 from multicause.energies.frame import Frame, frame_of, unseen
 from multicause.energies.propriety import basis_of_least_weight, is_strong
 
-# How units of one layer are seen by the next. "log_square" is a soft logarithm of the size of a response: differences
-# of it compare amplitudes, whatever the signs.
+# Nonlinearities between layers. "log_square" is a soft logarithm of the magnitude of a response: differences of it
+# compare amplitudes, whatever the signs.
 NONLINEARITIES: dict[str, Callable[[Array], Array]] = {
     "sigmoid": jax.nn.sigmoid,
     "tanh": jnp.tanh,
     "log_square": lambda h: jnp.log1p(h**2),
 }
-# Scale of the first weights between layers, in units of 1/√inputs.
+# Scale of the initial weights between layers, in units of 1/√inputs.
 FIRST_WEIGHTS = 0.5
 
 
@@ -43,23 +43,23 @@ class Layer(NamedTuple):
 
 
 class EnergyParameters(NamedTuple):
-    """What an energy model has learned: arrays only."""
+    """Learned parameters of an energy model; arrays only."""
 
     filters: Array  # (H, R), w_j in whitened space
     layers: tuple[Layer, ...]
-    shapes: tuple[Shape, ...]  # of the experts, one record for each layer
-    background: Array  # () β, precision of what the filters do not see
+    shapes: tuple[Shape, ...]  # shape parameters of the experts, one dict for each layer
+    background: Array  # () β, precision of the Gaussian orthogonal to the filters
 
 
 @dataclass(frozen=True)
 class Energy:
-    """The parts of an energy; hashable, so that compiled programs are shared between equal ones."""
+    """Expert and nonlinearity of an energy; hashable, so that equal energies share compiled programs."""
 
     expert: Expert
     nonlinearity: str = "sigmoid"
 
     def initial(self, filters: Array, sizes: tuple[int, ...], background: float, key: Array) -> EnergyParameters:
-        """Starting parameters around given filters, with further layers of the given sizes."""
+        """Return initial parameters with the given filters and further layers of the given sizes."""
         dtype, inputs, layers = filters.dtype, len(filters), []
         for number, size in enumerate(sizes):
             first, second = jax.random.split(jax.random.fold_in(key, number))
@@ -71,7 +71,7 @@ class Energy:
         return self.constrain(EnergyParameters(filters, tuple(layers), shapes, jnp.asarray(background, dtype)))
 
     def constrain(self, parameters: EnergyParameters) -> EnergyParameters:
-        """Parameters whose experts have permitted shapes."""
+        """Return parameters with valid shapes of the experts."""
         units, dimensions = parameters.filters.shape
         first, *others = parameters.shapes
         shapes = [self.expert.constrain(first, proper=units <= dimensions)]
@@ -79,7 +79,7 @@ class Energy:
         return parameters._replace(shapes=tuple(shapes))
 
     def activities(self, parameters: EnergyParameters, Z: Array) -> tuple[Array, ...]:
-        """Hidden activities of all layers for whitened rows (n, R): (n, H), (n, H₂), …"""
+        """Compute the hidden activities of all layers for whitened rows (n, R): (n, H), (n, H₂), …"""
         activity = matmul(Z, parameters.filters.T)
         found, nonlinearity = [activity], NONLINEARITIES[self.nonlinearity]
         for layer in parameters.layers:
@@ -88,15 +88,15 @@ class Energy:
         return tuple(found)
 
     def frame(self, parameters: EnergyParameters) -> Frame | None:
-        """Return the frame of the filters where there are directions that no filter sees; None where there are not."""
+        """Return the frame of the filters if some directions are orthogonal to all of them, else None."""
         return frame_of(parameters.filters) if has_background(parameters) else None
 
     def value(self, parameters: EnergyParameters, Z: Array, frame: Frame | None = None) -> Array:
-        """E(z) of whitened rows (n, R): (n,). The frame of the filters is computed if it is not given."""
+        """Compute E(z) of whitened rows (n, R): (n,). The frame of the filters is computed if it is not given."""
         activities = self.activities(parameters, Z)
         total = jnp.zeros(len(Z), Z.dtype)
         for activity, shape in zip(activities, parameters.shapes, strict=True):
-            # A constant of double precision in a user's expert must not decide about the precision of all.
+            # A double-precision constant in a user's expert must not change the precision of the whole computation.
             total = total + self.expert.energy(activity, shape).astype(Z.dtype).sum(axis=1)
         if has_background(parameters):
             rest = unseen(frame_of(parameters.filters) if frame is None else frame, parameters.filters, Z)
@@ -104,10 +104,10 @@ class Energy:
         return total
 
     def in_frame(self, parameters: EnergyParameters, frame: Frame | None, Z: Array) -> tuple[Array, Array]:
-        """E and ∂E/∂z of whitened rows that are given by their coordinates in the frame (n, R): (n,) and (n, R).
+        """Compute E and ∂E/∂z of whitened rows given by their coordinates in the frame (n, R): (n,) and (n, R).
 
-        The filters have H coordinates only, and what they do not see is the rest of a row, so that a chain takes about
-        half of the time. Without a frame the coordinates are those of the whitened space.
+        In the frame, filters have only H coordinates and the other coordinates of a row are orthogonal to all filters,
+        so that a chain takes about half of the time. Without a frame the coordinates are those of the whitened space.
         """
 
         def value(Z: Array) -> Array:
@@ -120,14 +120,17 @@ class Energy:
         energies, back = jax.vjp(value, Z)
         return energies, back(jnp.ones_like(energies))[0]
 
-    # ------------------------------------------------------------------------------------ where all is known
+    # ------------------------------------------------------------------------ models with a known partition function
 
     def has_density(self, parameters: EnergyParameters) -> bool:
-        """Whether log ∫ exp(−E) is known: one layer, no more units than dimensions, experts that know theirs."""
+        """Return whether log ∫ exp(−E) is known.
+
+        This needs one layer, no more units than dimensions, and an expert with ``log_partition``.
+        """
         return not self.lacks_for_density(parameters)
 
     def lacks_for_density(self, parameters: EnergyParameters) -> str:
-        """Why the partition function is not known exactly; empty where it is."""
+        """Return why the partition function is not known exactly, or an empty string if it is."""
         units, dimensions = parameters.filters.shape
         if parameters.layers:
             return "the model has several layers"
@@ -138,7 +141,7 @@ class Energy:
         return ""
 
     def log_partition(self, parameters: EnergyParameters) -> Array:
-        """log ∫ exp(−E(z)) dz where :meth:`has_density`: EBM01 eq. 5, for any expert and background."""
+        """Compute log ∫ exp(−E(z)) dz where :meth:`has_density`: EBM01 eq. 5, for any expert and background."""
         W, beta = parameters.filters, parameters.background
         units, dimensions = W.shape
         of_units = self.expert.log_partition(parameters.shapes[0], units, W.dtype).sum()
@@ -151,9 +154,9 @@ class Energy:
         )
 
     def lacks_for_integral(self, parameters: EnergyParameters) -> str:
-        """Why exp(−E) has no finite integral, so that there is no density; empty where it has, or nothing is known.
+        """Return why exp(−E) has no finite integral; an empty string if it has one, or if it is unknown.
 
-        Energies of further layers do not matter: they are bounded, or grow slower than the logarithm of a power.
+        Energies of further layers do not matter: they are bounded, or grow more slowly than the logarithm of a power.
         """
         filters, shape = np.asarray(parameters.filters), parameters.shapes[0]
         units, dimensions = filters.shape
@@ -163,28 +166,29 @@ class Energy:
         if rank < min(units, dimensions):
             return f"the filters span only {rank} of {dimensions} dimensions"
         exponents = self.expert.tail_exponents(shape)
-        # With at most as many units as dimensions, constraints keep every expert proper, and the rest is Gaussian.
+        # With at most as many units as dimensions, constraints keep every expert proper, and the other directions are
+        # Gaussian.
         if units <= dimensions or exponents is None or is_strong(filters, np.asarray(exponents), precision):
             return ""
         return (
             "it falls too slowly in some directions: for the directions of every subspace, twice the sum of the "
-            "exponents of all filters that see them must exceed its dimension"
+            "exponents of all filters that do not vanish on it must exceed its dimension"
         )
 
     def draw(self, key: Array, parameters: EnergyParameters, n_samples: int) -> Array:
-        """Independent rows (n, R) from the model where :meth:`has_density` and the expert can draw."""
+        """Draw independent rows (n, R) from the model; needs :meth:`has_density` and an expert with ``draw``."""
         W, beta = parameters.filters, parameters.background
         units, dimensions = W.shape
         first, second = jax.random.split(key)
         activity = self.expert.draw(first, parameters.shapes[0], n_samples, units, W.dtype).astype(W.dtype)
         if units == dimensions:
             return jnp.linalg.solve(W, activity.T).T
-        # The least z with W z = h, and Gaussian noise without its part in the filters' space.
+        # The smallest z with W z = h, plus Gaussian noise without its part in the span of the filters.
         noise = jax.random.normal(second, (n_samples, dimensions), W.dtype) / jnp.sqrt(beta)
         return noise + matmul(activity - matmul(noise, W.T), jnp.linalg.pinv(W).T)
 
 
 def has_background(parameters: EnergyParameters) -> bool:
-    """Whether there are directions that no filter sees."""
+    """Return whether some directions are orthogonal to all filters."""
     units, dimensions = parameters.filters.shape[-2:]
     return units < dimensions

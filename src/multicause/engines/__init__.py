@@ -1,4 +1,4 @@
-"""Engines: where data is, and how sums over it are computed."""
+"""Engines: storage of the data, and computation of sums over it."""
 
 from multicause.engines.base import Data, Engine
 from multicause.engines.dask import Dask

@@ -1,4 +1,4 @@
-"""The interface of an engine and of the data that it holds. Neither knows anything about models."""
+"""Interface of engines and of the data that they hold. Neither knows anything about models."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from multicause.engines.missing import MissingValues, combined, missing_values_o
 from multicause.model import Block
 from multicause.parts import Part
 
-# The axis of a mesh of devices along which rows are spread.
+# Axis of the device mesh along which rows are distributed.
 ROWS = "rows"
 
 
 class Data(ABC):
-    """The rows of one data set, wherever they are, in blocks.
+    """Rows of one data set in blocks, wherever they are stored.
 
-    Learning sees rows through these methods only. Functions take a :class:`multicause.model.Block` first and are pure.
-    Blocks are summed in a fixed order, so that a result depends on nothing but data and settings.
+    Learning accesses rows through these methods only. Functions take a :class:`multicause.model.Block` first and are
+    pure. Blocks are summed in a fixed order, so that results depend on data and settings alone.
     """
 
     n_rows: int
     n_features: int
-    n_weighted: int  # rows of positive weight
-    n_jobs: int  # programs that may run at the same time
-    mesh: Any = None  # devices over which the rows of every resident block are spread, along the axis ROWS
+    n_weighted: int  # number of rows with positive weight
+    n_jobs: int  # number of programs that may run at the same time
+    mesh: Any = None  # devices over which the rows of every resident block are distributed, along the axis ROWS
     dtype: np.dtype
 
     @cached_property
@@ -52,41 +52,41 @@ class Data(ABC):
     def arranged(
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
     ) -> Data:
-        """Return the same rows in blocks that keep within the memory budget.
+        """Return the same rows in blocks that fit into the memory budget.
 
-        ``summarize`` turns rows (n, D) into one number for each, which stays with the block. Temporary arrays take
-        ``fixed_bytes`` in any case, and ``bytes_per_row`` more for each row of a block. The number of rows of a block
-        is rounded up, so that data sets of similar sizes share compiled programs, and the rest is filled up with rows
-        of weight zero; ``exact`` fills up as few as possible.
+        ``summarize`` maps rows (n, D) to one number for each, which is stored with the block. Temporary arrays take
+        ``fixed_bytes`` plus ``bytes_per_row`` for each row of a block. The number of rows of a block is rounded up, so
+        that data sets of similar sizes share compiled programs, and padded with rows of weight zero; ``exact`` pads as
+        few rows as possible.
         """
 
     @property
     @abstractmethod
     def resident(self) -> Block | None:
-        """All blocks as one record with a leading axis of blocks, if one program can best work through all of them.
+        """Return all blocks as one record with a leading axis of blocks, if one program should process them all.
 
-        None if blocks are better handed to several programs, for example because they run on several cores.
+        None if blocks should be processed by several programs, for example on several cores.
         """
 
     @property
     @abstractmethod
     def blocks(self) -> Sequence[Block]:
-        """The blocks, in order."""
+        """Return the blocks, in order."""
 
     @abstractmethod
     def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
         """Return Σ over blocks of ``function(block, *arguments)``, a tree of arrays.
 
-        ``aligned`` holds results of :meth:`map`, one entry per block; each block's own entry comes as the last
-        argument, so that what a row has to keep between two passes stays with its block.
+        ``aligned`` holds results of :meth:`map`, one entry per block; the entry of a block is passed as the last
+        argument, so that per-row values that are kept between two passes stay with their block.
         """
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        """Return ``function(block, *arguments)`` of every block, in order, kept where the block is."""
+        """Return ``function(block, *arguments)`` of every block, in order, stored where the block is."""
 
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
-        """Return each of the ``n`` entries of results of :meth:`map` that are tuples, as results of their own."""
+        """Split results of :meth:`map` that are tuples of ``n`` entries into ``n`` results."""
         return tuple(zip(*mapped, strict=True))
 
     @abstractmethod
@@ -94,12 +94,12 @@ class Data(ABC):
         """Return results of :meth:`map` with one entry per row as arrays over all rows of the data."""
 
     def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        """Yield what :meth:`collect` would return of ``map(function, *arguments)``, of some rows after the other."""
+        """Yield the arrays of :meth:`collect` of ``map(function, *arguments)``, some rows at a time."""
         yield self.collect(self.map(function, *arguments))
 
     @abstractmethod
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
-        """For each start, return the largest number that rows with this share of all weight reach or exceed: (starts,).
+        """Return the largest number that rows with this share of all weight reach or exceed, for each start: (starts,).
 
         ``mapped`` holds numbers (starts, n) of each block. With equal weights, this is the k-th largest number,
         k = ⌈share · N⌉.
@@ -107,21 +107,21 @@ class Data(ABC):
 
     @abstractmethod
     def can_keep(self, n_bytes: int) -> bool:
-        """Return whether results of :meth:`map` of this size, of all blocks together, are within the memory budget."""
+        """Return whether results of :meth:`map` of this total size fit into the memory budget."""
 
     @abstractmethod
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
-        """Return some rows, or all, on the host."""
+        """Return some rows, or all, as NumPy arrays."""
 
     @abstractmethod
     def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
-        """Return ``function(rows, weights)`` of parts of the rows (n, D), on the host and in order.
+        """Return ``function(rows, weights)`` of parts of the rows (n, D), as NumPy arrays and in order.
 
         Data in memory are one part.
         """
 
     def fingerprint(self) -> bytes:
-        """Return what tells these rows and weights from others, however they are cut into parts."""
+        """Return a hash of rows and weights that does not depend on how they are divided into parts."""
         hashed = sum(self._hashes(), np.zeros(2, dtype=np.uint64))
         return f"{self.dtype.str}{self.n_rows},{self.n_features}:".encode() + hashed.tobytes()
 
@@ -138,11 +138,11 @@ class Data(ABC):
 
     @abstractmethod
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> Data:
-        """Return the data whose rows are ``function(rows)``, which works on each row by itself, not in blocks."""
+        """Return the data whose rows are ``function(rows)``, a function of each row; not arranged in blocks."""
 
     @abstractmethod
     def look(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and weights to look at on the host: all, if they are in memory, or else a random sample."""
+        """Return rows and weights as NumPy arrays for inspection: all if they are in memory, else a random sample."""
 
     @abstractmethod
     def released(self) -> Data:
@@ -150,16 +150,16 @@ class Data(ABC):
 
     @abstractmethod
     def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
-        """Return a random part of the rows as a data set of its own; all, if there are not more."""
+        """Return a random sample of the rows as a separate data set, or all rows if there are not more."""
 
 
 class Engine(Part):
-    """Where data is, and how sums over it are computed."""
+    """Base class of engines, which store data and compute sums over it."""
 
     def source(self, X: Any) -> Any:
-        """Return what :meth:`load` takes for rows that are not in the memory of this process, or None if they are."""
+        """Return X in the form that :meth:`load` takes, if its rows are not in memory; None if they are."""
         return None
 
     @abstractmethod
     def load(self, X: Any, weights: np.ndarray | None = None) -> Data:
-        """Take hold of rows (N, D) and their weights (N,), which are one by default."""
+        """Return a handle on rows (N, D) and their weights (N,), which are one by default."""

@@ -1,8 +1,8 @@
-"""Data on the workers of a Dask cluster. Rows stay there; parameters go out, and sums come back.
+"""Engine for data on the workers of a Dask cluster. Rows stay there; only parameters and sums are transferred.
 
-Every chunk of the data becomes a part: rows in the memory of one worker, in blocks of their own, which
-:class:`multicause.engines.local.LocalData` works through. An iteration sends one task to each part and adds the results
-up in a tree of fixed order. What a lost worker held is computed again by others, because Dask knows how it was made.
+Every chunk of the data becomes a part: rows in the memory of one worker, arranged in blocks, which
+:class:`multicause.engines.local.LocalData` processes. An iteration sends one task to each part and sums the results in
+a tree of fixed order. Parts of a lost worker are recomputed by others, because Dask knows how they were made.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from multicause.model import Block
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-# Results that one task of the tree adds up.
+# Number of results that one task of the tree sums.
 FAN_IN = 8
-# Rows that are looked at to find starts.
+# Number of rows inspected to find starts.
 ROWS_TO_LOOK_AT = 10_000
-# Most memory of a part that workers read from files.
+# Largest memory of a part that workers read from files.
 BYTES_PER_PART = 2**28
 
 
 class Dask(Engine):
-    """Learn on a Dask cluster (``pip install 'multicause[dask]'``).
+    """Engine that learns on a Dask cluster (``pip install 'multicause[dask]'``).
 
     Parameters
     ----------
     scheduler : str, distributed.Client or None
-        Address of a scheduler such as "tcp://scheduler:8786", or a client. None takes the client that is in use, or
-        starts a cluster with one process for each core of this machine.
+        Address of a scheduler such as "tcp://scheduler:8786", or a client. None uses the current client, or starts a
+        cluster with one process for each core of this machine.
     memory_budget : str or int, default="2GiB"
-        Most memory that temporary arrays may take on each worker; see :class:`multicause.engines.Local`.
+        Largest memory of temporary arrays on each worker; see :class:`multicause.engines.Local`.
     timeout : float, default=30
         Seconds to wait for the scheduler and for the first worker.
     """
@@ -62,12 +62,12 @@ class Dask(Engine):
         return self.__sklearn_clone__()
 
     def settings_to_save(self) -> dict[str, Any]:
-        """Return the address of a client instead of the client."""
+        """Return the settings with the address of a client instead of the client."""
         scheduler = getattr(getattr(self.scheduler, "scheduler", None), "address", self.scheduler)
         return {**self.get_params(deep=False), "scheduler": scheduler}
 
     def __getstate__(self) -> dict[str, Any]:
-        """A client exists in one process only; a copy in another one takes the client that is in use there."""
+        """Drop the client, which exists in one process only; a copy elsewhere uses the current client there."""
         kept = self.scheduler if isinstance(self.scheduler, str) else None
         return {"scheduler": kept, "memory_budget": self.memory_budget, "timeout": self.timeout}
 
@@ -75,7 +75,7 @@ class Dask(Engine):
         self.__dict__.update(state)
 
     def source(self, X: Any) -> Any:
-        """Return X if it is on the cluster, or made there, already, or if workers can read it from files."""
+        """Return X if its rows are on the cluster, are computed there, or can be read from files by workers."""
         return X if is_distributed(X) or isinstance(X, Source) else None
 
     def client(self) -> Client:
@@ -101,9 +101,10 @@ class Dask(Engine):
         return client
 
     def load(self, X: Any, weights: np.ndarray | None = None) -> DaskData:
-        """Take hold of a dask array or data frame, a list of delayed blocks, or an array, which is sent to workers.
+        """Return a handle on a dask array or data frame, a list of delayed blocks, or an array, which is sent to
+        workers.
 
-        What :func:`multicause.datasets.open_rows` returns is read by workers, which have to see the same files.
+        Sources of :func:`multicause.datasets.open_rows` are read by workers, which must have access to the same files.
         """
         return load(self, self.client(), X, weights)
 
@@ -123,7 +124,7 @@ def _is_dask(X: Any) -> bool:
 
 
 def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None) -> DaskData:
-    """Make a part of every chunk, and keep it on the worker that has made it."""
+    """Create a part from every chunk, on the worker that computed the chunk."""
     chunks = _chunks(client, X)
     sizes = client.gather(client.map(len, chunks, pure=False))
     starts = np.cumsum([0, *sizes])
@@ -224,14 +225,14 @@ class DaskData(Data):
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """Shapes of the blocks, which are on the workers."""
+        """Return the shapes of the blocks, which are on the workers."""
         return self._shapes
 
     def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
-        """Add up on the workers, in a tree of fixed order."""
+        """Sum on the workers, in a tree of fixed order."""
         shared = self._share((function, jax.device_get(arguments)))
         n_parts = len(self._parts)
-        # Many tasks that are sent together cost the scheduler half as much as one by one.
+        # Sending many tasks together costs the scheduler half as much as sending them one by one.
         terms = self._client.map(tasks.sum_part, self._parts, [shared] * n_parts, aligned or [()] * n_parts, pure=False)
         while len(terms) > 1:
             groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
@@ -239,23 +240,23 @@ class DaskData(Data):
         return terms[0].result()
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        """Return what will be one list for each part, with one entry for each of its blocks."""
+        """Return futures of one list for each part, with one entry for each of its blocks."""
         shared = self._share((function, jax.device_get(arguments)))
         return self._client.map(tasks.map_part, self._parts, [shared] * len(self._parts), pure=False)
 
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
-        """Take records apart on the workers."""
+        """Split tuples on the workers."""
         return tuple(
             [self._client.submit(tasks.entries, of_part, number, pure=False) for of_part in mapped]
             for number in range(n)
         )
 
     def _share(self, value: Any) -> Future:
-        """Send something to the cluster once, for many tasks."""
+        """Send a value to the cluster once, for many tasks."""
         return self._client.submit(tasks.same, value, pure=False)
 
     def collect(self, mapped: Sequence[Any]) -> Any:
-        """Return NumPy arrays without the rows that filled blocks up."""
+        """Return NumPy arrays without the padding rows."""
         collected = [
             self._client.submit(tasks.collect_part, part, of_part, pure=False)
             for part, of_part in zip(self._parts, mapped, strict=True)
@@ -263,13 +264,13 @@ class DaskData(Data):
         return jax.tree.map(lambda *parts: np.concatenate(parts), *self._client.gather(collected))
 
     def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        """Bring the results of one part after the other to this process."""
+        """Transfer the results of one part after the other to this process."""
         mapped = self.map(function, *arguments)
         for part, of_part in zip(self._parts, mapped, strict=True):
             yield self._client.submit(tasks.collect_part, part, of_part, pure=False).result()
 
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
-        """Find an interval by order statistics of each part, and then the number among those within it, exactly.
+        """Find an interval from order statistics of each part, then the exact value among those within it.
 
         Both steps run on the workers, one after the other without a return to this process; no row leaves its worker.
         """
@@ -281,11 +282,11 @@ class DaskData(Data):
         return self._client.submit(tasks.threshold, inside, interval, share, pure=False).result()
 
     def can_keep(self, n_bytes: int) -> bool:
-        """Allow as much on each worker as temporary arrays may take."""
+        """Return whether the size is within the budget for temporary arrays of all workers."""
         return n_bytes <= bytes_from(self._engine.memory_budget) * max(1, len(self._client.nthreads()))
 
     def _hashes(self) -> list[np.ndarray]:
-        """Let workers compute the hashes of their parts."""
+        """Compute the hashes of the parts on the workers."""
         starts = np.cumsum([0, *self._sizes])
         return self._client.gather(
             [
@@ -295,7 +296,7 @@ class DaskData(Data):
         )
 
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
-        """Bring some rows, or all, to this process."""
+        """Transfer some rows, or all, to this process."""
         return self._fetch(np.arange(self.n_rows) if indices is None else np.asarray(indices))[0]
 
     def _fetch(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -323,7 +324,7 @@ class DaskData(Data):
         return self._sharing(self._replaced(partial(tasks.transform_part, function)))
 
     def look(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bring a sample that is the same each time to this process."""
+        """Transfer a sample, the same each time, to this process."""
         n_rows = min(self.n_rows, ROWS_TO_LOOK_AT)
         return self._fetch(np.sort(np.random.RandomState(0).choice(self.n_rows, n_rows, replace=False)))
 
@@ -332,7 +333,7 @@ class DaskData(Data):
         return self._sharing(self._replaced(tasks.release_part))
 
     def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
-        """Bring a sample to this process, where small problems are solved."""
+        """Transfer a sample to this process, where small problems are solved."""
         if self.n_rows <= n_rows:
             return self
         rows, weights = self._fetch(np.sort(random.choice(self.n_rows, n_rows, replace=False)))

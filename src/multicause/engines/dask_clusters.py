@@ -1,4 +1,4 @@
-"""Clients of Dask clusters: connecting, starting workers on this machine, and checking what workers have installed."""
+"""Dask clusters: connecting clients, starting local workers, and checking the versions that workers have installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def distributed_package() -> Any:
-    """Return the package, or say how to install it."""
+    """Import the package ``distributed``, or raise ImportError with instructions to install it."""
     try:
         import distributed
     except ImportError as error:
@@ -25,7 +25,7 @@ def distributed_package() -> Any:
 
 @cache
 def connected(address: str, timeout: float) -> Client:
-    """Return a client of the scheduler at an address."""
+    """Return a client connected to the scheduler at an address."""
     try:
         return distributed_package().Client(address, timeout=timeout, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
@@ -37,7 +37,7 @@ def connected(address: str, timeout: float) -> Client:
 
 @cache
 def local_cluster() -> Client:
-    """Start workers on this machine, which end with this process."""
+    """Start workers on this machine, which end with this process, and return their client."""
     distributed = distributed_package()
     cluster = distributed.LocalCluster(
         n_workers=available_cores(), threads_per_worker=1, host="127.0.0.1", dashboard_address=None
@@ -51,7 +51,7 @@ def dashboard_link(client: Client) -> str | None:
     """Return the address of the cluster's dashboard, or None if it has none."""
     try:
         return client.dashboard_link or None
-    except KeyError:  # the scheduler was started without one
+    except KeyError:  # the scheduler was started without a dashboard
         return None
 
 
@@ -62,7 +62,7 @@ def _versions() -> dict[str, str]:
 
 
 def check_versions(client: Client) -> None:
-    """Raise RuntimeError for workers that lack this library, or have another version of it or of JAX."""
+    """Raise RuntimeError if a worker lacks this library, or has another version of it or of JAX."""
     here = _versions()
     for address, there in client.run(_versions, on_error="return").items():
         if isinstance(there, BaseException):

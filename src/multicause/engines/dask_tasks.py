@@ -1,4 +1,4 @@
-"""What workers of a Dask cluster do with their parts of the data, and the exact quantile of all parts."""
+"""Tasks that workers of a Dask cluster run on their parts of the data, and the exact quantile over all parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from multicause.engines.local import Local, LocalData, add, weighted_quantile
 from multicause.engines.missing import check_finite
 from multicause.engines.worker_memory import reuse_freed_memory
 
-# Order statistics by which each part describes its numbers.
+# Number of order statistics by which each part summarises its values.
 LANDMARKS = 1024
 
 
 def make_part(chunk: Any, weights: np.ndarray | None, number: int, start: int, memory_budget: str | int) -> LocalData:
-    """Return rows of one chunk as data of this worker, after validation."""
+    """Return the validated rows of one chunk as data of this worker."""
     rows = np.asarray(chunk)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise ValueError(
@@ -28,17 +28,17 @@ def make_part(chunk: Any, weights: np.ndarray | None, number: int, start: int, m
     rows = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
     check_finite(rows, start, lambda row: f", which is row {row} of block {number}")
     own = np.ones(len(rows), rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
-    # Dask runs as many tasks at a time as a worker has threads.
+    # Dask runs as many tasks at the same time as a worker has threads.
     return LocalData(Local(memory_budget=memory_budget, n_jobs=1), rows, own)
 
 
 def facts_of(part: LocalData) -> tuple[int, int, int, str]:
-    """Return numbers of rows and features, of rows with a weight, and the dtype."""
+    """Return the numbers of rows, features and rows with a weight, and the dtype, of a part."""
     return part.n_rows, part.n_features, part.n_weighted, part.dtype.str
 
 
 def on_worker(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in double precision."""
+    """Call a function with double precision enabled."""
     with double_precision():
         return function(*arguments)
 
@@ -61,12 +61,12 @@ def release_part(part: LocalData) -> LocalData:
 
 
 def same(value: Any) -> Any:
-    """Return what was sent."""
+    """Return the argument, to store it on the cluster."""
     return value
 
 
 def sum_part(part: LocalData, shared: tuple[Callable[..., Any], Any], aligned: Sequence[Any]) -> Any:
-    """Sum over the blocks of a part."""
+    """Sum a function over the blocks of a part."""
     reuse_freed_memory()
     function, arguments = shared
     with double_precision():
@@ -74,11 +74,11 @@ def sum_part(part: LocalData, shared: tuple[Callable[..., Any], Any], aligned: S
 
 
 def map_part(part: LocalData, shared: tuple[Callable[..., Any], Any]) -> list[Any]:
-    """Return a result for each block of a part."""
+    """Return the result of a function for each block of a part."""
     reuse_freed_memory()
     function, arguments = shared
     with double_precision():
-        # Arrays of JAX would lose their double precision on the way to another worker.
+        # JAX arrays would lose their double precision on the way to another worker.
         return [jax.device_get(found) for found in part.map(function, *arguments)]
 
 
@@ -88,7 +88,7 @@ def entries(records: Sequence[Any], number: int) -> list[Any]:
 
 
 def add_all(terms: Sequence[Any]) -> Any:
-    """Add results up in order."""
+    """Sum results in order."""
     total = terms[0]
     with double_precision():
         for term in terms[1:]:
@@ -97,7 +97,7 @@ def add_all(terms: Sequence[Any]) -> Any:
 
 
 def collect_part(part: LocalData, mapped: Sequence[Any]) -> Any:
-    """Return results of the rows of a part."""
+    """Return the results for the rows of a part."""
     return part.collect(mapped)
 
 
@@ -108,7 +108,7 @@ def each_part(part: LocalData, function: Callable[[np.ndarray, np.ndarray], Any]
 
 
 def hash_part(part: LocalData, start: int) -> np.ndarray:
-    """Return the sums of hashes of a part, the first row of which has this number."""
+    """Return the sums of hashes of a part, whose first row has the index ``start``."""
     return hash_of_rows(*part.look(), start)
 
 
@@ -130,17 +130,17 @@ def ranked_values(part: LocalData, mapped: Sequence[Any]) -> list[tuple[np.ndarr
 
 
 def landmarks(ranked: list[tuple[np.ndarray, np.ndarray]]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return some of the values, the first and the last among them, with the weight that reaches them."""
-    few = []
+    """Return some of the values, including the first and the last, with the weight that reaches each."""
+    marks = []
     for values, reached in ranked:
         n_marks = min(LANDMARKS, len(values))
         places: np.ndarray = np.linspace(0, max(0, len(values) - 1), n_marks).astype(int)
-        few.append((values[places], reached[places]))
-    return few
+        marks.append((values[places], reached[places]))
+    return marks
 
 
 def interval_of(marks: Sequence[list[tuple[np.ndarray, np.ndarray]]], share: np.ndarray) -> np.ndarray:
-    """Return an interval (starts, 2) that contains the quantile: from below to above."""
+    """Return an interval (starts, 2), lower and upper end, that contains the quantile."""
     found = []
     for start, wanted in enumerate(share):
         own = [of_part[start] for of_part in marks if len(of_part[start][0])]
@@ -163,7 +163,7 @@ def interval_of(marks: Sequence[list[tuple[np.ndarray, np.ndarray]]], share: np.
 def inside(
     ranked: list[tuple[np.ndarray, np.ndarray]], interval: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray, float, float]]:
-    """Return the values within an interval with their weights, the weight above it, and all weight."""
+    """Return the values within an interval with their weights, the weight above it, and the total weight."""
     found = []
     for (values, reached), (lower, upper) in zip(ranked, interval, strict=True):
         weights = np.diff(reached, prepend=0.0)
@@ -175,7 +175,7 @@ def inside(
 def threshold(
     inside: Sequence[list[tuple[np.ndarray, np.ndarray, float, float]]], interval: np.ndarray, share: np.ndarray
 ) -> np.ndarray:
-    """Return the quantile of each start."""
+    """Return the exact quantile of each start."""
     found = []
     for start, wanted in enumerate(share):
         own = [of_part[start] for of_part in inside]

@@ -38,9 +38,9 @@ def _open(
         raise FileNotFoundError(f"There is no {str(file)!r}.")
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
-        raise ValueError(f"{str(file)!r} cannot be read some rows at a time. Known endings: {', '.join(SUFFIXES)}.")
+        raise ValueError(f"{str(file)!r} cannot be read in parts. Known endings: {', '.join(SUFFIXES)}.")
     if kind != ".parquet" and (columns or drop):
-        raise ValueError(f"{str(file)!r} has no names of columns that could be chosen or left out.")
+        raise ValueError(f"{str(file)!r} has no column names, so columns cannot be selected or dropped.")
     if kind == ".parquet":
         found: FileSource = ParquetSource(file, columns, drop, groups, first)
     elif kind == ".npy":
@@ -49,7 +49,7 @@ def _open(
         found = ArraySource(file, dataset)
     if first is not None and (found.names is None) != (first.names is None):
         without, having = (found, first) if found.names is None else (first, found)
-        raise ValueError(f"{without.name} has no names of columns, but {having.name} has. Read them separately.")
+        raise ValueError(f"{without.name} has no column names, but {having.name} has. Read them separately.")
     if first is not None and found.shape[1] != first.shape[1]:
         raise ValueError(
             f"Files that are read together must have rows of one length, but {first.name} has {first.shape[1]} columns "
@@ -59,7 +59,7 @@ def _open(
 
 
 class FileSet(Source):
-    """Rows of several files, one file after the other."""
+    """Source of the rows of several files, one file after the other."""
 
     def __init__(self, sources: Sequence[FileSource]) -> None:
         self._sources = [source for source in sources if source.shape[0]] or list(sources[:1])
@@ -72,14 +72,14 @@ class FileSet(Source):
         self.use_dtype(self.dtype)
 
     def use_dtype(self, dtype: np.dtype) -> None:
-        """Turn rows of all files into a dtype."""
+        """Convert rows of all files to a dtype."""
         self.dtype = dtype
         for source in self._sources:
             source.use_dtype(dtype)
 
     @property
     def bytes_at_once(self) -> int:
-        """Memory of the largest piece of all files."""
+        """Return the memory of the largest piece of all files that must be read as a whole."""
         return max(source.bytes_at_once for source in self._sources)
 
     def read(self, start: int, stop: int) -> np.ndarray:

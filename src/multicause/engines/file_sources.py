@@ -1,7 +1,7 @@
-"""Rows of one file: npy, HDF5 or zarr.
+"""Sources of the rows of one file: npy, HDF5 or zarr.
 
-Files are opened when rows are read, and closed again where that is quick, so that a set may have more files than a
-process may have open. A source can be sent to another process that sees the same files.
+Files are opened when rows are read, and closed again where that is fast, so that a set may have more files than a
+process may have open. A source can be sent to another process that has access to the same files.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from multicause.engines.sources import Source
 from multicause.runtime.paths import HDF5
 
-# Names that an error lists.
+# Number of names that an error lists.
 LISTED = 5
 
 
 class FileSource(Source):
-    """Rows of one file."""
+    """Base class of sources of one file."""
 
     def __init__(self, path: Path, shape: tuple[int, ...], dtype: Any) -> None:
         super().__init__(repr(str(path)), shape, dtype)
@@ -29,24 +29,25 @@ class FileSource(Source):
         self._size = self._size_now()
 
     def _size_now(self) -> int:
+        """Return the current size of the file."""
         return self._path.stat().st_size if self._path.is_file() or not self._path.exists() else 0
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Return the rows from ``start`` to ``stop``, unless the file has changed."""
+        """Return the rows from ``start`` to ``stop``; raise OSError if the file has changed."""
         where = f"Rows {start:,} to {min(stop, self.shape[0]) - 1:,} of {self.name} cannot be read"
         try:
             changed = self._size_now() != self._size
         except OSError as error:
-            raise OSError(f"{where}: {error.strerror}. Do not move files while they are learned from.") from error
+            raise OSError(f"{where}: {error.strerror}. Do not move files while they are in use.") from error
         if changed:
             raise OSError(
-                f"{where}: its size has changed since it was opened. Do not write to a file while it is learned from."
+                f"{where}: its size has changed since it was opened. Do not write to a file while it is in use."
             )
         return super().read(start, stop)
 
 
 class NpySource(FileSource):
-    """An array of NumPy; one with three axes holds one image in each row."""
+    """NumPy array file; an array with three axes holds one image in each row."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -69,7 +70,7 @@ class NpySource(FileSource):
 
 
 class ArraySource(FileSource):
-    """An array in a HDF5 file or a zarr folder, which stays open: it has a cache of chunks."""
+    """Array in an HDF5 file or a zarr folder, which stays open because it has a cache of chunks."""
 
     def __init__(self, path: Path, dataset: str | None) -> None:
         self._name = dataset
@@ -108,7 +109,7 @@ def _zarr_array(path: Path) -> Any:
 
 
 def _only(found: dict[str, Any], path: Path, name: str | None, how: str) -> Any:
-    """Return the array that a user has named, or the only one."""
+    """Return the array that the user named, or the only one."""
     wanted = next(iter(found), None) if name is None and len(found) == 1 else None if name is None else name.strip("/")
     if wanted is None or wanted not in found:
         what = "expected one" if name is None else f"there is no {name!r}"
@@ -118,7 +119,7 @@ def _only(found: dict[str, Any], path: Path, name: str | None, how: str) -> Any:
 
 
 def package(name: str, purpose: str, remedy: str) -> Any:
-    """Return a package that is not always installed, or say how to install it."""
+    """Import an optional package, or raise ImportError with instructions to install it."""
     try:
         return import_module(name)
     except ImportError as error:

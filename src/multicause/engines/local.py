@@ -1,4 +1,4 @@
-"""Data in the memory of this process, worked through on one device or on all cores of the CPU."""
+"""Engine for data in the memory of this process, computed on one device or on all cores of the CPU."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from multicause.engines.sources import Source, as_source
 from multicause.model import Block
 from multicause.runtime.parallel import number_of_jobs, run_all
 
-# Rows below which a block is not made smaller for the sake of the cache: the fixed cost of a block would dominate.
+# Blocks are not made smaller than this many rows to fit into the cache: the fixed cost of a block would dominate.
 SMALLEST_BLOCK = 1024
-# For the same reason, the rows of a block take at least this many times the memory of what all rows share, such as
-# products of components with each other, which are computed once per block.
+# For the same reason, the rows of a block take at least this many times the memory of the arrays shared by all rows,
+# such as products of components with each other, which are computed once per block.
 ROWS_OVER_SHARED = 4
 # Row counts are rounded up to multiples of an eighth of a power of two, so that few programs serve all row counts and
 # at most an eighth of the work is wasted.
 STEPS_PER_DOUBLING = 8
-# The number of many blocks is a multiple of this, so that 2, 4, 8 or 16 cores get equal shares.
+# The number of blocks, if it is large, is a multiple of this, so that 2, 4, 8 or 16 cores get equal shares.
 BLOCKS_PER_ROUND = 16
 
 
 class Local(Engine):
-    """Keep data in memory and use all cores, or the accelerator that JAX finds.
+    """Engine that keeps data in memory and uses all cores, or the accelerator that JAX finds.
 
     Parameters
     ----------
     memory_budget : str or int, default="2GiB"
-        Most memory that the temporary arrays of one block may take, as a number of bytes or text such as "512MiB". On a
+        Largest memory of the temporary arrays of one block, as a number of bytes or a string such as "512MiB". On a
         CPU, blocks are smaller if that is faster. Memory maps, HDF5 and zarr arrays that are larger are not loaded but
         read in every pass.
     n_jobs : int, optional
-        Number of blocks that are worked on at the same time on a CPU. None means the ``n_jobs`` of an enclosing
+        Number of blocks that are computed at the same time on a CPU. None means the ``n_jobs`` of an enclosing
         ``joblib.parallel_config``, or else all cores that this process may use (fewer if ``OMP_NUM_THREADS`` says so,
         as in worker processes of joblib); −1 means all cores. The result does not depend on it.
     devices : "all", int or tuple of jax.Device, optional
-        Devices of JAX over which rows are spread, such as all GPUs of this machine. None uses JAX's default device. The
-        memory budget is that of each device.
+        JAX devices over which rows are distributed, such as all GPUs of this machine. None uses JAX's default device.
+        The memory budget applies to each device.
     """
 
     def __init__(self, *, memory_budget: str | int = "2GiB", n_jobs: int | None = None, devices: Any = None) -> None:
@@ -54,7 +54,7 @@ class Local(Engine):
         self.devices = devices
 
     def mesh(self) -> jax.sharding.Mesh | None:
-        """Return the devices over which rows are spread, or None for one device."""
+        """Return the mesh of devices over which rows are distributed, or None for one device."""
         if self.devices is None:
             return None
         known = jax.devices()
@@ -63,7 +63,7 @@ class Local(Engine):
         elif isinstance(self.devices, Integral) and not isinstance(self.devices, bool):
             if not 1 <= int(self.devices) <= len(known):
                 raise ValueError(
-                    f"devices={self.devices} asks for more devices than there are, or for none; JAX finds "
+                    f"devices={self.devices} must be at least 1 and at most the number of devices; JAX finds "
                     f"{len(known)}: {', '.join(map(str, known))}."
                 )
             chosen = known[: int(self.devices)]
@@ -80,7 +80,7 @@ class Local(Engine):
         return None if len(chosen) == 1 else jax.sharding.Mesh(np.array(chosen), (ROWS,))
 
     def settings_to_save(self) -> dict[str, Any]:
-        """Return how many devices there are instead of devices, which exist in this process only."""
+        """Return the settings with the number of devices instead of the devices, which exist in this process only."""
         devices = self.devices
         return {
             **self.get_params(deep=False),
@@ -88,7 +88,7 @@ class Local(Engine):
         }
 
     def source(self, X: Any) -> Source | None:
-        """Return the source of rows that are in a file and would take more memory than the budget."""
+        """Return the source of rows that are in a file and exceed the memory budget, else None."""
         source = as_source(X)
         return None if source is None or source.n_bytes <= bytes_from(self.memory_budget) else source
 
@@ -102,7 +102,7 @@ class Local(Engine):
 
 
 class BlockwiseData(Data):
-    """Data of this process, whose blocks are worked through in order."""
+    """Data of this process, whose blocks are processed in order."""
 
     _engine: Local
 
@@ -111,7 +111,7 @@ class BlockwiseData(Data):
         """Return ``function(block, *arguments)`` of every block, in order; see :meth:`Data.sum` for ``aligned``."""
 
     def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
-        """Add the results up from the first block to the last, whichever is computed first."""
+        """Sum the results from the first block to the last, whichever is computed first."""
         total = None
         for term in self._run(function, arguments, aligned):
             total = term if total is None else add(total, term)
@@ -122,11 +122,11 @@ class BlockwiseData(Data):
         return list(self._run(function, arguments, ()))
 
     def collect(self, mapped: Sequence[Any]) -> Any:
-        """Return NumPy arrays without the rows that filled blocks up."""
+        """Return NumPy arrays without the padding rows."""
         return collect(mapped, self.n_rows)
 
     def can_keep(self, n_bytes: int) -> bool:
-        """Allow as much as the temporary arrays of one block may take."""
+        """Return whether the size is within the budget for the temporary arrays of one block."""
         return n_bytes <= bytes_from(self._engine.memory_budget)
 
 
@@ -146,20 +146,20 @@ class LocalData(BlockwiseData):
         self.n_rows, self.n_features = X.shape
         self.dtype = X.dtype
         self.n_weighted = int((weights > 0).sum())
-        # Blocks that are worked on at the same time share the memory budget.
+        # Blocks that are computed at the same time share the memory budget.
         most = max(1, bytes_from(engine.memory_budget) // bytes_per_block)
         self.mesh = mesh
         self.n_jobs = min(most, number_of_jobs(engine.n_jobs)) if on_cpu() and mesh is None else 1
 
     def __getstate__(self) -> dict[str, Any]:
-        """Blocks become NumPy arrays: those of JAX would lose their double precision in a pickle."""
+        """Convert blocks to NumPy arrays: JAX arrays would lose their double precision in a pickle."""
         kept = {name: value for name, value in self.__dict__.items() if name != "resident"}
         return {**kept, "_blocks": [jax.device_get(block) for block in self._blocks]}
 
     def arranged(
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
     ) -> LocalData:
-        """Cut the rows into blocks of one size: one shape, one compilation."""
+        """Divide the rows into blocks of equal size, so that one program is compiled."""
         mesh = self._engine.mesh()
         n_devices = 1 if mesh is None else mesh.size
         size, n_blocks = block_shape(
@@ -177,14 +177,14 @@ class LocalData(BlockwiseData):
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """The blocks, in order."""
+        """Return the blocks, in order."""
         if not self._blocks:
             raise RuntimeError("Data must be arranged in blocks before they can be used: call arranged().")
         return self._blocks
 
     @cached_property
     def resident(self) -> Block | None:
-        """All blocks on an accelerator, and a single block on a CPU."""
+        """Return all blocks on an accelerator, or the only block on a CPU; None for several blocks on a CPU."""
         if on_cpu() and len(self.blocks) > 1 and self.mesh is None:
             return None
         if on_cpu() and self.mesh is None:
@@ -209,7 +209,7 @@ class LocalData(BlockwiseData):
         return quantile_of(mapped, weights, share)
 
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
-        """Return rows as they were loaded."""
+        """Return rows of the array that was loaded."""
         return self._X if indices is None else self._X[indices]
 
     def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
@@ -239,7 +239,7 @@ class LocalData(BlockwiseData):
 
 
 class _Slices(Sequence):
-    """Blocks that are cut out of one stacked record when they are asked for."""
+    """Sequence of blocks that are sliced from one stacked record on access."""
 
     def __init__(self, stacked: Block) -> None:
         self._stacked = stacked
@@ -254,7 +254,7 @@ class _Slices(Sequence):
 
 
 def block_shape(engine: Local, n_rows: int, bytes_per_row: int, fixed_bytes: int, *, exact: bool) -> tuple[int, int]:
-    """Return how many rows a block has, and how many blocks there are; see :meth:`Data.arranged`."""
+    """Return the number of rows of a block and the number of blocks; see :meth:`Data.arranged`."""
     size = _largest_block(engine, bytes_per_row, fixed_bytes)
     if not exact:
         size = rounded(size, up=False)
@@ -269,6 +269,7 @@ def block_shape(engine: Local, n_rows: int, bytes_per_row: int, fixed_bytes: int
 
 
 def _largest_block(engine: Local, bytes_per_row: int, fixed_bytes: int) -> int:
+    """Return the largest number of rows of a block within the memory budget."""
     budget = engine.memory_budget
     affordable = (bytes_from(budget) - fixed_bytes) // bytes_per_row
     if affordable < 1:
@@ -285,7 +286,7 @@ def _largest_block(engine: Local, bytes_per_row: int, fixed_bytes: int) -> int:
 
 
 def filled_up(rows: np.ndarray, weights: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return so many rows, the last of which are repetitions of the first one with a weight of zero."""
+    """Pad rows to ``size`` with repetitions of the first one, whose weight is zero."""
     filling = size - len(rows)
     if filling == 0:
         return rows, weights
@@ -294,7 +295,7 @@ def filled_up(rows: np.ndarray, weights: np.ndarray, size: int) -> tuple[np.ndar
 
 
 def collect(mapped: Sequence[Any], n_rows: int) -> Any:
-    """Return results of blocks, with one entry per row, as NumPy arrays without the rows that filled blocks up."""
+    """Concatenate results of blocks, with one entry per row, as NumPy arrays without the padding rows."""
     host = [jax.device_get(result) for result in mapped]
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:n_rows], *host)
 
@@ -307,7 +308,7 @@ def quantile_of(mapped: Sequence[Any], weights: np.ndarray, share: np.ndarray) -
 
 
 def rounded(size: int, *, up: bool) -> int:
-    """Return the next multiple, up or down, of an eighth of the largest power of two that is not above ``size``."""
+    """Round to a multiple, up or down, of an eighth of the largest power of two that is at most ``size``."""
     step = max(1, 2 ** (int(size).bit_length() - 1) // STEPS_PER_DOUBLING)
     return (-(-size // step) if up else size // step) * step
 
@@ -335,5 +336,5 @@ def weighted_quantile(
 
 @jax.jit
 def add(a: Any, b: Any) -> Any:
-    """Return the sum of two trees of arrays."""
+    """Add two trees of arrays."""
     return jax.tree.map(jnp.add, a, b)

@@ -1,4 +1,4 @@
-"""Rows of a parquet file, of which one row group at a time is in memory."""
+"""Source of the rows of a parquet file, of which one row group at a time is in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multicause.engines.file_sources import LISTED, FileSource, package
 
 
 class RowGroup:
-    """The row group that was read last, of all files of a set: a group can only be read as a whole."""
+    """Cache of the row group that was read last from a set of files, since a group can only be read as a whole."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -25,7 +25,7 @@ class RowGroup:
 
 
 class ParquetSource(FileSource):
-    """Columns of numbers of a parquet file."""
+    """Numeric columns of a parquet file."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ParquetSource(FileSource):
 
     @property
     def bytes_at_once(self) -> int:
-        """Memory of the largest row group."""
+        """Return the memory of the largest row group."""
         return int(np.diff(self._starts).max(initial=0)) * self.shape[1] * self.dtype.itemsize
 
     def _read(self, start: int, stop: int) -> np.ndarray:
@@ -88,10 +88,10 @@ class ParquetSource(FileSource):
 
 
 def _numeric_columns(path: Path, schema: Any, columns: Sequence[str] | None, drop: Sequence[str]) -> list[str]:
-    """Return the names of the columns that are read, all of which hold numbers."""
+    """Return the names of the columns to read, all of which must hold numbers."""
     import pyarrow.types as types
 
-    # An index of pandas counts or names rows; a range has no column.
+    # A pandas index counts or names rows; a range index has no column.
     index = [name for name in (schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
     for name in (*(columns or ()), *drop):
         if name not in schema.names:
@@ -101,7 +101,7 @@ def _numeric_columns(path: Path, schema: Any, columns: Sequence[str] | None, dro
         kind = schema.field(name).type
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
             raise ValueError(
-                f"Column {name!r} of {str(path)!r} holds no numbers, but values of type {kind}. Leave it out with "
+                f"Column {name!r} of {str(path)!r} holds values of type {kind}, not numbers. Leave it out with "
                 f"drop=[{name!r}]."
             )
     if not names:

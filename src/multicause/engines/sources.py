@@ -1,4 +1,4 @@
-"""Rows that are not in memory: memory maps, HDF5 and zarr arrays, read some at a time."""
+"""Sources of rows that are not in memory: memory maps, HDF5 and zarr arrays, read in parts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from multicause.engines.missing import check_finite
 
 
 class Source(ABC):
-    """A table of numbers (N, D) somewhere else, of which rows can be read."""
+    """Base class of tables of numbers (N, D) outside memory, whose rows can be read."""
 
-    #: Names of the columns, if they have any.
+    #: Column names, if there are any.
     names: list[str] | None = None
     #: Why no value may be missing, for models that cannot learn without it; None allows NaN.
     refusal: str | None = None
@@ -29,21 +29,21 @@ class Source(ABC):
         if np.dtype(dtype).kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; got dtype {dtype}.")
         self.name, self.shape = name, (int(shape[0]), int(shape[1]))
-        #: What rows are turned into: float32 stays, all else becomes float64.
+        #: Type of the rows that are returned: float32 is kept, all others become float64.
         self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
     def use_dtype(self, dtype: np.dtype) -> None:
-        """Turn rows into this dtype from now on."""
+        """Convert rows to this dtype from now on."""
         self.dtype = dtype
 
     @property
     def n_bytes(self) -> int:
-        """Memory that all rows would take."""
+        """Return the memory of all rows."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
     def bytes_at_once(self) -> int:
-        """Memory of the largest piece that can only be read as a whole; zero if any rows can be read."""
+        """Return the memory of the largest piece that must be read as a whole; zero if any rows can be read."""
         return 0
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Source(ABC):
         if rows.shape != (stop - start, self.shape[1]):
             raise OSError(
                 f"Rows {start:,} to {stop - 1:,} of {self.name} cannot be read: it has become smaller since it was "
-                "opened. Do not write to a file while it is learned from."
+                "opened. Do not write to a file while it is in use."
             )
         check_finite(rows, start, f" of {self.name}", self.names, self.refusal)
         return rows
@@ -75,7 +75,7 @@ class Source(ABC):
 
 
 class _ArrayLikeSource(Source):
-    """An array of another library, or a part of a memory map, that is read by slices."""
+    """Array of another library, or a part of a memory map, that is read by slices."""
 
     def __init__(self, name: str, array: Any) -> None:
         super().__init__(name, array.shape, np.dtype(array.dtype))
@@ -91,12 +91,12 @@ class _ArrayLikeSource(Source):
 
 
 class _FileSource(Source):
-    """A memory map of a whole file, read from the file: pages of a map would count as memory of this process."""
+    """Memory map of a whole file, read from the file, because pages of a map count as memory of this process."""
 
     def __init__(self, array: np.memmap) -> None:
         super().__init__(f"the memory map of {array.filename}", array.shape, array.dtype)
         self._stored, self._offset = array.dtype, int(array.offset)
-        # Like the map, this goes on to exist if the name of the file is removed.
+        # Like the map, the open file continues to exist if its name is removed.
         self._file = os.open(str(array.filename), os.O_RDONLY)
 
     def _read(self, start: int, stop: int) -> np.ndarray:
@@ -116,7 +116,7 @@ class _FileSource(Source):
 
 
 def as_source(X: Any) -> Source | None:
-    """Return where rows can be read from, or None for all that is an array in memory."""
+    """Return a source for X, or None if X is an array in memory."""
     if isinstance(X, Source):
         return X
     if isinstance(X, np.memmap):

@@ -1,4 +1,4 @@
-"""Data that are read from disk anew in every pass, because they are larger than the memory that may be used."""
+"""Data that are read from disk in every pass, because they exceed the memory budget."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from multicause.engines.sources import Source
 from multicause.model import Block
 from multicause.runtime.parallel import in_order, number_of_jobs, read_ahead
 
-# Part of the memory budget that rows which are worked through on the host may take, and blocks that are read ahead.
+# Fraction (1/16) of the memory budget for rows that are processed on the host, and number of blocks read ahead.
 PART_OF_BUDGET = 16
 READ_AHEAD = 2
-# Rows that are looked at to find starts, and rows of a sample that lie next to each other, as single ones are slow.
+# Number of rows inspected to find starts, and number of adjacent rows in a sample, because single rows are slow to
+# read.
 ROWS_TO_LOOK_AT = 10_000
 RUN = 16
 
 
 class StreamedData(BlockwiseData):
-    """Rows of a source; blocks are read by a thread while others are worked on.
+    """Rows of a source; a thread reads blocks while others are computed.
 
-    Blocks are worked on side by side and summed in order, as in memory. What is kept of each row between two passes of
-    a data cut, and what is returned for each row, is in memory.
+    Blocks are computed in parallel and summed in order, as in memory. Per-row values that a data cut keeps between two
+    passes, and per-row results, are in memory.
     """
 
     resident = None
@@ -71,7 +72,7 @@ class StreamedData(BlockwiseData):
     ) -> StreamedData:
         """Choose the size of blocks, which are read when they are needed."""
         data = self.released()
-        # A block that is read ahead is on its way in the dtype of the source and in that of the data.
+        # A block that is read ahead exists both in the dtype of the source and in that of the data.
         bytes_per_row += 2 * READ_AHEAD * self.n_features * self.dtype.itemsize
         data._size, _ = block_shape(self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact)
         data._summarize = summarize
@@ -81,7 +82,7 @@ class StreamedData(BlockwiseData):
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """The blocks, which are read one by one when they are asked for."""
+        """Return the blocks, which are read on access."""
         if self._summarize is None:
             raise RuntimeError("Data must be arranged in blocks before they can be used: call arranged().")
         return _Blocks(self)
@@ -113,7 +114,7 @@ class StreamedData(BlockwiseData):
         return quantile_of(mapped, weights, share)
 
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
-        """Read these rows from the source, those that follow each other at once."""
+        """Read these rows from the source, adjacent ones together."""
         chosen = np.arange(self.n_rows) if indices is None else np.asarray(indices)
         runs = np.split(chosen, np.flatnonzero(np.diff(chosen) != 1) + 1)
         return np.concatenate([self._read(int(run[0]), int(run[-1]) + 1) for run in runs])
@@ -132,7 +133,7 @@ class StreamedData(BlockwiseData):
         return self._sharing(StreamedData(self._engine, self._source, self._weights, functions))
 
     def look(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return a sample that is the same each time."""
+        """Return a sample, the same each time."""
         return self._sample(ROWS_TO_LOOK_AT, np.random.RandomState(0))
 
     def released(self) -> StreamedData:
@@ -154,7 +155,7 @@ class StreamedData(BlockwiseData):
 
 
 class _Blocks(Sequence):
-    """Blocks that are read when they are asked for."""
+    """Sequence of blocks that are read on access."""
 
     def __init__(self, data: StreamedData) -> None:
         self._data = data

@@ -1,4 +1,4 @@
-"""How a worker process of Dask handles memory that programs have freed."""
+"""Memory settings of Dask worker processes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import ctypes
 import os
 from functools import cache
 
-# What Dask sets in the environment of the workers that it starts: freed memory goes back to the system at once.
+# Setting of Dask in the environment of the workers that it starts: freed memory is returned to the system at once.
 OF_DASK = ("MALLOC_TRIM_THRESHOLD_", "65536")
-# Numbers that C's mallopt has for its settings, and values near those that it would find by itself.
+# Codes of settings of C's mallopt, with values near those that it would find by itself.
 TRIM_THRESHOLD, MMAP_THRESHOLD = (-1, 2**28), (-3, 2**25)
 
 
 @cache
 def reuse_freed_memory() -> None:
-    """Let this process keep up to 256 MiB of freed memory, if Dask has told it to keep none.
+    """Let this process keep up to 256 MiB of freed memory, if Dask has configured it to keep none.
 
     Every block needs temporary arrays of some MiB. If their pages came from the system each time, an iteration would
-    take twice as long. A threshold that a user has set, to another value, is not changed.
+    take twice as long. Another value that a user has set is not changed.
     """
     if os.environ.get(OF_DASK[0]) != OF_DASK[1]:
         return

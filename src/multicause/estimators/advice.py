@@ -1,4 +1,4 @@
-"""What the end of a fit means, and what a user of the estimator at hand can do about it."""
+"""Meaning of the outcome of a fit, and advice to the user of an estimator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import Options
 
 from multicause.outcomes import Outcome
 
-#: What each end means that is not as it should be.
+#: Meaning of each unsuccessful outcome.
 MEANINGS = {
     Outcome.MAX_ITER: "Learning had not converged when it ended.",
     Outcome.BOUND_FELL: "The lower bound fell, and the parameters before the fall were kept.",
@@ -19,7 +19,7 @@ MEANINGS = {
 
 
 class Advice(NamedTuple):
-    """What happened, in a sentence that names no setting, and what to do about it."""
+    """Explanation of an outcome, which names no setting, and a list of remedies."""
 
     meaning: str
     remedies: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class Advice(NamedTuple):
 
 
 def advice_on(outcome: Outcome, estimator: Any) -> Advice | None:
-    """Advice that a fitted estimator's user can follow: only settings that it has; None where all is well."""
+    """Return advice on an outcome that mentions only settings of this estimator; None if the fit succeeded."""
     if outcome not in MEANINGS:
         return None
     settings = estimator.get_params(deep=False)
@@ -64,13 +64,13 @@ def advice_on(outcome: Outcome, estimator: Any) -> Advice | None:
 
 
 def energy_advice_on(outcome: Outcome, estimator: Any) -> Advice | None:
-    """The same for a model of energies, whose ends mean something else."""
+    """Return advice on an outcome of an energy-based model, whose outcomes have other meanings."""
     if outcome is Outcome.MAX_ITER:
         return Advice(
             f"Filters moved by {estimator.drift_:.2g} of their size in the last quarter of learning, or the sampler "
             "had not found its step size.",
             (
-                "raise max_iter, so that filters and acceptance_rates_ come to rest",
+                "raise max_iter, so that filters and acceptance_rates_ settle",
                 "lower final_learning_rate or raise batch_size, for less noise at the end",
                 f"raise tol, which is {estimator.tol:.2g} of the filters' size",
             ),
@@ -88,21 +88,22 @@ def energy_advice_on(outcome: Outcome, estimator: Any) -> Advice | None:
 
 
 def is_single_precision(estimator: Any) -> bool:
-    """Whether a fitted estimator has learned in single precision, which follows the data."""
+    """Return whether a fitted estimator was learned in single precision, which follows the data."""
     return bool(estimator.components_.dtype == np.float32)
 
 
 def _if(applies: bool, text: str) -> str:
+    """Return a text if it applies, else an empty one."""
     return text if applies else ""
 
 
 def _has_schedule(settings: dict[str, Any]) -> bool:
-    """Whether the user has given a schedule of annealing, which "auto" is not."""
+    """Return whether the user has given an annealing schedule, which "auto" is not."""
     return settings.get("annealing") not in (None, "auto")
 
 
 def _on_annealing(estimator: Any, settings: dict[str, Any]) -> str:
-    """What can be changed about the annealing, which may be on without settings already."""
+    """Return advice on the annealing, which may already be on by default."""
     known = estimator._parameter_constraints.get("annealing", [])
     offers_auto = any(isinstance(constraint, Options) and "auto" in constraint.options for constraint in known)
     ways = [

@@ -1,4 +1,4 @@
-"""The scikit-learn shell of energy models: settings, whitening and learning by contrastive divergence."""
+"""Scikit-learn estimator of energy-based models: settings, whitening and learning by contrastive divergence."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from multicause.samplers.base import is_count
 from multicause.solvers import contrastive_divergence as cd
 from multicause.solvers.presentation import repetitions
 
-# Standard deviation of the first filters' entries (EBM01 §4).
+# Standard deviation of the entries of the initial filters (EBM01 §4).
 FIRST_FILTERS = 0.1
-# The learning rate ends at this part of its first value (EBM01 §4 and §5: from 0.05 to 0.0005).
+# Ratio of the final to the initial learning rate (EBM01 §4 and §5: from 0.05 to 0.0005).
 LAST_RATE = 0.01
 
 
 class EnergyEstimator(EnergyDensity):
-    """An energy model that learns. A named model adds its equations and its reference."""
+    """Base class of energy-based estimators. A named model adds its equations and its reference."""
 
     _parameter_constraints: dict[str, list[Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -128,18 +128,18 @@ class EnergyEstimator(EnergyDensity):
         *,
         resume: str | PathLike[str] | None = None,
     ) -> Self:
-        """Learn the filters of X.
+        """Learn the filters from X.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; float32 stays float32 inside, all else becomes float64.
+            Data; float32 stays float32, all other types become float64.
         y : None
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
-            Rows are drawn in proportion to their weights; with ``batch_size=None`` they count by them.
+            Rows are drawn in proportion to their weights; with ``batch_size=None`` means are weighted by them.
         resume : path-like, optional
-            A checkpoint of this very fit, or the folder with its checkpoints, to go on from.
+            Checkpoint of this fit, or the folder with its checkpoints, from which to resume.
         """
         X = self._validate_rows(X, reset=True)
         weights = validate_weights(sample_weight, X)
@@ -186,14 +186,14 @@ class EnergyEstimator(EnergyDensity):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from more rows of a stream: one update for each ``batch_size`` rows of X, drawn as in a fit.
+        """Learn from more rows of a stream: one update for each ``batch_size`` rows of X, drawn as in ``fit``.
 
-        Rows with weights count as in a pass of other models: as many as the weights add up to, but at least as many as
+        Rows with weights count as in a pass of other models: as many as the sum of the weights, but at least as many as
         have a weight, and at most 16 times as many.
 
         The first call sets mean and whitening, so it should have enough typical rows; number of components, expert,
         layers and sampler are also those of the first call. Learning rates fall over the first ``max_iter`` updates and
-        stay as they are from then on. The partition function is not estimated.
+        stay constant from then on. The partition function is not estimated.
         """
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
@@ -236,7 +236,7 @@ class EnergyEstimator(EnergyDensity):
     # ------------------------------------------------------------------------------------------------- inside
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        """Return what names and None stand for, as :meth:`_begin` reads them."""
+        """Return the meaning of names and None for each part, as :meth:`_begin` reads them."""
         return {
             **super()._part_choices(),
             "expert": PartChoice(energies.NAMES),
@@ -246,7 +246,7 @@ class EnergyEstimator(EnergyDensity):
     def _begin(
         self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState
     ) -> tuple[cd.Method, cd.UpdateState, WhiteningMap]:
-        """Parts of this fit's own, the whitening, and the first parameters."""
+        """Create the parts of this fit, the whitening, and the initial parameters."""
         expert: Any = self.expert
         if callable(expert) and not isinstance(expert, Expert | str | type):
             expert = FunctionExpert(expert)
@@ -274,10 +274,11 @@ class EnergyEstimator(EnergyDensity):
         return method, cd.begin(method, parameters, self._rows_at_once(X)), whitening
 
     def _rows_at_once(self, X: np.ndarray) -> int:
-        """Rows of one update, each of which has a chain."""
+        """Return the number of rows of one update, each of which has a chain."""
         return len(X) if self.batch_size is None else self.batch_size
 
     def _sizes(self) -> tuple[int, ...]:
+        """Return the validated sizes of the further layers."""
         if not all(is_count(size) for size in self.layers):
             raise ValueError(
                 f"layers must be a tuple with the number of units of each further layer; got {self.layers!r}. One "
@@ -286,6 +287,7 @@ class EnergyEstimator(EnergyDensity):
         return tuple(int(size) for size in self.layers)
 
     def _first_filters(self, units: int, whitening: WhiteningMap, random: np.random.RandomState) -> np.ndarray:
+        """Return the initial filters in whitened space."""
         dimensions, features = whitening.matrix.shape
         if isinstance(self.init, str):
             if self.init not in ("random", "unit"):
@@ -309,14 +311,14 @@ class EnergyEstimator(EnergyDensity):
         if rank < min(units, dimensions):
             raise ValueError(
                 f"init must hold {min(units, dimensions)} linearly independent filters; these have rank {rank} in the "
-                f"{dimensions} dimensions that the model sees. Use other filters, or init='random'."
+                f"{dimensions} whitened dimensions. Use other filters, or init='random'."
             )
         return whitened
 
     def _batches(
         self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState
     ) -> Callable[[int], cd.EnergyBatches]:
-        """Mini-batches as they are needed: rows drawn with replacement, in proportion to their weights."""
+        """Return a function that draws mini-batches with replacement, in proportion to the weights."""
         if self.batch_size is None:
             everything = cd.EnergyBatches(jnp.asarray(X[None]), jnp.asarray(weights / weights.sum(), X.dtype))
             return lambda length: everything
@@ -331,19 +333,20 @@ class EnergyEstimator(EnergyDensity):
         return draw
 
     def _rates(self, dtype: np.dtype, start: int, n: int) -> cd.Rates:
+        """Return learning rates, momentum and weight decay of some updates."""
         last = self.learning_rate * LAST_RATE if self.final_learning_rate is None else self.final_learning_rate
         rates = cd.learning_rates(self.learning_rate, last, start, n, self.max_iter)
         as_array = partial(np.asarray, dtype=dtype)
         return cd.Rates(as_array(rates), as_array(self.momentum), as_array(self.weight_decay))
 
     def _stream_seed(self) -> np.random.RandomState | int | None:
-        """Where the randomness of a later batch comes from: an integer seed gives each batch numbers of its own."""
+        """Return the random state of a later batch; an integer seed gives each batch different numbers."""
         if isinstance(self.random_state, Integral):
             return np.random.RandomState([int(self.random_state), int(self._course.n_updates)])
         return self.random_state
 
     def _check_memory(self, engine: Engine, units: int, X: np.ndarray) -> None:
-        """A mini-batch is worked on in one piece, so it must fit into the budget."""
+        """Raise an error if a mini-batch, which is processed as a whole, exceeds the memory budget."""
         budget = getattr(engine, "memory_budget", None)
         rows = self._rows_at_once(X)
         needed = rows * X.itemsize * ARRAYS * (units + sum(self._sizes()) + X.shape[1])
@@ -356,7 +359,7 @@ class EnergyEstimator(EnergyDensity):
     def _so_far(
         self, method: cd.Method, whitening: WhiteningMap, progress: cd.RoundProgress, seen: History
     ) -> dict[str, Any]:
-        """Attributes of a copy of this estimator that is fitted as far as learning has come."""
+        """Return the attributes of a copy of this estimator, fitted with the parameters learned so far."""
         bounds, contrasts, acceptances = progress.reports.T
         return {
             **self._learned(method, jax.device_get(progress.updates), whitening),
@@ -369,9 +372,9 @@ class EnergyEstimator(EnergyDensity):
         }
 
     def _warn(self, outcome: Outcome | None, n_rejected: int) -> None:
-        """Warn of proposals that were rejected for their energy, and of an end that a person can do something about.
+        """Warn of proposals rejected for a non-finite energy, and of outcomes that a user can act on.
 
-        None stands for an end that is none, as after a batch.
+        An outcome of None means that learning has not ended, as after a batch.
         """
         warn(
             f"{n_rejected} proposals of the sampler had an energy that is not finite and were rejected. (1) Check that "
@@ -385,24 +388,26 @@ class EnergyEstimator(EnergyDensity):
             warn_of(outcome, self)
 
     def _advice(self, outcome: Outcome) -> Advice | None:
+        """Return advice on an outcome."""
         return energy_advice_on(outcome, self)
 
 
 def _check_closed_form(energy: Energy, parameters: EnergyParameters, sampler: Sampler) -> None:
-    """The samplers that need a known partition function get one."""
+    """Raise ValueError if a sampler needs the partition function and it is unknown."""
     name = "exact" if isinstance(sampler, Exact) else "equilibrium"
     lacking = energy.lacks_for_density(parameters)
     if not lacking and isinstance(sampler, Equilibrium) and not energy.expert.offers("draw"):
         lacking = f"the expert {type(energy.expert).__name__} has no method draw"
     if lacking:
         raise ValueError(
-            f"sampler={name!r} needs a partition function that is known: one layer, at most as many components as "
+            f"sampler={name!r} needs a known partition function: one layer, at most as many components as "
             f"dimensions, and an expert that offers log_partition and draw; but {lacking}. Use a Markov chain, such as "
             "sampler='hamiltonian'."
         )
 
 
 def _summary(whitening: WhiteningMap, progress: cd.RoundProgress) -> str:
+    """Return the line of a round for the terminal."""
     report = progress.report
     bound = float(report.bound) + whitening.log_volume
     density = f"  log density {bound:.6f}" if np.isfinite(bound) else ""

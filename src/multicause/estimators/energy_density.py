@@ -1,4 +1,4 @@
-"""What a learned energy model answers: activities, energies, densities, samples, and the way to a file and back."""
+"""Methods of fitted energy-based models: activities, energies, densities, samples, saving and loading."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from multicause.samplers import Sampler, annealed
 from multicause.samplers.annealed import ARRAYS, LogPartition
 from multicause.solvers import contrastive_divergence as cd
 
-# Densities on the way to the model, and further steps, by which samples are drawn.
+# Number of intermediate densities, and of further steps at the model's density, when samples are drawn.
 SAMPLING_PATH, SAMPLING_STEPS = 200, 200
 
 
 class EnergyDensity(BaseModel):
-    """A fitted energy model. It holds the course of its learning, so that :meth:`partial_fit` can go on."""
+    """Fitted energy-based model. It keeps the state of learning, so that :meth:`partial_fit` can continue."""
 
     _results = ("contrasts_", "acceptance_rates_", "drift_")
     mixing_: np.ndarray
@@ -43,20 +43,20 @@ class EnergyDensity(BaseModel):
     _whitening: WhiteningMap
 
     def transform(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
-        """Hidden activities, those of all layers side by side: (n_samples, n_components + sum of layers).
+        """Return the hidden activities of all layers, concatenated: (n_samples, n_components + sum of layers).
 
-        ``out``, an array of that shape or the name of a ``.npy`` file, is where they are written block by block.
+        ``out`` is an array of that shape or the name of a ``.npy`` file, to which they are written block by block.
         """
         return self._by_rows(_activities, X, out)
 
     def energy(self, X: ArrayLike) -> np.ndarray:
-        """E(z) of each row: (n_samples,)."""
+        """Compute the energy E(z) of each row: (n_samples,)."""
         return self._by_rows(_energies, X)
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """Log density of each row in the space of X: (n_samples,).
+        """Compute the log density of each row in the space of X: (n_samples,).
 
-        Where Z is neither known nor estimated (``log_partition_`` is None), the density is not normalised: rows can be
+        If Z is neither known nor estimated (``log_partition_`` is None), the density is not normalised: rows can be
         compared, models cannot. :meth:`estimate_log_partition` or ``estimate_partition=True`` normalises it.
         """
         energy = self.energy(X)
@@ -64,14 +64,14 @@ class EnergyDensity(BaseModel):
         return (self._whitening.log_volume - log_partition - energy).astype(energy.dtype)
 
     def _value_labels(self) -> ValueLabels:
-        """Densities, which may lack their normalisation."""
+        """Return the names of densities, which may not be normalised."""
         known = "log density" if self.log_partition_ is not None else "log density without normalisation"
         return ValueLabels("log density", "log density", known)
 
     def score(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Mean of :meth:`score_samples`, weighted by ``sample_weight`` if it is given.
+        """Return the mean of :meth:`score_samples`, weighted by ``sample_weight`` if it is given.
 
-        It warns where densities are not normalised, as in a grid search.
+        It warns if densities are not normalised, as a grid search would compare them.
         """
         score = super().score(X, y, sample_weight)
         if self.log_partition_ is None:
@@ -84,9 +84,9 @@ class EnergyDensity(BaseModel):
         return score
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
-        """Rows (n_samples, n_features) whose first layer has these activities, by the pseudo-inverse of the filters.
+        """Return rows (n_samples, n_features) with these first-layer activities, by the pseudo-inverse of the filters.
 
-        Activities of further layers may be given too; they follow from the first and are not used.
+        Activities of further layers may be included; they follow from the first and are not used.
         """
         check_is_fitted(self)
         S, H = np.asarray(S, dtype=self.components_.dtype), len(self.components_)
@@ -103,13 +103,12 @@ class EnergyDensity(BaseModel):
         n_temperatures: int = 1000,
         random_state: int | np.random.RandomState | None = None,
     ) -> LogPartition:
-        """log Z with its standard error, by annealed importance sampling; exact where Z is known.
+        """Estimate log Z with its standard error by annealed importance sampling; exact if Z is known.
 
-        The result is kept in ``log_partition_``, so that :meth:`score_samples` is normalised from now on. More
-        temperatures make each chain's estimate better; if the standard error is not well below one, use more.
+        The result is stored in ``log_partition_``, so that :meth:`score_samples` is normalised from now on. More
+        temperatures improve each chain's estimate; use more if the standard error is not well below one.
 
-        Where exp(−E) has no finite integral, which heavy tails of overcomplete models can bring about, it raises
-        ValueError.
+        Raises ValueError if exp(−E) has no finite integral, which can happen with heavy tails in overcomplete models.
         """
         check_is_fitted(self)
         _check_count("n_chains", n_chains, least=2)
@@ -120,8 +119,8 @@ class EnergyDensity(BaseModel):
             chains, base = self._anneal(n_chains, n_temperatures, 0, check_random_state(random_state))
             if not np.isfinite(chains.log_weights).all():
                 raise ValueError(
-                    "Annealed importance sampling met energies that are not finite, so there is no estimate. They "
-                    "must be finite everywhere; see the expert."
+                    "Annealed importance sampling met energies that are not finite, so there is no estimate. Check "
+                    "that the expert is finite everywhere."
                 )
             self.log_partition_ = annealed.log_partition(chains, base)
         return self.log_partition_  # type: ignore[return-value]
@@ -131,8 +130,9 @@ class EnergyDensity(BaseModel):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw rows (n_samples, n_features) from the model, with their activities.
 
-        Where Z is known the rows are independent draws, else each is the end of a chain of its own that followed a path
-        of densities to the model. It warns where exp(−E) has no finite integral: rows are then not drawn from anything.
+        If Z is known the rows are independent draws, else each is the end of a separate chain that followed a path of
+        densities to the model. It warns if exp(−E) has no finite integral: the rows are then samples of no
+        distribution.
         """
         check_is_fitted(self)
         _check_count("n_samples", n_samples)
@@ -174,7 +174,7 @@ class EnergyDensity(BaseModel):
         with double_precision():
             self._keep(method, course, whitening)
             rows = whiten(jnp.zeros((1, self.n_features_in_)), *self._on_device(whitening, np.dtype(float)))
-            jax.eval_shape(energy.value, course.parameters, rows)  # shapes that do not fit each other raise
+            jax.eval_shape(energy.value, course.parameters, rows)  # shapes that do not match raise an error
         if state["log_partition"] is not None:
             self.log_partition_ = state["log_partition"]
 
@@ -189,7 +189,7 @@ class EnergyDensity(BaseModel):
         return self._course.parameters
 
     def _lacks_for_integral(self) -> str:
-        """What a person should know and do where there is no density; empty where there is."""
+        """Return an explanation with remedies if there is no density, or an empty string if there is one."""
         lacking = self._energy.lacks_for_integral(self._parameters)
         if not lacking:
             return ""
@@ -202,7 +202,7 @@ class EnergyDensity(BaseModel):
     def _anneal(
         self, n_chains: int, n_temperatures: int, n_more: int, random: np.random.RandomState
     ) -> tuple[annealed.Annealed, annealed.Base]:
-        """Chains from a known density to the model, within the memory budget, and that density."""
+        """Run chains from a known density to the model, within the memory budget; return them and that density."""
         memory = bytes_from(getattr(self._engine(), "memory_budget", "2GiB"))
         base = annealed.base_for(self._energy, self._parameters, self._whitening.variance)
         with double_precision():
@@ -219,7 +219,7 @@ class EnergyDensity(BaseModel):
         return chains, base
 
     def _keep(self, method: cd.Method, course: cd.UpdateState, whitening: WhiteningMap) -> None:
-        """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle."""
+        """Store the learned state as NumPy arrays: JAX arrays would lose their double precision in a pickle."""
         for name, value in self._learned(method, jax.device_get(course), whitening).items():
             setattr(self, name, value)
 
@@ -257,7 +257,7 @@ class EnergyDensity(BaseModel):
         return jnp.asarray(mean), jnp.asarray(matrix)
 
     def _in_blocks(self, X: np.ndarray, weights: np.ndarray, width: int) -> Data:
-        """Blocks of rows whose temporary arrays are as wide as all units, and of double precision."""
+        """Arrange rows in blocks whose temporary arrays have the width of all units, in double precision."""
         return self._engine().load(X, weights).arranged(_nothing, 8 * (width + ARRAYS * X.shape[1]))
 
     def _by_rows(self, function: Any, X: ArrayLike, out: Any = None) -> Any:
@@ -302,10 +302,11 @@ def _log_partition(energy: Energy, parameters: EnergyParameters) -> jax.Array:
 
 @jax.jit
 def _nothing(rows: jax.Array) -> jax.Array:
-    """An energy needs no summary of its rows."""
+    """Return zeros, since an energy needs no summary of its rows."""
     return jnp.zeros(len(rows), rows.dtype)
 
 
 def _check_count(name: str, value: Any, least: int = 1) -> None:
+    """Raise ValueError unless a value is a whole number of at least ``least``."""
     if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")

@@ -1,4 +1,4 @@
-"""The family at a glance: a table of models, made from their classes, after the appendix of TN10."""
+"""Summary table of the models, generated from their classes, after the appendix of TN10."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADINGS = ("model", "causes and data", "recognition", "learning", "prior × com
 
 
 class ModelSummary(NamedTuple):
-    """What a model says of itself in one line."""
+    """One-line description of a model."""
 
     generative: str
     recognition: str
@@ -30,7 +30,7 @@ class ModelSummary(NamedTuple):
 
 
 def summary_table() -> str:
-    """One line for each model of the chapter, as a table in Markdown.
+    """Return a Markdown table with one line for each model of the chapter.
 
     Equations are those that a class gives as ``summary``; parts are read from the model that it wires.
     """
@@ -49,7 +49,7 @@ def summary_table() -> str:
 
 
 def _describe(part: Any) -> str:
-    """The class of a part, with hyper-parameters that are not the defaults."""
+    """Return the class of a part, with hyper-parameters that differ from the defaults."""
     default = type(part)().get_params()
     changed = [f"{name}={value!r}" for name, value in part.get_params().items() if value != default[name]]
     return f"`{type(part).__name__}({', '.join(changed)})`" if changed else f"`{type(part).__name__}`"

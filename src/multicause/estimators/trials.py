@@ -1,4 +1,4 @@
-"""One estimator, many data sets: independent fits that share compiled programs and all cores."""
+"""Fits of one estimator to many data sets, which share compiled programs and all cores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fit_trials(
     causes: Sequence[ArrayLike] | None = None,
     n_jobs: int | None = None,
 ) -> list[Any]:
-    """Fit copies of an estimator to many data sets of one shape, side by side on all cores.
+    """Fit copies of an estimator to many data sets of one shape, in parallel on all cores.
 
     Trial t is ``clone(estimator).set_params(random_state=random_state + t).fit(datasets[t])``. All trials share
     compiled programs, and each runs on one core.
@@ -47,7 +47,7 @@ def fit_trials(
     """
     if isinstance(estimator, type) or not hasattr(estimator, "_so_far"):
         name = estimator.__name__ + ", a class" if isinstance(estimator, type) else type(estimator).__name__
-        raise ValueError(f"fit_trials expects an object of one of the models of multicause; got {name}.")
+        raise ValueError(f"fit_trials expects an instance of a multicause estimator; got {name}.")
     if not isinstance(random_state, Integral) or isinstance(random_state, bool) or random_state < 0:
         raise ValueError(
             "random_state of fit_trials must be a whole number of at least 0, to which each trial adds its number; "
@@ -63,7 +63,7 @@ def fit_trials(
         _check_causes([each["causes"].shape for each in known], len(arrays))
     models = [clone(estimator).set_params(random_state=int(random_state) + t) for t in range(len(arrays))]
     tasks = list(zip(models, arrays, known, strict=True))
-    # The first trial compiles what all others use.
+    # The first trial compiles the programs that all others use.
     run_all(_fit, tasks[:1], 1)
     run_all(_fit, tasks[1:], number_of_jobs(n_jobs))
     return models
@@ -82,7 +82,7 @@ def _check_causes(shapes: list[tuple[int, ...]], n_trials: int) -> None:
 
 
 def _check_datasets(arrays: list[np.ndarray]) -> None:
-    """Raise ValueError unless all have one shape and one precision, because one program serves all."""
+    """Raise ValueError unless all data sets have one shape and one precision, as one program serves all."""
     shapes, singles = {array.shape for array in arrays}, {array.dtype == np.float32 for array in arrays}
     if len(shapes) != 1 or arrays[0].ndim != 2:
         raise ValueError(

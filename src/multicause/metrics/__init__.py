@@ -1,4 +1,4 @@
-"""Metrics: how good what was learned is, and what it looks like."""
+"""Metrics of learned models: recovery of causes, reconstruction, sparseness, and properties of filters."""
 
 from multicause.metrics.amari import amari_distance
 from multicause.metrics.codes import Decomposition, coding_cost, conditional_histogram, decompose, kurtosis

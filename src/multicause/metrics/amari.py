@@ -1,11 +1,11 @@
-"""The Amari distance between two matrices up to permutation and scaling: EBM01 footnote 4."""
+"""Amari distance between two matrices, up to permutation and scaling: EBM01 footnote 4."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 
 def amari_distance(A: ArrayLike, B: ArrayLike) -> float:
-    """Distance of the product A·B⁻¹ from a scaled permutation.
+    """Compute the Amari distance of the product A·B⁻¹ from a scaled permutation matrix.
 
     With P = A B⁻¹, Σ_ij |P_ij|/max_k |P_ik| + |P_ij|/max_k |P_kj| − 2N, which is zero if and only if the rows
     of A are those of B in another order and scale. (The footnote prints −2N², with which the distance of equal matrices

@@ -1,4 +1,4 @@
-"""How sparse, how cheap and how independent a representation is: TN10 eq. 10.27 and §10.4, figures 10.9–10.11."""
+"""Sparseness, coding cost and dependence of a representation: TN10 eq. 10.27 and §10.4, figures 10.9–10.11."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from numpy.typing import ArrayLike
 
 
 def kurtosis(values: ArrayLike, axis: int | None = None) -> np.ndarray:
-    """Fourth moment over the squared second, less 3: zero for a Gaussian, positive for sparse values (eq. 10.27)."""
+    """Compute the excess kurtosis: zero for a Gaussian, positive for sparse values (eq. 10.27).
+
+    This is the fourth central moment over the squared variance, minus 3.
+    """
     v = np.asarray(values, dtype=float)
     if not np.isfinite(v).all():
         raise ValueError("kurtosis needs finite values; got NaN or infinity.")
@@ -21,9 +24,9 @@ def kurtosis(values: ArrayLike, axis: int | None = None) -> np.ndarray:
 
 
 def coding_cost(values: ArrayLike, *, step: float) -> float:
-    """Entropy of values rounded to multiples of ``step``, in bits for each value (TN10 §10.4).
+    """Compute the entropy of values rounded to multiples of ``step``, in bits for each value (TN10 §10.4).
 
-    It is what the best code of one unit costs, if values are reported with this precision and taken as independent.
+    This is the cost of the best code of one unit, if values have this precision and are treated as independent.
     """
     if not (np.isfinite(step) and step > 0):
         raise ValueError(f"step must be a positive number, the precision of the code; got {step!r}.")
@@ -36,7 +39,7 @@ def coding_cost(values: ArrayLike, *, step: float) -> float:
 
 
 class Decomposition(NamedTuple):
-    """A multi-resolution decomposition of an image; lists run from the coarsest scale to the finest."""
+    """Multi-resolution decomposition of an image; lists are ordered from the coarsest scale to the finest."""
 
     low: np.ndarray
     horizontal: list[np.ndarray]  # details that vary from top to bottom, such as horizontal edges
@@ -45,9 +48,10 @@ class Decomposition(NamedTuple):
 
 
 def decompose(image: ArrayLike, *, levels: int = 3, wavelet: str = "db4") -> Decomposition:
-    """Multi-resolution decomposition of an image (height, width) by wavelets, TN10 figures 10.9 and 10.10.
+    """Decompose an image (height, width) by wavelets, TN10 figures 10.9 and 10.10.
 
-    It is orthogonal and complete, with as many outputs as pixels. Needs PyWavelets, which the extra ``images`` brings.
+    The decomposition is orthogonal and complete, with as many outputs as pixels. It needs PyWavelets, which the extra
+    ``images`` installs.
     """
     try:
         import pywt
@@ -63,9 +67,9 @@ def decompose(image: ArrayLike, *, levels: int = 3, wavelet: str = "db4") -> Dec
 def conditional_histogram(
     child: ArrayLike, parent: ArrayLike, *, bins: int = 41, limit: float | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """p[v_c | v_p], each column scaled to a peak of one: (bins, bins), and the bins' edges (figure 10.11).
+    """Compute p[v_c | v_p] with columns scaled to a peak of one: (bins, bins), and the bin edges (figure 10.11).
 
-    Where outputs are independent all columns are alike; a bow tie shows that the child varies more where the parent is
+    If outputs are independent all columns are equal; a bow tie shows that the child varies more where the parent is
     large. Columns without any value are NaN.
     """
     c, p = (np.asarray(values, dtype=float).ravel() for values in (child, parent))

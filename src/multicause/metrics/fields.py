@@ -1,4 +1,4 @@
-"""Which inputs causes stand for: fields as they are found by an experimenter, TN10 §10.3 and figure 10.6."""
+"""Receptive fields of causes, measured by stimuli as in an experiment: TN10 §10.3 and figure 10.6."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-# A field shows a true cause if both are correlated by more than this.
+# A field matches a true cause if their correlation exceeds this.
 ALIKE = 0.9
 
 
 def receptive_fields_by_dots(model: Any, *, contrast: float = 1.0) -> np.ndarray:
-    """Responses of all causes to single bright and dark dots, half their difference: (n_components, n_features).
+    """Measure receptive fields by single bright and dark dots: (n_components, n_features).
 
-    For linear recognition these are the receptive fields themselves, times the contrast; recognition that is not
-    linear gives other fields to other stimuli.
+    The field is half the difference of the responses to a bright and a dark dot. For linear recognition these are the
+    receptive fields themselves, times the contrast; nonlinear recognition has different fields for different stimuli.
     """
     check_is_fitted(model)
     dots = contrast * np.eye(model.n_features_in_, dtype=model.components_.dtype)
@@ -24,7 +24,9 @@ def receptive_fields_by_dots(model: Any, *, contrast: float = 1.0) -> np.ndarray
 
 
 def gratings(image_shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All gratings of an image's size: cosines and sines (n, 2, D), and their frequencies (n,) down and across."""
+    """Return all gratings of an image's size: cosines and sines (n, 2, D), and vertical and horizontal frequencies
+    (n,).
+    """
     height, width = image_shape
     y, x = np.mgrid[:height, :width]
     down, across = (part.ravel() for part in np.meshgrid(np.fft.fftfreq(height), np.fft.fftfreq(width), indexing="ij"))
@@ -33,9 +35,10 @@ def gratings(image_shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def receptive_fields_by_gratings(model: Any, image_shape: tuple[int, int], *, contrast: float = 1.0) -> np.ndarray:
-    """Fields whose Fourier transform are the responses to gratings of all frequencies: (n_components, n_features).
+    """Measure receptive fields by gratings of all frequencies: (n_components, n_features).
 
-    Responses to a cosine and a sine of one frequency are the real and imaginary part of the field's transform there.
+    Responses to a cosine and a sine of one frequency are the real and imaginary part of the field's Fourier transform
+    there.
     """
     check_is_fitted(model)
     stimuli, down, _ = gratings(image_shape)
@@ -51,7 +54,7 @@ def receptive_fields_by_gratings(model: Any, image_shape: tuple[int, int], *, co
 
 
 def found_causes(fields: ArrayLike, causes: ArrayLike) -> np.ndarray:
-    """Which true causes (n_causes, D) some field (n_fields, D) shows, up to scale and offset: (n_causes,) of bool."""
+    """Return which true causes (n_causes, D) match a field (n_fields, D), up to scale and offset: (n_causes,)."""
     shown, true = (np.asarray(values, dtype=float) for values in (fields, causes))
     if shown.ndim != 2 or true.ndim != 2 or shown.shape[1] != true.shape[1]:
         raise ValueError(f"fields and causes must have rows of the same length; got {shown.shape} and {true.shape}.")

@@ -1,4 +1,4 @@
-"""Gabor functions fitted to filters of images: where each filter is, how large, and what it is tuned to (EBM01 §6)."""
+"""Fit of Gabor functions to image filters: position, size and tuning of each filter (EBM01 §6)."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, double_precision
 
-# Steps of Levenberg and Marquardt from each start, and how the damping falls and rises.
+# Number of Levenberg-Marquardt steps from each start, and factors by which the damping decreases and increases.
 STEPS = 40
 FALL, RISE = 0.3, 4.0
-# Sizes of the envelope from which fits start, as parts of the shorter side.
+# Envelope sizes of the starts, as fractions of the shorter side.
 FIRST_SIZES = ((0.08, 0.08), (0.16, 0.16), (0.10, 0.25))
-# Envelopes stay between these sizes: a third of a pixel, and twice the longer side.
+# Range of envelope sizes: a third of a pixel to twice the longer side.
 LEAST_SIZE, MOST_SIZE = 1 / 3, 2.0
-# Waves have at most half a cycle per pixel in each direction; faster ones look like slower ones.
+# Largest frequency in each direction, in cycles per pixel; faster waves are aliases of slower ones.
 NYQUIST = 0.5
-# Zero padding of the Fourier transform that finds the first frequency.
+# Zero padding of the Fourier transform that finds the initial frequency.
 PADDING = 4
-# Filters that are fitted at the same time.
+# Number of filters that are fitted at the same time.
 AT_ONCE = 64
-# A filter is well described by a Gabor function that leaves less than this part of its power, has its centre in the
-# image and is no larger (standard deviation of the envelope) than this part of the shorter side, in each direction.
+# A filter is well described by a Gabor function that leaves less than this fraction of its power, has its centre in the
+# image, and whose envelope has a standard deviation of at most this fraction of the shorter side, in each direction.
 LARGEST_ERROR = 0.3
 LARGEST_SIZE = 0.5
 
 
 class Gabors(NamedTuple):
-    """A · exp(−u²/2σ₁² − v²/2σ₂²) · cos(2πf u + φ) for each filter, with u along the direction of the wave."""
+    """Gabor functions A · exp(−u²/2σ₁² − v²/2σ₂²) · cos(2πf u + φ) of filters, with u along the wave."""
 
     position: np.ndarray  # (n, 2) row and column of the centre, in pixels
-    size: np.ndarray  # (n, 2) σ₁ along the wave and σ₂ across, in pixels
-    orientation: np.ndarray  # (n,) angle of the direction of the wave to the direction of columns, in [0, π)
+    size: np.ndarray  # (n, 2) σ₁ along the wave and σ₂ perpendicular to it, in pixels
+    orientation: np.ndarray  # (n,) angle between the direction of the wave and the direction of columns, in [0, π)
     frequency: np.ndarray  # (n,) cycles per pixel
-    phase: np.ndarray  # (n,) at the centre
+    phase: np.ndarray  # (n,) phase at the centre
     amplitude: np.ndarray  # (n,)
-    error: np.ndarray  # (n,) part of the filter's power that the fit leaves
+    error: np.ndarray  # (n,) fraction of the filter's power that the fit leaves
     localized: np.ndarray  # (n,) whether it is a Gabor function inside the image, by the criterion in this file
 
 
@@ -62,9 +62,9 @@ def fit_gabors(filters: ArrayLike, image_shape: tuple[int, int]) -> Gabors:
 
     Notes
     -----
-    The two amplitudes of cosine and sine follow from the others by linear least squares; the six numbers that remain
-    (centre, logarithms of the sizes, frequency as a vector) are found by Levenberg and Marquardt from several sizes,
-    with first frequency and centre from the filter's spectrum and envelope.
+    The amplitudes of cosine and sine follow from the other parameters by linear least squares; the remaining six
+    (centre, logarithms of the sizes, frequency vector) are found by the Levenberg-Marquardt method from several sizes,
+    with the initial frequency and centre from the filter's spectrum and envelope.
     """
     images = np.asarray(filters, dtype=float)
     height, width = image_shape
@@ -88,8 +88,8 @@ def fit_gabors(filters: ArrayLike, image_shape: tuple[int, int]) -> Gabors:
     theta, error, (cosine, sine) = found[rows, best], errors[rows, best], waves[rows, best].T
     position, size = theta[:, :2], np.exp(theta[:, 2:4])
     frequency = np.hypot(theta[:, 4], theta[:, 5])
-    angle = np.arctan2(theta[:, 4], theta[:, 5])  # of the vector (row, column)
-    # A wave of the opposite direction is the same one with the opposite phase.
+    angle = np.arctan2(theta[:, 4], theta[:, 5])  # angle of the vector (row, column)
+    # A wave of the opposite direction is the same wave with the opposite phase.
     turned = (angle < 0) | (angle >= np.pi)
     phase = np.arctan2(np.where(turned, sine, -sine), cosine)
     inside = ((position > -0.5) & (position < np.array([height, width]) - 0.5)).all(axis=1)
@@ -107,13 +107,13 @@ def fit_gabors(filters: ArrayLike, image_shape: tuple[int, int]) -> Gabors:
 
 
 def _starts(image: np.ndarray) -> np.ndarray:
-    """First values of centre, log sizes and frequency vector: (S, 6)."""
+    """Return initial values of centre, log sizes and frequency vector: (S, 6)."""
     height, width = image.shape
     spectrum = np.abs(np.fft.rfft2(image, (PADDING * height, PADDING * width)))
     spectrum[0, 0] = 0
     i, j = np.unravel_index(spectrum.argmax(), spectrum.shape)
     vector = [np.fft.fftfreq(PADDING * height)[i], np.fft.rfftfreq(PADDING * width)[j]]
-    # The centre is that of the smoothed local power, sharpened so that noise far away has little say.
+    # The centre is that of the smoothed local power, sharpened so that distant noise has little influence.
     local = image**2
     kernel = np.exp(-(np.arange(-3, 4) ** 2) / 2)
     for axis in (0, 1):
@@ -125,7 +125,7 @@ def _starts(image: np.ndarray) -> np.ndarray:
 
 
 def _waves(image_shape: tuple[int, int], theta: Array) -> Array:
-    """The cosine and the sine of unit amplitude under the envelope: (2, P)."""
+    """Compute the cosine and the sine of unit amplitude under the envelope: (2, P)."""
     height, width = image_shape
     rows, columns = jnp.meshgrid(jnp.arange(height) - theta[0], jnp.arange(width) - theta[1], indexing="ij")
     vector = jnp.clip(theta[4:], -NYQUIST, NYQUIST)
@@ -140,14 +140,17 @@ def _waves(image_shape: tuple[int, int], theta: Array) -> Array:
 
 
 def _amplitudes(waves: Array, image: Array) -> Array:
-    """Amplitudes (2,) by linear least squares; at frequency zero the sine vanishes, so a trace keeps it solvable."""
+    """Compute the amplitudes (2,) by linear least squares.
+
+    At frequency zero the sine vanishes, so a small diagonal term keeps the system solvable.
+    """
     gram = waves @ waves.T + 1e-9 * jnp.eye(2)
     return jnp.linalg.solve(gram, waves @ image)
 
 
 @partial(jax.jit, static_argnums=0)
 def _fit(image_shape: tuple[int, int], images: Array, starts: Array) -> tuple[Array, Array, Array]:
-    """Parameters (n, S, 6), errors (n, S) and amplitudes (n, S, 2) of the fits from all starts."""
+    """Return parameters (n, S, 6), errors (n, S) and amplitudes (n, S, 2) of the fits from all starts."""
 
     def residual(theta: Array, image: Array) -> Array:
         waves = _waves(image_shape, theta)

@@ -1,4 +1,4 @@
-"""How much of the posterior the considered states hold."""
+"""Quality of truncated posteriors: the probability mass of the states that they consider."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from multicause import inference
 from multicause.parts import resolve
 from multicause.posteriors import NAMES, Exact, Posterior
 
-# Roundings of the log evidence by which a truncated sum may exceed the exact one.
+# Number of machine epsilons of the log evidence by which a truncated sum may exceed the exact one.
 ROUNDINGS = 100
 
 
 def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterior | None = None) -> np.ndarray:
-    """Q^(n) of ET10 eq. 21: the part of the posterior's probability that lies in the states considered, for each row.
+    """Compute Q^(n) of ET10 eq. 21: the posterior probability of the states considered, for each row.
 
     −log Q^(n) is the Kullback–Leibler divergence of the approximate from the exact posterior. Rows with more active
     causes than the posterior allows have values near zero, all others near one.
@@ -30,8 +30,8 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterio
     X : array-like of shape (n_samples, n_features)
         Data.
     reference : Posterior or its name, optional
-        What counts as exact. By default all 2^H states, for up to 16 causes; for more causes give a richer posterior,
-        such as ``Preselected(12, 6)``.
+        Posterior that is treated as exact. By default all 2^H states, for up to 16 causes; for more causes pass a
+        richer posterior, such as ``Preselected(12, 6)``.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterio
     if (missing > ROUNDINGS * np.finfo(exact.dtype).eps * (1 + np.abs(exact))).any():
         raise ValueError(
             f"reference={reference!r} finds less evidence than the model's own posterior {learned.posterior!r} does, "
-            "so it cannot say what that one misses. Give a reference with more candidates and active causes."
+            "so it cannot serve as the exact one. Pass a reference with more candidates and active causes."
         )
-    # Rounding aside, the truncated sum cannot exceed the exact one.
+    # Apart from rounding errors, the truncated sum cannot exceed the exact one.
     return np.exp(np.minimum(missing, 0))

@@ -1,4 +1,4 @@
-"""How much of the data reconstructions explain."""
+"""Explained variance of reconstructions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
 
-# Values that one block of rows has at most: reconstructions of all rows at once would double the memory of the data.
+# Largest number of values in a block of rows: reconstructing all rows at once would double the memory of the data.
 BLOCK_VALUES = 4_000_000
 
 
 class ReconstructionQuality(NamedTuple):
-    """Coefficients of determination of a model's reconstructions; NaN where there is no variance to explain."""
+    """Coefficients of determination of a model's reconstructions; NaN if there is no variance to explain."""
 
     r2: float
     r2_without_row_means: float
@@ -22,12 +22,12 @@ class ReconstructionQuality(NamedTuple):
 def reconstruction_quality(
     model: Any, X: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> ReconstructionQuality:
-    """Compare reconstructions r_n = ``model.reconstruct(X)`` with the data y_n.
+    """Compute R² of the reconstructions r_n = ``model.reconstruct(X)`` of the data y_n.
 
     ``r2`` is 1 − Σ_n w_n ‖y_n − r_n‖² / Σ_n w_n ‖y_n − ȳ‖² with the weighted mean ȳ of all rows. It is high as soon as
-    the overall level of each row is right. ``r2_without_row_means`` is the same after the mean of its own values has
-    been subtracted from each row and from each reconstruction: it says how well the form of rows is explained. Both
-    are over the observed values of data with missing ones, which are NaN.
+    the overall level of each row is right. ``r2_without_row_means`` is the same after the mean of each row and of each
+    reconstruction has been subtracted: it measures how well the shape of rows is explained. Values that are missing
+    (NaN) are left out of both.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def reconstruction_quality(
     Returns
     -------
     ReconstructionQuality
-        Both numbers; one is perfect, zero as good as the mean row, and less is worse than it.
+        Both values: one is perfect, zero is as good as the mean row, and negative is worse.
     """
     check_is_fitted(model)
     if not hasattr(model, "reconstruct"):

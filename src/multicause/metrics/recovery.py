@@ -1,4 +1,4 @@
-"""Whether a model has found the true causes of its data."""
+"""Recovery of the true causes by a fitted model."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-# A cause counts as found if its component differs by less than this part of the causes' peak (ET10 appendix E
-# demands 1.0 for bars of value 10).
+# A cause counts as found if the error of its component is below this fraction of the causes' peak (ET10 appendix E
+# requires 1.0 for bars of value 10).
 LARGEST_ERROR = 0.1
 
 
 class Recovery(NamedTuple):
-    """How the causes of a model compare with the true ones."""
+    """Comparison of the components of a model with the true causes."""
 
     mapping: np.ndarray  # (n_causes,) the component that represents each true cause
     errors: np.ndarray  # (n_causes,) mean absolute error of that component
-    injective: bool  # each true cause has a component of its own (MCA08 §6.5)
+    injective: bool  # whether each true cause has its own component (MCA08 §6.5)
     all_found: bool  # injective, and each error below a tenth of the causes' peak (ET10 appendix E)
-    n_found: int  # true causes with a component of their own and such an error
+    n_found: int  # number of true causes with their own component and such an error
     mean_absolute_error: float  # over all causes and dimensions
 
 
 def recovered_causes(model: Any, causes: ArrayLike) -> Recovery:
-    """Show each true cause alone to a fitted model, and see which single cause it takes it for.
+    """Present each true cause alone to a fitted model, and compare it with the cause that the model infers.
 
     Parameters
     ----------

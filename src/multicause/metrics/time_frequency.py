@@ -1,4 +1,4 @@
-"""Where filters of sounds have their power in time and frequency (EBM01 fig. 4)."""
+"""Distribution of the power of sound filters over time and frequency (EBM01 fig. 4)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.signal import hilbert
 
-# Values above this part of the peak count as present; shorter gaps between them are filled (EBM01 fig. 4).
+# Values above this fraction of the peak count as present; shorter gaps between them are filled (EBM01 fig. 4).
 THRESHOLD = 0.5
 GAP_IN_TIME, GAP_IN_FREQUENCY = 6, 3
 
 
 class TimeFrequencyPower(NamedTuple):
-    """A diagram of power over frequency and time, summed over filters."""
+    """Power over frequency and time, summed over filters."""
 
     power: np.ndarray  # (F, T)
     frequencies: np.ndarray  # (F,)
     times: np.ndarray  # (T,)
-    templates_in_time: np.ndarray  # (n, T) where each filter is
-    templates_in_frequency: np.ndarray  # (n, F) what each filter is tuned to
+    templates_in_time: np.ndarray  # (n, T) support of each filter in time
+    templates_in_frequency: np.ndarray  # (n, F) support of each filter in frequency
 
 
 def time_frequency_power(filters: ArrayLike, *, sampling_rate: float = 1.0) -> TimeFrequencyPower:
-    """Sum over filters of the outer product of their templates in time and frequency, weighted by their power.
+    """Sum the outer products of the time and frequency templates of filters, weighted by their power.
 
     The template in time is one where the squared envelope, the absolute value of the analytic signal, exceeds half its
     peak; that in frequency is one where the power spectrum does. Gaps of fewer than 6 samples in time and 3 in
@@ -61,7 +61,7 @@ def time_frequency_power(filters: ArrayLike, *, sampling_rate: float = 1.0) -> T
 
 
 def _template(values: np.ndarray, gap: int) -> np.ndarray:
-    """One where values exceed half the peak of their row, with short gaps between such places filled."""
+    """Return one where values exceed half the peak of their row, with short gaps filled, and zero elsewhere."""
     present = values > THRESHOLD * values.max(axis=1, keepdims=True)
     for row in present:
         places = np.flatnonzero(row)

@@ -1,4 +1,4 @@
-"""Saving, loading and checkpoints: one file with arrays and settings, without pickle, that is whole or refused."""
+"""Saving, loading and checkpoints: one checksummed file of arrays and settings, without pickle."""
 
 from multicause.persistence.checkpoints import newest_checkpoint
 from multicause.persistence.container import ModelFileError

@@ -1,4 +1,4 @@
-"""Checkpoints: a model that is still learning, and where its learning stands, in one file.
+"""Checkpoints: a model during learning together with the resumable state of its fit, in one file.
 
 A checkpoint belongs to one fit: the same class, settings, data and weights, whose digest is part of its name. Several
 fits, as in a grid search, can therefore share a folder.
@@ -24,12 +24,12 @@ from multicause.persistence.journal import Record
 from multicause.persistence.models import Savable, save, settings_of
 
 SUFFIX = ".checkpoint"
-# Settings that change what a fit says, or where it runs, but not what it learns.
+# Settings that change what a fit prints, or where it runs, but not what it learns.
 SILENT = ("verbose", "engine")
 
 
 class Identity(NamedTuple):
-    """What makes two fits the same; texts are digests, which files can hold and people can compare."""
+    """Class, settings and data that identify a fit; the strings are digests."""
 
     estimator: str
     settings: dict[str, str]  # digest of each setting
@@ -37,21 +37,21 @@ class Identity(NamedTuple):
 
     @property
     def short(self) -> str:
-        """A name for the fit."""
+        """Return a short name for the fit."""
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:12]
 
 
 class Resumption(NamedTuple):
-    """What a fit needs to go on."""
+    """State from which a fit resumes."""
 
     identity: dict[str, Any]
     record: Record
-    watched: dict[str, Any]  # what the fit has reported
-    memories: tuple[Any, ...] = ()  # of its callbacks
+    watched: dict[str, Any]  # history that the fit has reported
+    memories: tuple[Any, ...] = ()  # saved states of its callbacks
 
 
 def identity_of(model: Savable, *data: np.ndarray | Data | None) -> Identity:
-    """The identity of a fit of a model to some arrays: rows, weights, and whatever else it learns from."""
+    """Compute the identity of a fit of a model to some arrays: rows, weights, and other data it learns from."""
     settings = {}
     for name, value in settings_of(model).items():
         arrays: dict[str, np.ndarray] = {}
@@ -62,44 +62,43 @@ def identity_of(model: Savable, *data: np.ndarray | Data | None) -> Identity:
 
 
 def write_checkpoint(model: Savable, folder: Path, number: int, keep: int, resumption: Resumption) -> Path:
-    """Write a checkpoint of the iteration with this number, and remove all but the newest ``keep`` of the same fit."""
+    """Write the checkpoint of an iteration, and remove all but the newest ``keep`` checkpoints of the fit."""
     stem = f"{type(model).__name__}-{Identity(**resumption.identity).short}"
     path = folder / f"{stem}-{number:07d}{SUFFIX}"
     save(model, path, resumption)
     for old in _checkpoints(folder, stem)[keep:]:
         old.unlink(missing_ok=True)
-    # A process that was killed while it wrote has left a file that nobody will finish.
+    # A process that was killed during writing has left a temporary file.
     for left in folder.glob(f".saving-*-{stem}-*"):
         left.unlink(missing_ok=True)
     return path
 
 
 def newest_checkpoint(folder: str | PathLike[str]) -> Path | None:
-    """The newest checkpoint in a folder, or None if there is none.
+    """Return the newest checkpoint in a folder, or None if there is none.
 
-    ``model.fit(X, resume=newest_checkpoint("run"))`` begins anew in an empty folder and goes on in any other.
+    ``model.fit(X, resume=newest_checkpoint("run"))`` starts from the beginning if the folder is empty, and resumes
+    otherwise.
     """
     found = _checkpoints(Path(folder))
     return found[0] if found else None
 
 
 def read_checkpoint(resume: str | PathLike[str], identity: Identity) -> Resumption:
-    """The checkpoint of a file, or the newest one in a folder, if it belongs to the fit of this identity."""
+    """Read a checkpoint file, or the newest one in a folder, and check that it belongs to this fit."""
     path = Path(resume)
     if not path.is_dir():
         return _understood(path, *container.read(path), identity)
     found = _checkpoints(path)
     if not found:
-        raise FileNotFoundError(
-            f"There is no checkpoint in {path}, so there is nothing to resume. Leave out resume to begin anew."
-        )
+        raise FileNotFoundError(f"There is no checkpoint in {path} to resume from. Leave out resume to start over.")
     own = [file for file in found if f"-{identity.short}-" in file.name]
-    # Those of another fit are read to say what is different.
+    # A checkpoint of another fit is read to report the differences.
     for file in own[:-1]:
         try:
             contents = container.read(file)
         except ModelFileError as error:
-            warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=8)
+            warnings.warn(f"{error} Using the previous checkpoint instead.", stacklevel=8)
         else:
             return _understood(file, *contents, identity)
     oldest = own[-1] if own else found[0]
@@ -107,47 +106,50 @@ def read_checkpoint(resume: str | PathLike[str], identity: Identity) -> Resumpti
 
 
 def _checkpoints(folder: Path, stem: str = "") -> list[Path]:
-    """All checkpoints, or those of one fit, the newest first: numbers begin anew where a fit does."""
+    """Return all checkpoints, or those of one fit, newest first by time, because a new fit counts from zero again."""
     whole = [file for file in folder.glob(f"{stem}*{SUFFIX}") if not file.name.startswith(".")]
     return sorted(whole, key=lambda file: (file.stat().st_mtime_ns, file.name), reverse=True)
 
 
 def _understood(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray], identity: Identity) -> Resumption:
+    """Decode a checkpoint and check that it belongs to this fit and version."""
     if "checkpoint" not in header:
-        raise ModelFileError(f"{path} is a model, not a checkpoint; learning of it is finished. Use multicause.load.")
+        raise ModelFileError(f"{path} is a fitted model, not a checkpoint. Read it with multicause.load.")
     if header.get("version") != __version__:
         raise ModelFileError(
-            f"{path} was written by multicause {header.get('version')}, and this is {__version__}, which may learn in "
-            "another way. Resume with that version; multicause.load reads the model so far."
+            f"{path} was written by multicause {header.get('version')}, but this is {__version__}, which may learn "
+            "differently. Resume with that version, or read the model so far with multicause.load."
         )
     try:
         resumption = decode(header["checkpoint"], arrays, {})
         theirs = Identity(**resumption.identity)
-    except Exception as error:  # whatever a header with a valid checksum can cause has one meaning
+    except Exception as error:  # any failure on a header with a valid checksum means an invalid file
         raise ModelFileError(f"{path} is not a valid checkpoint: {container.one_line(error)}.") from error
     _check_same(path, theirs, identity)
     return resumption
 
 
 def _check_same(path: Path, theirs: Identity, ours: Identity) -> None:
+    """Raise ValueError if two identities differ."""
     if theirs.estimator != ours.estimator:
         kinds = [identity.estimator.partition(":")[2] for identity in (theirs, ours)]
-        raise ValueError(f"{path} is a checkpoint of {kinds[0]}, not of {kinds[1]}. Give that model's own checkpoint.")
+        raise ValueError(f"{path} is a checkpoint of {kinds[0]}, not of {kinds[1]}. Pass one of the same model.")
     names = sorted({*theirs.settings, *ours.settings})
     changed = [name for name in names if theirs.settings.get(name) != ours.settings.get(name)]
     if changed:
         raise ValueError(
             f"{path} is a checkpoint of a fit with other settings: {', '.join(changed)} differ. Fit with the settings "
-            "of the interrupted run (multicause.load of the checkpoint shows them), or begin anew without resume."
+            "of the interrupted run (multicause.load of the checkpoint shows them), or start over without resume."
         )
     if theirs.data != ours.data:
         raise ValueError(
             f"{path} is a checkpoint of a fit to other data: X, its dtype or the weights differ. Fit the data of the "
-            "interrupted run, or begin anew without resume."
+            "interrupted run, or start over without resume."
         )
 
 
 def _digest(*pieces: bytes | np.ndarray | Data | None) -> str:
+    """Compute the SHA-256 digest of bytes, arrays and data."""
     digest = hashlib.sha256()
     for piece in pieces:
         if isinstance(piece, np.ndarray):

@@ -1,9 +1,9 @@
-"""The file: a safetensors file whose metadata holds a header in JSON and the SHA-256 of the whole file.
+"""Model file format: a safetensors file whose metadata holds a JSON header and the SHA-256 of the whole file.
 
-safetensors (a table of contents in JSON, then plain arrays) has no code and no compression in it, so that a file can
-neither run anything nor grow when it is read, and other programs can look at the arrays. It has no checksum and no
-version; both are added here. skops also avoids pickle, but names Python types of any package in its files, which a user
-then has to audit; here a file may only name classes of this package.
+A safetensors file (a table of contents in JSON, then plain arrays) contains neither code nor compressed data, so that
+reading it can neither run anything nor exhaust memory, and other programs can read the arrays. It has no checksum and
+no version; both are added here. skops also avoids pickle, but names Python types of any package in its files, which a
+user then has to audit; here a file may only name classes of this package.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import safetensors.numpy
 from multicause.runtime.interruption import on_quit
 
 FORMAT = 1
-#: Every file begins with the length of the table of contents and these words in it.
+#: Every file begins with the length of the table of contents and this text in it.
 OPENING = re.compile(
     rb'.{8}\{"__metadata__":\{"multicause":"format (?P<format>\d{1,9}) sha256 (?P<digest>[0-9a-f]{64}) ', re.DOTALL
 )
-LENGTH = 8  # bytes of the length of the table of contents
+LENGTH = 8  # number of bytes that hold the length of the table of contents
 NO_DIGEST = b"0" * 64
-#: What files of other kinds begin with.
+#: First bytes of files of other kinds.
 OTHERS = {
     b"\x80": "is a pickle, which could run any code",
     b"PK": "is a zip archive, such as NumPy's .npz",
@@ -39,24 +39,24 @@ OTHERS = {
 
 
 class ModelFileError(ValueError):
-    """A file that is no model of this library, or not a whole one."""
+    """File that is not a model of this library, or is incomplete or damaged."""
 
 
 def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write one file. It appears whole or not at all; one of that name is replaced."""
-    # safetensors reads the memory of an array as it lies there, so it must lie in C order and the machine's bytes.
+    """Write one file atomically: it appears completely or not at all; an existing file is replaced."""
+    # safetensors copies the memory of an array unchanged, so it must be in C order and native byte order.
     tidy = {name: np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C") for name, array in arrays.items()}
     text = f"format {FORMAT} sha256 {NO_DIGEST.decode()} {json.dumps(header)}"
     content = safetensors.numpy.save(tidy, {"multicause": text})
     found = OPENING.match(content)
     if found is None:
-        raise RuntimeError("This version of safetensors orders its table of contents in a way that is not expected.")
+        raise RuntimeError("This version of safetensors writes its table of contents in an unexpected order.")
     start, end = found.span("digest")
     write_whole(Path(path), content[:start] + hashlib.sha256(content).hexdigest().encode() + content[end:])
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Header and arrays of a file that :func:`write` has written."""
+    """Read the header and arrays of a file that :func:`write` wrote."""
     content = _read_whole(path)
     found = OPENING.match(content)
     if found is None:
@@ -69,13 +69,13 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
     start, end = found.span("digest")
     if hashlib.sha256(content[:start] + NO_DIGEST + content[end:]).hexdigest().encode() != found["digest"]:
         raise ModelFileError(f"{path} {_damage(content)}. Restore it from a copy, or save the model again.")
-    # The checksum is right; what follows fails only for a file that was made to deceive.
+    # The checksum is valid; what follows fails only for files that were manipulated.
     try:
         contents = json.loads(content[LENGTH : LENGTH + _length(content)])
         text = contents["__metadata__"]["multicause"]
         header = json.loads(text[found.end() - found.start("format") + len("format ") :])
         arrays = {name: np.array(array) for name, array in safetensors.numpy.load(content).items()}
-    except Exception as error:  # any error here has one meaning
+    except Exception as error:  # any error here means an invalid file
         raise ModelFileError(f"{path} is not a valid model file: {one_line(error)}.") from error
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} is not a valid model file: its header is a {type(header).__name__}.")
@@ -83,10 +83,12 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
 
 
 def _length(content: bytes) -> int:
+    """Return the length of the table of contents."""
     return int.from_bytes(content[:LENGTH], "little")
 
 
 def _what_else(content: bytes) -> str:
+    """Describe a file that is not a model file."""
     if not content:
         return "is empty"
     for beginning, description in OTHERS.items():
@@ -96,7 +98,7 @@ def _what_else(content: bytes) -> str:
 
 
 def _damage(content: bytes) -> str:
-    """Whether bytes are missing, as far as the table of contents still says."""
+    """Describe how a file is damaged: bytes are missing, according to the table of contents, or changed."""
     expected = LENGTH + _length(content)
     if expected <= len(content):
         try:
@@ -112,11 +114,12 @@ def _damage(content: bytes) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """The first line of an error's text, without a full stop."""
+    """Return the first line of an error's message, without a full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
 def _read_whole(path: str | PathLike[str]) -> bytes:
+    """Read a file, with explained errors."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -124,7 +127,7 @@ def _read_whole(path: str | PathLike[str]) -> bytes:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the target and move into place, so that a crash leaves the old file or the new one."""
+    """Write a temporary file and rename it, so that a crash leaves either the old file or the new one."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"Cannot save to {path}: the folder {path.parent} does not exist.")
     temporary = path.with_name(f".saving-{uuid.uuid4().hex}-{path.name}")
@@ -148,7 +151,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make sure that the new name survives a loss of power too, where the system can do that."""
+    """Flush the folder, so that the new name survives a loss of power, where the system supports it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -159,16 +162,16 @@ def _sync_folder(folder: Path) -> None:
 
 
 def explained(error: OSError, what: str) -> OSError:
-    """The same kind of error in a sentence that says what to do."""
+    """Return an error of the same type whose message explains the reason and what to do."""
     reasons = {
         errno.ENOENT: "there is no such file",
         errno.EISDIR: "it is a folder; give the name of a file",
         errno.ENOTDIR: "a part of the path is a file, not a folder",
-        errno.EACCES: "there is no permission; change the rights of the file or folder, or take another one",
-        errno.EPERM: "there is no permission; change the rights of the file or folder, or take another one",
-        errno.EROFS: "the file system can only be read; take another folder",
-        errno.ENOSPC: "there is no space left on the device; free some, or take another folder",
-        errno.EDQUOT: "the disk quota is used up; free some space, or take another folder",
+        errno.EACCES: "permission denied; change the permissions of the file or folder, or use another one",
+        errno.EPERM: "permission denied; change the permissions of the file or folder, or use another one",
+        errno.EROFS: "the file system is read-only; use another folder",
+        errno.ENOSPC: "there is no space left on the device; free some space, or use another folder",
+        errno.EDQUOT: "the disk quota is exceeded; free some space, or use another folder",
     }
     number = error.errno if error.errno is not None else -1
     explained = type(error)(f"{what}: {reasons.get(number, one_line(error))}.")

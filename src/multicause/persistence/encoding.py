@@ -1,7 +1,7 @@
-"""Values as JSON and arrays, and back: numbers, texts, arrays, parts, and the records of learning.
+"""Encoding of numbers, strings, arrays, parts and records as JSON and arrays, and decoding.
 
-A value that JSON has no word for is a dictionary with one key that says what it is. Decoding calls no code but
-constructors of parts, estimators and records of this package, or of classes that the caller names.
+A value that JSON cannot represent is a dictionary with one key that names its type. Decoding calls only constructors of
+parts, estimators and records of this package, and of classes that the caller passes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from multicause.outcomes import Outcome
 from multicause.parts import Part
 from multicause.persistence.container import ModelFileError
 
-#: Where classes that a file may name live. Importing a module of another folder may do something.
+#: Modules and folders whose classes a file may name. Importing other modules could have side effects.
 HOMES = (
     "annealing",
     "combinations",
@@ -53,17 +53,17 @@ FORMER_FOLDERS = {
 
 
 def name_of(kind: type) -> str:
-    """How a file names a class."""
+    """Return the name of a class in files."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
 def settings_to_save(value: BaseEstimator) -> dict[str, Any]:
-    """Return the settings of a part or an estimator as a file can hold them."""
+    """Return the settings of a part or an estimator in a form that a file can hold."""
     return value.settings_to_save() if isinstance(value, Part) else value.get_params(deep=False)
 
 
 def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
-    """JSON for a value; arrays in it go to ``arrays`` and are named in the JSON."""
+    """Encode a value as JSON; arrays in it are added to ``arrays`` and named in the JSON."""
     if isinstance(value, Outcome):
         return {"outcome": value.value}
     if value is None or isinstance(value, bool | str):
@@ -95,7 +95,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
 
 
 def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) -> Any:
-    """The value that was encoded; ``known`` are the caller's own classes by their names."""
+    """Decode an encoded value; ``known`` maps names to the caller's own classes."""
 
     def each(values: dict[str, Any]) -> dict[str, Any]:
         return {k: decode(v, arrays, known) for k, v in values.items()}
@@ -122,7 +122,7 @@ def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) ->
 
 
 def known_class(name: str, known: dict[str, type]) -> type[Any]:
-    """One of the caller's classes or of this package's: a file cannot make us import anything else."""
+    """Return a class of the caller or of this package by name; nothing else is ever imported from a file."""
     if name in known:
         return known[name]
     found = _our_own(name)
@@ -136,6 +136,7 @@ def known_class(name: str, known: dict[str, type]) -> type[Any]:
 
 
 def _record(name: str) -> type[Any]:
+    """Return the record class with this name."""
     found = _our_own(name)
     if found is None or not _is_record(found):
         raise ModelFileError(f"{name!r} is not a record of multicause.")
@@ -143,7 +144,7 @@ def _record(name: str) -> type[Any]:
 
 
 def _our_own(name: Any) -> type | None:
-    """The class of this package that has a name, if there is one in the folders where it may be."""
+    """Return the class of this package with this name, or None if there is none in the permitted modules."""
     name = FORMER_NAMES.get(str(name), str(name))
     for former, now in FORMER_FOLDERS.items():
         name = now + name.removeprefix(former) if name.startswith(former) else name
@@ -160,10 +161,11 @@ def _our_own(name: Any) -> type | None:
 
 
 def _is_record(kind: type) -> bool:
-    """Whether a class is a named tuple or a dataclass of this package."""
+    """Return whether a class is a named tuple or a dataclass of this package."""
     named = issubclass(kind, tuple) and hasattr(kind, "_fields")
     return (named or dataclasses.is_dataclass(kind)) and kind.__module__.startswith("multicause.")
 
 
 def _fields(kind: Any) -> tuple[str, ...]:
+    """Return the field names of a record class."""
     return kind._fields if hasattr(kind, "_fields") else tuple(field.name for field in dataclasses.fields(kind))

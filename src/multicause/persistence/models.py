@@ -1,4 +1,4 @@
-"""What a file says about a model: its class, its settings, its history and what it has learned."""
+"""Model files: the class of a model, its settings, its history and its learned parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, known_class, name_of
 
-# Attributes of a fitted model that are saved as they are, where they exist.
+# Attributes of a fitted model that are saved unchanged, if they exist.
 HISTORY = (
     "lower_bound_",
     "lower_bounds_",
@@ -31,7 +31,7 @@ HISTORY = (
 
 
 class Savable(Protocol):
-    """An estimator as its file sees it."""
+    """Protocol of an estimator that can be saved."""
 
     _results: tuple[str, ...]  # names of fitted attributes beyond those of HISTORY
 
@@ -39,11 +39,11 @@ class Savable(Protocol):
         """Return the constructor arguments."""
 
     def _state(self) -> dict[str, Any]:
-        """Return what has been learned, as numbers, texts, arrays, parts and records."""
+        """Return the learned state as numbers, strings, arrays, parts and records."""
 
 
 def save(model: Savable, path: str | PathLike[str], checkpoint: Any = None) -> None:
-    """Write a fitted model, and what a checkpoint has to remember beside it."""
+    """Write a fitted model to a file, optionally with the state of a checkpoint."""
     arrays: dict[str, np.ndarray] = {}
     history = [name for name in (*HISTORY, *model._results) if hasattr(model, name)]
     header = {
@@ -64,9 +64,9 @@ def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
     Parameters
     ----------
     path : path-like
-        The file.
+        File to read.
     parts : sequence of classes, optional
-        Classes of your own that the model uses, parts or the estimator itself. The library's own are known; no other
+        User-defined classes of the model, parts or the estimator itself. Classes of this library are known; no other
         code is imported.
     """
     header, arrays = container.read(path)
@@ -75,13 +75,14 @@ def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
         return _restored(header, arrays, known)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
-    except Exception as error:  # whatever a header with a valid checksum can cause has one meaning
+    except Exception as error:  # any failure on a header with a valid checksum means an invalid file
         raise ModelFileError(
             f"{path} is not a valid model: {container.one_line(error)}. Save the model again."
         ) from error
 
 
 def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict[str, type]) -> Any:
+    """Create the estimator from a decoded header."""
     kind = known_class(header["estimator"], known)
     if not hasattr(kind, "_restore"):
         raise ModelFileError(f"{header['estimator']!r} is not a model.")
@@ -103,7 +104,10 @@ def check_settings(model: Savable) -> None:
 
 
 def settings_of(model: Savable) -> dict[str, Any]:
-    """Constructor arguments; a random generator cannot be saved and is not needed by a fitted model."""
+    """Return the constructor arguments, without a random generator.
+
+    A generator cannot be saved, and a fitted model does not need it.
+    """
     settings = model.get_params(deep=False)
     if isinstance(settings.get("random_state"), np.random.RandomState):
         settings["random_state"] = None

@@ -1,4 +1,4 @@
-"""Results of rows that are written block by block, so that not all of them are in memory."""
+"""Writing of per-row results block by block, so that they need not all fit in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from multicause.runtime.interruption import on_quit
 
 
 def check_out(out: Any) -> None:
-    """Refuse, before any work, what results cannot be written to."""
+    """Raise an error, before any computation, if results cannot be written to ``out``."""
     if isinstance(out, str | PathLike):
         path = Path(out)
         if path.suffix.lower() != ".npy":
@@ -29,14 +29,14 @@ def check_out(out: Any) -> None:
     elif not hasattr(out, "shape") or not hasattr(out, "dtype") or not hasattr(out, "__setitem__"):
         raise TypeError(f"out must be an array or the name of a file that ends in .npy; got {type(out).__name__}.")
     elif isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise ValueError("out cannot be written to. Open a memory map with mode 'r+' or 'w+'.")
+        raise ValueError("out is read-only. Open a memory map with mode 'r+' or 'w+'.")
 
 
 def write_rows(out: Any, n_rows: int, parts: Iterable[np.ndarray]) -> Any:
-    """Write results of ``n_rows`` rows, which come in parts (n, ...), to an array or a file; return where they are.
+    """Write results of ``n_rows`` rows, which come in parts (n, ...), to an array or a file, and return it.
 
-    A file is written under another name and renamed when it is whole; it is returned as a memory map. An array has the
-    shape of the results. One that is a memory map gets its space on the disk before anything is written.
+    A file is written under a temporary name and renamed when it is complete; it is returned as a memory map. An array
+    must have the shape of the results. A memory map gets its disk space reserved before anything is written.
     """
     check_out(out)
     parts = iter(parts)
@@ -54,6 +54,7 @@ def write_rows(out: Any, n_rows: int, parts: Iterable[np.ndarray]) -> Any:
 
 
 def _into_array(out: Any, n_rows: int, parts: Iterator[np.ndarray]) -> Any:
+    """Copy parts into an array."""
     start = 0
     for part in parts:
         if start == 0:
@@ -66,6 +67,7 @@ def _into_array(out: Any, n_rows: int, parts: Iterator[np.ndarray]) -> Any:
 
 
 def _check_array(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """Raise ValueError if an array cannot hold the results."""
     if tuple(out.shape) != shape:
         raise ValueError(f"out must have the shape {shape} of the results; got {tuple(out.shape)}.")
     if not np.can_cast(dtype, out.dtype, "same_kind"):
@@ -73,7 +75,7 @@ def _check_array(out: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 
 def _reserve_map(out: np.memmap) -> None:
-    """Reserve space for a memory map: if the disk were full when a page is written, the process would be killed."""
+    """Reserve disk space for a memory map: writing a page to a full disk would kill the process."""
     handle = os.open(str(out.filename), os.O_RDWR)
     try:
         _reserve(handle, 0, int(out.offset) + out.nbytes)
@@ -84,19 +86,19 @@ def _reserve_map(out: np.memmap) -> None:
 
 
 def _reserve(handle: int, start: int, n_bytes: int) -> None:
-    """Take space on the disk, so that a full one is noticed before results are computed."""
+    """Reserve disk space, so that a full disk is noticed before results are computed."""
     if not hasattr(os, "posix_fallocate") or n_bytes == 0:
         return
     try:
         os.posix_fallocate(handle, start, n_bytes)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):  # file systems that cannot do that
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):  # file systems that do not support it
             raise
 
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file beside ``path``, which takes its name when the block ends well and is removed otherwise."""
+    """Open a temporary file beside ``path``, which is renamed to ``path`` on success and removed otherwise."""
     temporary = path.with_name(f".saving-{uuid.uuid4().hex}-{path.name}")
 
     def remove() -> None:

@@ -1,7 +1,7 @@
-"""Plots; they need matplotlib, which the extra ``app`` brings and which is imported when the first is drawn.
+"""Plots with matplotlib, which the extra ``app`` installs and which is imported when the first plot is drawn.
 
-Displays have scikit-learn's form: ``from_estimator`` computes and draws, the constructor takes what is drawn, and
-``plot`` draws it again, on axes of the user's own if wanted.
+Displays follow scikit-learn's convention: ``from_estimator`` computes and draws, the constructor takes the values to
+draw, and ``plot`` draws them again, optionally on given axes.
 """
 
 from multicause.plotting.animation import animate_fields

@@ -1,4 +1,4 @@
-"""The fields over learning, as an animated picture."""
+"""Animation of the components during learning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multicause.persistence.container import write_whole
 from multicause.plotting.components import ComponentsDisplay
 from multicause.plotting.fields import move_field, pyplot, shared_limits
 
-# Milliseconds that the last picture stays.
+# Milliseconds for which the last frame is shown.
 LAST = 2000
 
 
@@ -30,24 +30,24 @@ def animate_fields(
     cmap: str | None = None,
     origin: str = "upper",
 ) -> Path:
-    """Write a GIF of the components while they are learned; returns its path.
+    """Write a GIF animation of the components during learning; return its path.
 
     Parameters
     ----------
     recorder : multicause.callbacks.FieldRecorder
         A callback that has followed a fit.
     path : path-like
-        The file, which ends in ``.gif``; one of that name is replaced.
+        File to write, which ends in ``.gif``; an existing file is replaced.
     image_shape : (int, int), optional
         Height and width of a field; without it fields are drawn as lines.
     columns : int, default=10
-        Fields side by side.
+        Number of fields in a row of the grid.
     milliseconds : int, default=100
-        Time from one picture to the next. The last one stays for two seconds.
+        Duration of a frame. The last one is shown for two seconds.
     most : int, default=100
-        Most pictures; of more, some are left out, at equal distances.
+        Largest number of frames; if there are more, evenly spaced ones are chosen.
     dpi : int, default=80
-        Pixels for each of the 1.1 inches that a field is wide.
+        Resolution in pixels per inch; a field is 1.1 inches wide.
     cmap, origin
         As for :class:`ComponentsDisplay`.
     """
@@ -93,7 +93,7 @@ def animate_fields(
 
 
 def _drawn(figure: Any, dpi: int) -> Any:
-    """The figure as a picture of Pillow, which matplotlib itself needs."""
+    """Render the figure as a Pillow image; matplotlib itself depends on Pillow."""
     from PIL import Image
 
     buffer = io.BytesIO()

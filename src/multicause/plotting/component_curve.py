@@ -1,4 +1,4 @@
-"""Held-out score by number of components."""
+"""Plot of held-out scores against the number of components."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from multicause.selection import ComponentCurve
 
 
 class ComponentCurveDisplay:
-    """The curve of :func:`multicause.selection.component_curve`, with the number that it names.
+    """Plot of the held-out scores of :func:`multicause.selection.component_curve`, with the chosen number.
 
-    Bars show by how much the score may differ from the highest one by chance: two standard errors of the difference.
+    Error bars are two standard errors of the difference from the highest score.
 
     Parameters
     ----------
     curve : ComponentCurve
-        What is drawn.
+        Scores to draw.
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        With the curve, ``line_``, and a dashed line at the best number, ``best_line_``.
+        Axes with the curve, ``line_``, and a dashed line at the best number, ``best_line_``.
     figure_ : matplotlib figure
 
     Examples

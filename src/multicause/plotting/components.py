@@ -1,4 +1,4 @@
-"""The components of a model, as a grid of small pictures."""
+"""Grid plot of the components of a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multicause.plotting.validation import check_model
 
 
 class ComponentsDisplay:
-    """What each cause looks like.
+    """Grid of images or lines that shows the components of a model.
 
     Parameters
     ----------
@@ -22,14 +22,14 @@ class ComponentsDisplay:
     image_shape : (int, int), optional
         Height and width of a field; without it fields are drawn as lines.
     activity : array-like of shape (n_components,), optional
-        How active each cause is, which is written above its field.
+        Activity of each cause, which is written above its field.
     numbers : array-like of shape (n_components,), optional
         Number of each component in the model; by default 0, 1, …
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib axes, (rows, columns)
-        The grid; those after the last component are empty.
+        Axes of the grid; those after the last component are empty.
     artists_ : list
         matplotlib's image or line of each component.
     figure_ : matplotlib figure
@@ -79,13 +79,13 @@ class ComponentsDisplay:
         Parameters
         ----------
         model : fitted estimator of this library
-            What was learned.
+            Fitted model.
         image_shape : (int, int), optional
             Height and width of a field; without it fields are drawn as lines.
         sort : {"activity"}, optional
-            The most active first; by default in the model's order.
+            Draw the most active components first; by default they have the model's order.
         most : int, optional
-            Draw only so many, the first in the order.
+            Largest number of components to draw.
         ax, **settings
             As for :meth:`plot`.
         """
@@ -117,15 +117,15 @@ class ComponentsDisplay:
         Parameters
         ----------
         ax : array of matplotlib axes, optional
-            One for each place of the grid; by default a new figure.
+            One axes for each place of the grid; by default a new figure.
         columns : int, default=10
-            Fields side by side.
+            Number of fields in a row of the grid.
         scale : {"common", "own"} or (float, float)
-            Whether all fields share their limits, or each fills its own; or these limits.
+            Whether all fields share their colour limits or each has its own; or the limits themselves.
         cmap : str, optional
-            Colours; by default grey, or red and blue where negative values matter.
+            Colour map; by default grey, or red and blue if there are negative values.
         origin : {"upper", "lower"}
-            Where the first row of an image is; "lower" suits spectrograms.
+            Position of the first row of an image; use "lower" for spectrograms.
         """
         if not isinstance(scale, tuple):
             check_one_of(scale, "scale", ("common", "own"))

@@ -1,4 +1,4 @@
-"""The course of learning."""
+"""Plot of the bound and temperature during learning."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from multicause.plotting.fields import one_axes
 from multicause.plotting.validation import check_model
 
-# Letters of a line in the legend, and of the name of the vertical axis.
+# Number of letters in a line of the legend, and in the label of the vertical axis.
 LEGEND_WIDTH, AXIS_WIDTH = 40, 26
 
 
 class ConvergenceDisplay:
-    """Bound and temperature over iterations.
+    """Plot of the bound and the temperature against iterations.
 
     Parameters
     ----------
@@ -28,19 +28,19 @@ class ConvergenceDisplay:
     reference : float, optional
         A level to compare the bound with, such as that of the generating parameters.
     phases : sequence of (int, str)
-        Numbers of the iterations from which on bounds are not comparable with those before, and why: for example that
-        causes were found on some rows and are then learned from all. They are marked by dashed lines.
+        Iterations from which on bounds are not comparable with earlier ones, and the reason: for example that causes
+        were found on some rows and are then learned from all. They are marked by dashed lines.
     label : str, default="bound"
-        What the bound is, such as "log evidence".
+        Name of the bound, such as "log evidence".
 
     Attributes
     ----------
     ax_ : matplotlib axes
-        With the bound, ``bound_line_``.
+        Axes with the bound, ``bound_line_``.
     temperature_ax_ : matplotlib axes or None
-        On top of it, with an axis of its own at the right, and ``temperature_line_``.
+        Twin axes with the temperature, ``temperature_line_``, on the right.
     phase_lines_ : list
-        matplotlib's lines where phases begin.
+        Lines where phases begin.
     figure_ : matplotlib figure
 
     Examples
@@ -77,7 +77,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, model: Any, *, reference: float | None = None, ax: Any = None) -> Self:
-        """Draw how a model was learned.
+        """Draw the learning curve of a fitted model.
 
         Parameters
         ----------
@@ -86,14 +86,14 @@ class ConvergenceDisplay:
         reference : float, optional
             A level to compare the bound with.
         ax : matplotlib axes, optional
-            Where to draw; by default a new figure.
+            Axes to draw on; by default a new figure.
         """
         check_model(model)
         bounds = np.asarray(model.lower_bounds_, dtype=float)
         if not np.isfinite(bounds).any():
             raise ValueError(
-                f"This {type(model).__name__} has recorded no bound: the likelihood of such a model is not known while "
-                "it learns. Draw its contrasts_ instead."
+                f"This {type(model).__name__} has recorded no bound: the likelihood of such a model is unknown during "
+                "learning. Draw its contrasts_ instead."
             )
         temperatures = getattr(model, "temperatures_", None)
         if temperatures is not None and len(temperatures) != len(bounds):

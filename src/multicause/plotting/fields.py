@@ -1,4 +1,4 @@
-"""What all displays share: matplotlib when it is needed, axes, and rows as images or lines."""
+"""Helpers shared by all displays: lazy import of matplotlib, axes, and rows drawn as images or lines."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike
 
 from multicause.plotting.validation import check_image_shape, has_probabilities, is_signed
 
-# Inches of one small picture, and of one with an axis to read.
+# Size in inches of a small image, and of a chart with axes.
 FIELD, CHART = 1.1, 2.8
-# Height over width, or width over height, from which a picture fills its axes.
+# Aspect ratio from which an image fills its axes instead of having square pixels.
 STRIPE = 3
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, or a word about how to get it."""
+    """Import matplotlib.pyplot, or raise ImportError with instructions to install it."""
     try:
         from matplotlib import pyplot
     except ImportError as error:
@@ -28,7 +28,7 @@ def pyplot() -> Any:
 
 
 def check_rows(rows: ArrayLike, name: str, image_shape: Sequence[int] | None) -> np.ndarray:
-    """Finite rows (n, D), which are images of the given shape if there is one."""
+    """Return validated, finite rows (n, D), which must match ``image_shape`` if it is given."""
     found = np.asarray(rows, dtype=float)
     if found.ndim != 2 or found.size == 0:
         raise ValueError(f"{name} must have two axes, (n, n_features); got shape {found.shape}.")
@@ -39,13 +39,13 @@ def check_rows(rows: ArrayLike, name: str, image_shape: Sequence[int] | None) ->
 
 
 def check_one_of(value: Any, name: str, known: tuple[str, ...]) -> None:
-    """Refuse words that nobody knows."""
+    """Raise ValueError if a value is not one of the known names."""
     if value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}.")
 
 
 def check_has_states(model: Any, display: str) -> None:
-    """Refuse models whose causes are real numbers, which have no states with probabilities."""
+    """Raise an error for models whose causes are real numbers, which have no states with probabilities."""
     if not has_probabilities(model):
         raise ValueError(
             f"{display} needs a model whose causes are on or off, with a probability for each state; those of "
@@ -54,7 +54,7 @@ def check_has_states(model: Any, display: str) -> None:
 
 
 def new_axes(ax: Any, shape: tuple[int, int], size: tuple[float, float]) -> tuple[Any, np.ndarray]:
-    """The figure and (rows, columns) axes to draw on: new ones, or the user's own."""
+    """Return the figure and (rows, columns) axes to draw on: new ones, or those that the user passed."""
     if ax is None:
         figure, axes = pyplot().subplots(
             *shape, figsize=(shape[1] * size[0], shape[0] * size[1]), squeeze=False, layout="constrained"
@@ -73,7 +73,7 @@ def new_axes(ax: Any, shape: tuple[int, int], size: tuple[float, float]) -> tupl
 
 
 def one_axes(ax: Any) -> tuple[Any, Any]:
-    """The figure and the only axes to draw on: new, or the user's own."""
+    """Return the figure and a single axes to draw on: a new one, or that which the user passed."""
     if ax is None:
         return pyplot().subplots(figsize=(2 * CHART, CHART), layout="constrained")
     axes = np.asarray(ax, dtype=object)
@@ -83,7 +83,7 @@ def one_axes(ax: Any) -> tuple[Any, Any]:
 
 
 def shared_limits(*rows: np.ndarray) -> tuple[float, float]:
-    """Limits of values that are drawn on one scale: from zero, or with zero in the middle if negative ones matter."""
+    """Return common colour limits: from zero, or symmetric around zero if there are negative values."""
     everything = np.concatenate([part.ravel() for part in rows])
     if is_signed(everything):
         peak = float(np.abs(everything).max())
@@ -102,7 +102,7 @@ def draw_field(
     origin: str = "upper",
     title: str = "",
 ) -> Any:
-    """Draw one row as an image or as a line; returns matplotlib's artist."""
+    """Draw one row as an image or as a line; return the matplotlib artist."""
     low, high = limits
     axes.set_title(title, fontsize=8)
     axes.set_xticks([])
@@ -112,9 +112,9 @@ def draw_field(
         margin = 0.05 * (high - low)
         axes.set_ylim(low - margin, high + margin)
         return line
-    # Grey from black; red and blue around white where zero is in the middle.
+    # Grey from black to white, or red and blue around white if the limits are symmetric.
     color = cmap or ("RdBu_r" if low == -high else "gray")
-    # Pixels are squares, unless the picture would be a mere stripe, as a short spectrogram is.
+    # Pixels are square, unless the image would be a narrow stripe, as a short spectrogram is.
     aspect = "equal" if max(image_shape) <= STRIPE * min(image_shape) else "auto"
     return axes.imshow(
         values.reshape(image_shape),
@@ -128,7 +128,7 @@ def draw_field(
 
 
 def move_field(artist: Any, values: np.ndarray, image_shape: Sequence[int] | None) -> None:
-    """Give a drawn field other values."""
+    """Update a drawn field with new values."""
     if image_shape is None:
         artist.set_ydata(values)
     else:

@@ -1,4 +1,4 @@
-"""Rows as images, drawn into matplotlib axes."""
+"""Mosaic of rows as images in matplotlib axes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ GAP = "steelblue"
 
 
 def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, columns: int = 10, title: str = "") -> Any:
-    """Draw rows as one mosaic of grey images with a common scale; returns matplotlib's image.
+    """Draw rows as one mosaic of grey images with a common scale; return the matplotlib image.
 
     Parameters
     ----------
     axes : matplotlib axes
-        Where to draw.
+        Axes to draw on.
     rows : array-like of shape (n, height · width)
         Images, one per row.
     image_shape : (int, int)
         Height and width.
     columns : int, default=10
-        Images side by side.
+        Number of images in a row of the mosaic.
     title : str
         Title of the axes.
     """
@@ -34,7 +34,7 @@ def draw_images(axes: Any, rows: ArrayLike, image_shape: tuple[int, int], *, col
     height, width = image_shape
     columns = min(columns, len(images))
     lines = -(-len(images) // columns)
-    # A frame and a distance of one pixel, which NaN gives a colour of its own.
+    # A frame and gaps of one pixel; NaN gives them a separate colour.
     mosaic = np.full((lines * (height + 1) + 1, columns * (width + 1) + 1), np.nan)
     for number, image in enumerate(images):
         top, left = (number // columns) * (height + 1) + 1, (number % columns) * (width + 1) + 1

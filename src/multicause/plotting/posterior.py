@@ -1,4 +1,4 @@
-"""Which causes explain one row, and how sure that is."""
+"""Plot of the posterior of one row."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_array
 from multicause.plotting.fields import CHART, check_has_states, check_rows, draw_field, new_axes, shared_limits
 from multicause.plotting.validation import LEAST_SPAN, check_model
 
-# Probabilities below it are not written out.
+# Smaller probabilities are not written as numbers.
 SMALLEST = 0.001
 
 
 class PosteriorDisplay:
-    """One row of data, its reconstruction, its most probable states, and the probability of each cause.
+    """Plot of one row of data, its reconstruction, its most probable states, and the probability of each cause.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class PosteriorDisplay:
     image_shape : (int, int), optional
         Height and width of the row; without it, it is drawn as a line.
     limits : (float, float), optional
-        Least and largest value of all data. Data and reconstruction are drawn on one scale, which spans at least a
-        quarter of that of all data, so that hardly anything is not stretched to full contrast.
+        Smallest and largest value of all data. Data and reconstruction are drawn on one scale, which spans at least a
+        quarter of that range, so that a nearly empty row is not stretched to full contrast.
 
     Attributes
     ----------
     axes_ : ndarray of four matplotlib axes
-        Data, reconstruction, states, causes.
+        Axes of data, reconstruction, states and causes.
     artists_ : list of two
         matplotlib's image or line of data and reconstruction.
     state_bars_, cause_bars_
@@ -89,7 +89,7 @@ class PosteriorDisplay:
         ax: Any = None,
         **settings: Any,
     ) -> Self:
-        """Ask a fitted model about one row, and draw the answer.
+        """Compute the posterior of one row under a fitted model, and draw it.
 
         Parameters
         ----------
@@ -98,9 +98,9 @@ class PosteriorDisplay:
         X : array-like of shape (n_samples, n_features)
             Data.
         row : int, default=0
-            Which row of X.
+            Index of the row of X.
         top : int, default=6
-            How many states to draw.
+            Number of states to draw.
         image_shape : (int, int), optional
             Height and width of a row; without it, it is drawn as a line.
         ax, **settings
@@ -129,11 +129,11 @@ class PosteriorDisplay:
         Parameters
         ----------
         ax : array of four matplotlib axes, optional
-            Where to draw; by default a new figure.
+            Axes to draw on; by default a new figure.
         cmap : str, optional
-            Colours of images; by default grey, or red and blue where negative values matter.
+            Colour map of images; by default grey, or red and blue if there are negative values.
         origin : {"upper", "lower"}
-            Where the first row of an image is; "lower" suits spectrograms.
+            Position of the first row of an image; use "lower" for spectrograms.
         """
         self.figure_, axes = new_axes(ax, (1, 4), (CHART, CHART))
         self.axes_ = axes[0]
@@ -155,7 +155,7 @@ class PosteriorDisplay:
         self.cause_bars_ = causes.bar(np.arange(len(self.causes)), self.causes)
         states.set_title("active causes of the most probable states", fontsize=8)
         causes.set_title("probability of each cause", fontsize=8)
-        # Room for the numbers beside the bars.
+        # Leave room for the numbers beside the bars.
         states.set(xlim=(0, 1.2), xlabel="probability")
         causes.set(ylim=(0, 1.05), xlabel="cause")
         causes.xaxis.get_major_locator().set_params(integer=True)

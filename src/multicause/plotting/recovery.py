@@ -1,4 +1,4 @@
-"""True causes beside what a model has found."""
+"""Plot of true causes beside the components that a model has found."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MISSING = "tab:red"
 
 
 class RecoveryDisplay:
-    """Each true cause above the component that represents it, with its error, and which causes are missing.
+    """Plot of each true cause above the component that represents it, with its error and missing causes marked.
 
     Parameters
     ----------
     causes : array-like of shape (n_causes, n_features)
         True causes.
     components : array-like of shape (n_components, n_features)
-        What the model has found.
+        Components of the model.
     mapping : array-like of shape (n_causes,)
         The component that represents each cause (see :func:`multicause.metrics.recovered_causes`).
     image_shape : (int, int), optional
@@ -34,8 +34,8 @@ class RecoveryDisplay:
     errors : ndarray of shape (n_causes,)
         Mean absolute error of each cause's component.
     found : ndarray of shape (n_causes,)
-        Whether a cause has a component of its own with an error below a tenth of the causes' peak. Of causes that
-        share one, that with the least error has it.
+        Whether a cause has its own component with an error below a tenth of the causes' peak. Of several causes that
+        share a component, only the one with the smallest error counts as found.
     axes_ : ndarray of matplotlib axes, (2, n_causes)
         Causes, and components below.
     artists_ : list of two lists
@@ -88,7 +88,7 @@ class RecoveryDisplay:
         ax: Any = None,
         **settings: Any,
     ) -> Self:
-        """Show each true cause to a fitted model, and draw what it takes it for.
+        """Present each true cause to a fitted model, and draw the component that the model infers.
 
         Parameters
         ----------
@@ -114,9 +114,9 @@ class RecoveryDisplay:
         ax : array of matplotlib axes, optional
             Two rows, a column for each cause; by default a new figure.
         cmap : str, optional
-            Colours; by default grey, or red and blue where negative values matter.
+            Colour map; by default grey, or red and blue if there are negative values.
         origin : {"upper", "lower"}
-            Where the first row of an image is; "lower" suits spectrograms.
+            Position of the first row of an image; use "lower" for spectrograms.
         """
         n = len(self.causes)
         self.figure_, self.axes_ = new_axes(ax, (2, n), (FIELD, FIELD + 0.4))

@@ -1,4 +1,4 @@
-"""What decides how a model and its rows are shown, in a report as in a plot."""
+"""Checks of models and image shapes, shared by plots and reports."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from multicause.compatibility import Support
 from multicause.estimators.base import BaseModel
 
-# Part of the limits of all data that those of a single row have at least, so that a row of hardly anything does not
-# show its rounding.
+# Smallest fraction of the range of all data that the limits of a single row span, so that a nearly empty row does not
+# show its rounding errors.
 LEAST_SPAN = 0.25
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is no fitted model of this library."""
+    """Raise an error unless ``model`` is a fitted model of this library."""
     check_is_fitted(model)
     if not isinstance(model, BaseModel):
         raise TypeError(
@@ -26,7 +26,7 @@ def check_model(model: Any) -> None:
 
 
 def check_image_shape(image_shape: Any, n_features: int, name: str) -> None:
-    """Refuse a shape that rows cannot have; None is for rows that are no images."""
+    """Raise ValueError if rows cannot have this image shape; None is for rows that are not images."""
     if image_shape is None:
         return
     sides = tuple(image_shape) if isinstance(image_shape, Sequence | np.ndarray) else ()
@@ -35,16 +35,16 @@ def check_image_shape(image_shape: Any, n_features: int, name: str) -> None:
     if sides[0] * sides[1] != n_features:
         raise ValueError(
             f"image_shape={sides} has {sides[0]}·{sides[1]} = {sides[0] * sides[1]} pixels, but {name} have "
-            f"{n_features} features. Give a shape with that product, or None if rows are no images."
+            f"{n_features} features. Pass a shape with that product, or None if rows are not images."
         )
 
 
 def has_probabilities(model: Any) -> bool:
-    """Whether ``transform`` gives probabilities of causes, rather than real values of them."""
+    """Return whether ``transform`` returns probabilities of causes rather than real values."""
     inner = getattr(model, "_model", None)
     return inner is not None and inner.prior.support not in (Support.REAL, Support.GAUSSIAN)
 
 
 def is_signed(rows: np.ndarray) -> bool:
-    """Whether negative values matter."""
+    """Return whether there are relevant negative values."""
     return bool(np.nanmin(rows) < -0.01 * np.nanmax(np.abs(rows)))

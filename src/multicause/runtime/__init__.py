@@ -1,1 +1,1 @@
-"""How programs run: threads, the compilation cache, interruption, and names of files."""
+"""Execution of programs: threads, compilation cache, interruption and paths."""

@@ -1,4 +1,4 @@
-"""Compiled programs on disk, so that the same script does not compile them again when it is run a second time."""
+"""Persistent compilation cache, so that a second run of a script does not compile its programs again."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import warnings
 from os import PathLike
 from pathlib import Path
 
-# Programs that take less than this many seconds to compile are not worth a file.
+# Programs that compile faster than this, in seconds, are not cached.
 LEAST_SECONDS = 0.2
-# JAX's own setting, which goes before ours.
+# JAX's own setting, which has precedence.
 VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 
 
 def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path | None:
-    """Keep compiled programs in a folder, for this process and later ones.
+    """Cache compiled programs in a folder, for this process and later ones.
 
     It has no effect if you have configured JAX's cache yourself (``JAX_COMPILATION_CACHE_DIR`` or
     ``jax_compilation_cache_dir``). The command line calls it for every command.
@@ -23,13 +23,13 @@ def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path 
     Parameters
     ----------
     folder : path-like, optional
-        Where programs are kept; by default ``multicause`` in the user's cache folder.
+        Folder of the cache; by default ``multicause`` in the user's cache folder.
 
     Returns
     -------
     Path or None
-        The folder, or None if the cache is not used: with a setting of your own, or with a warning if the folder cannot
-        be written.
+        The folder, or None if the cache is not used: because JAX's cache is configured already or, with a warning,
+        because the folder is not writable.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path 
 
 
 def enable_in_environment() -> str:
-    """Enable the cache by environment variables, before JAX is imported; returns why it cannot be used, or nothing."""
+    """Enable the cache by environment variables, before JAX is imported; return why it cannot be used, or ""."""
     if os.environ.get(VARIABLE):
         return ""
     path = default_folder()
@@ -64,7 +64,7 @@ def enable_in_environment() -> str:
 
 
 def make_writable(path: Path) -> str:
-    """Make a folder if there is none, and return why nothing can be written there, or nothing."""
+    """Create a folder if it does not exist; return why it is not writable, or an empty string if it is."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".probe-{os.getpid()}"
@@ -72,14 +72,14 @@ def make_writable(path: Path) -> str:
         probe.unlink()
     except OSError as error:
         return (
-            f"Compiled programs cannot be kept in {path} ({error.strerror or error}), so the next process will compile "
+            f"Cannot cache compiled programs in {path} ({error.strerror or error}), so the next process will compile "
             f"them again. Make the folder writable, or set {VARIABLE} to another one."
         )
     return ""
 
 
 def default_folder() -> Path:
-    """Return the folder for programs inside the user's cache folder, as the operating system has it."""
+    """Return the folder of the cache inside the operating system's user cache folder."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif os.name == "nt":

@@ -1,4 +1,4 @@
-"""Ctrl-C during a fit: the first one ends learning after the present iteration, the second one ends the fit at once."""
+"""Ctrl-C during a fit: the first one stops learning after the current iteration, the second one aborts the fit."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from types import FrameType
 from typing import Any
 
 STOPPING = "Stopping after this iteration; press Ctrl-C again to quit without results"
-# Seconds after which an interruption of a compilation is tried again.
+# Seconds between attempts to interrupt a compilation.
 RETRY = 0.05
 
 
 class Interruption:
-    """Whether somebody has pressed Ctrl-C during a fit; the handler of that signal while the fit runs.
+    """Signal handler of Ctrl-C during a fit, which records the request to stop.
 
-    The second Ctrl-C goes to ``before``, the handler that was there before the fit.
+    The second Ctrl-C is passed to ``before``, the handler that was installed before the fit.
     """
 
     def __init__(self, before: Any = signal.default_int_handler) -> None:
@@ -30,15 +30,15 @@ class Interruption:
         self._ended = threading.Event()
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Ask for a stop at the first Ctrl-C, and end the fit at the second."""
+        """Request a stop at the first Ctrl-C, and abort the fit at the second."""
         if self._ended.is_set():
             return
         if not self.requested:
             self.requested = True
             say(STOPPING)
         elif self._before is signal.default_int_handler and _is_compiling(frame):
-            # XLA compiles in a thread of its own. If the main thread stopped waiting for it, the interpreter could
-            # remove the compiler at its end while it still works, and the process would crash.
+            # XLA compiles in a separate thread. If the main thread stopped waiting for it, the interpreter could
+            # destroy the compiler at exit while it still works, and the process would crash.
             if not self._waits:
                 self._waits = True
                 threading.Thread(target=self._retry, daemon=True).start()
@@ -48,7 +48,7 @@ class Interruption:
             self._before(number, frame)
 
     def end(self) -> None:
-        """Restore the handler before the fit; a second Ctrl-C that still waits for a compilation takes effect here."""
+        """Restore the previous handler; a second Ctrl-C that waited for a compilation takes effect here."""
         waited = self._waits and not self._ended.is_set()
         self._ended.set()
         signal.signal(signal.SIGINT, self._before)
@@ -56,17 +56,17 @@ class Interruption:
             raise KeyboardInterrupt
 
     def _retry(self) -> None:
+        """Repeat the interruption until it takes effect."""
         while not self._ended.wait(RETRY):
             _interrupt_main_thread()
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Learning inside the block is asked to stop at the first Ctrl-C.
+    """Let the first Ctrl-C inside the block request a stop of learning.
 
-    A fit inside another, as of a model that others start from, shares its interruption. Handlers that somebody else has
-    installed stay, unless they have a true attribute ``lets_fits_stop``. Threads other than the main one get no
-    signals.
+    Nested fits share one interruption. Handlers that other code has installed stay, unless they have a true attribute
+    ``lets_fits_stop``. Threads other than the main one get no signals.
     """
     present = signal.getsignal(signal.SIGINT)
     gives_way = present is signal.default_int_handler or getattr(present, "lets_fits_stop", False)
@@ -82,15 +82,15 @@ def interruptible() -> Iterator[Interruption]:
         finally:
             interruption.end()
         if interruption.quits:
-            # The exception was lost on its way, as in a destructor, which cannot pass it on.
+            # The exception was lost, for example in a destructor, which cannot propagate it.
             raise KeyboardInterrupt
 
 
 def say(text: str, stream: Any = None) -> None:
-    """Write a line to standard error at once, also from a signal handler, which may interrupt another write."""
+    """Write a line to standard error immediately; safe in a signal handler that interrupts another write."""
     stream = sys.stderr if stream is None else stream
     try:
-        stream.write(f"\n{text}\n" if stream.isatty() else f"{text}\n")  # terminals show ^C
+        stream.write(f"\n{text}\n" if stream.isatty() else f"{text}\n")  # terminals print ^C without a line break
         stream.flush()
     except (AttributeError, OSError, RuntimeError, ValueError):
         with suppress(OSError):
@@ -98,6 +98,7 @@ def say(text: str, stream: Any = None) -> None:
 
 
 def _is_compiling(frame: FrameType | None) -> bool:
+    """Return whether a frame is inside JAX's compiler."""
     while frame is not None:
         if frame.f_globals.get("__name__") == "jax._src.compiler":
             return True
@@ -106,6 +107,7 @@ def _is_compiling(frame: FrameType | None) -> bool:
 
 
 def _interrupt_main_thread() -> None:
+    """Send SIGINT to the main thread."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:
@@ -119,7 +121,7 @@ _CLEANUPS: list[Callable[[], str | None]] = []
 
 @contextmanager
 def on_quit(cleanup: Callable[[], str | None]) -> Iterator[None]:
-    """Have something done if the process is ended by :func:`clean_up` inside the block, as by Ctrl-C.
+    """Register a cleanup function that :func:`clean_up` calls if the process is ended inside the block, as by Ctrl-C.
 
     ``cleanup`` may return a sentence for the user. It can be called at any point of the block.
     """
@@ -131,9 +133,9 @@ def on_quit(cleanup: Callable[[], str | None]) -> Iterator[None]:
 
 
 def clean_up() -> list[str]:
-    """Do what the running blocks of :func:`on_quit` ask for, innermost first; return what they have to say."""
-    said = []
+    """Call the cleanup functions of the active :func:`on_quit` blocks, innermost first; return their messages."""
+    messages = []
     for cleanup in reversed(_CLEANUPS):
         with suppress(OSError):
-            said.append(cleanup())
-    return [text for text in said if text]
+            messages.append(cleanup())
+    return [text for text in messages if text]

@@ -1,7 +1,7 @@
-"""Threads that run compiled programs side by side on the cores of the CPU.
+"""Threads that run compiled programs in parallel on the cores of the CPU.
 
-A program for a small array runs on one core, and releases Python's global lock while it runs. The pool of threads is
-made when it is first needed and kept, because starting threads takes longer than many programs.
+A program for a small array runs on one core, and releases Python's global lock while it runs. The thread pool is
+created when it is first needed and kept, because starting threads takes longer than many programs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _worker = threading.local()
 
 
 def number_of_jobs(n_jobs: int | None) -> int:
-    """Return how many threads ``n_jobs`` means, in scikit-learn's sense of −1, with all cores as the default of None.
+    """Return the number of threads for ``n_jobs``, with scikit-learn's meaning of −1; None means all cores.
 
     Work that already runs in one of these threads gets no more threads.
     """
@@ -39,7 +39,7 @@ def number_of_jobs(n_jobs: int | None) -> int:
     cores = available_cores()
     if n_jobs is None:
         _, n_jobs = joblib.parallel.get_active_backend()
-        # Outside of a context, joblib says 1, and scikit-learn's own parallel loops in C use all cores.
+        # Outside of a context, joblib returns 1, although scikit-learn's own parallel loops in C use all cores.
         if n_jobs is None or n_jobs == 1:
             n_jobs = 1 if _inside_joblib() else min(cores, _limit_of_environment())
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
@@ -53,7 +53,7 @@ def available_cores() -> int:
 
 
 def run_all(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_threads: int) -> list[Any]:
-    """Return ``function(*task)`` of every task, in order, computed by so many threads."""
+    """Return ``function(*task)`` of every task, in order, computed by at most ``n_threads`` threads."""
     tasks = list(tasks)
     n_threads = min(n_threads, len(tasks))
     if n_threads <= 1:
@@ -62,7 +62,7 @@ def run_all(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_th
 
 
 def in_order(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:
-    """Yield ``function(*task)`` of every task in order; so many threads are ahead of what is asked for, and no more."""
+    """Yield ``function(*task)`` of every task in order, computing at most ``n_threads`` results in advance."""
     if n_threads <= 1:
         for task in tasks:
             yield function(*task)
@@ -81,7 +81,7 @@ def in_order(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_t
 
 
 def read_ahead(items: Iterable[Any], depth: int) -> Iterator[Any]:
-    """Yield the items of an iterable, which a thread of its own asks for so many steps ahead."""
+    """Yield the items of an iterable, which a separate thread reads up to ``depth`` items ahead."""
     waiting: Queue[tuple[bool, Any]] = Queue(depth)
     ended = threading.Event()
 
@@ -119,14 +119,15 @@ def read_ahead(items: Iterable[Any], depth: int) -> Iterator[Any]:
 
 
 def in_background(function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-    """Begin to call a function in a thread for such calls, one after the other, and return its result to come."""
+    """Call a function in the background thread, which runs such calls one by one, and return its future."""
     return _background().submit(_run, function, arguments)
 
 
 def _run(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+    """Run a task in a worker thread and wait for its result."""
     _worker.active = True
     try:
-        with double_precision():  # a setting of each thread
+        with double_precision():  # the setting is local to each thread
             return jax.block_until_ready(function(*task))
     finally:
         _worker.active = False
@@ -134,16 +135,18 @@ def _run(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
 
 @lru_cache(maxsize=8)
 def _pool(n_threads: int) -> ThreadPoolExecutor:
+    """Return the pool with this many threads."""
     return ThreadPoolExecutor(n_threads, thread_name_prefix="multicause")
 
 
 @lru_cache(maxsize=1)
 def _background() -> ThreadPoolExecutor:
+    """Return the pool of the background thread."""
     return ThreadPoolExecutor(1, thread_name_prefix="multicause-background")
 
 
 def _limit_of_environment() -> int:
-    """Return the limit that OpenMP programs obey, which joblib sets in its worker processes."""
+    """Return the thread limit of OpenMP programs, which joblib sets in its worker processes."""
     text = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return int(text) if text.isdigit() and int(text) > 0 else available_cores()
 

@@ -1,4 +1,4 @@
-"""Samplers: Markov chains that leave exp(−E) invariant, and the two ways to do without them."""
+"""Samplers of energy-based models: Markov chains that leave exp(−E) invariant, and two alternatives in closed form."""
 
 from multicause.samplers.base import Info, MarkovChain, Sampler, State, run_chain
 from multicause.samplers.closed_form import Equilibrium, Exact

@@ -1,10 +1,11 @@
-"""Annealed importance sampling: the partition function of any energy, and samples from it (Neal 2001).
+"""Annealed importance sampling (AIS): estimate the partition function of an energy and sample from it (Neal 2001).
 
-Chains start at independent draws of a density that is known, p₀ ∝ exp(−E₀), and follow densities
-p_β ∝ exp(−(1 − β) E₀ − β E) from β = 0 to 1. The products of the ratios on their way are unbiased estimates of Z/Z₀.
-E₀ belongs to independent variables whose tails are as long as those of the energy: logistic ones, or, where the energy
-grows slower than linearly, Student-t ones. From logistic tails, weights would have no variance there, and their mean
-would miss what lies far out (0.16 of log Z in two dimensions with γ = 0.8, at an apparent standard error of 0.02).
+Chains start at independent draws of a known density p₀ ∝ exp(−E₀), and follow the densities p_β ∝ exp(−(1 − β) E₀ − β
+E) from β = 0 to 1. The products of the density ratios along the path are unbiased estimates of Z/Z₀. E₀ belongs to
+independent variables whose tails are as heavy as those of the energy: logistic ones, or Student-t ones where the energy
+grows more slowly than linearly. With logistic tails the importance weights would then have infinite variance, and their
+mean would miss the probability far from the centre (0.16 of log Z in two dimensions with γ = 0.8, at an apparent
+standard error of 0.02).
 """
 
 from __future__ import annotations
@@ -24,25 +25,26 @@ from multicause.energies.student import Student
 from multicause.samplers.base import folded, run_chain, split
 from multicause.samplers.hamiltonian import Hamiltonian
 
-# The chain that follows the path: fewer leapfrog steps than in learning, for each of many densities.
+# Sampler along the path: fewer leapfrog steps than in learning, because there are many densities.
 SAMPLER = Hamiltonian(10)
-# Steps before the path begins, in which the step size finds its place.
+# Warm-up steps before the path begins, in which the step size is adapted.
 WARM_UP = 50
-# Chains that find the step sizes; those that are used for the estimate then take them as given.
+# Number of chains that adapt the step sizes; the chains of the estimate then use fixed step sizes.
 PILOTS = 64
-# Standard deviations at which the growth of an energy is judged, in how many directions: twice as far out, a linear one
-# is twice as large, and one below this ratio grows slower.
+# The growth of an energy is measured at FAR standard deviations in DIRECTIONS random directions. Twice as far out, a
+# linear energy is twice as large; a ratio below LINEAR means that the energy grows more slowly than linearly.
 FAR, DIRECTIONS, LINEAR = 1e4, 64, 1.9
-# Exponents of the Student-t variables: as light as there still is a density, and such that their variance is one.
+# Range of the exponents of the Student-t variables: the heaviest tails that still have a density, and tails of variance
+# one.
 HEAVIEST, LIGHTEST = 0.55, 2.0
-# Arrays of the size of a row or of its activities that a step of a chain needs at once.
+# Number of arrays of the size of a row or of its activities that one step of a chain needs at once.
 ARRAYS = 8
-# Shape and scale of a base, as arrays.
+# Shape parameters and scale of a base density, as arrays.
 Start = tuple[Shape, Array]
 
 
 class LogPartition(NamedTuple):
-    """An estimate of log ∫ exp(−E)."""
+    """Estimate of log ∫ exp(−E) and its standard error."""
 
     value: float
     standard_error: float  # zero where the value is exact
@@ -51,36 +53,36 @@ class LogPartition(NamedTuple):
 
 
 class Base(NamedTuple):
-    """Where paths begin: independent variables of a known density."""
+    """Base density of annealed importance sampling: independent variables of a known density."""
 
     expert: Expert
     shape: Shape
     n_units: int  # R
-    spread: float  # their scale
+    spread: float  # scale of the variables
 
     @property
     def log_partition(self) -> float:
-        """log Z₀."""
+        """Return log Z₀, the log partition function of the base density."""
         with double_precision():
             of_units = float(self.expert.log_partition(self.shape, self.n_units, float).sum())
         return of_units + self.n_units * float(np.log(self.spread))
 
 
 class Annealed(NamedTuple):
-    """Where chains ended, and the logarithms of their importance weights."""
+    """Final positions of the chains and their log importance weights."""
 
     positions: Array | np.ndarray  # (n, R)
     log_weights: Array | np.ndarray  # (n,)
-    n_rejected: Array | np.ndarray  # (n,) proposals of each chain without a finite energy
+    n_rejected: Array | np.ndarray  # (n,) proposals of each chain rejected for a non-finite energy
 
 
-def temperatures(n: int, dtype: Any) -> np.ndarray:
-    """β from 0 to 1, densest near 0, where the density changes most."""
+def inverse_temperatures(n: int, dtype: Any) -> np.ndarray:
+    """Return inverse temperatures β from 0 to 1, densest near 0, where the density changes most."""
     return (np.linspace(0, 1, n + 1) ** 2).astype(dtype)
 
 
 def base_for(energy: Energy, parameters: EnergyParameters, variance: float) -> Base:
-    """Variables of about this variance, with tails as long as those of an energy in the directions of its filters."""
+    """Choose a base density of about this variance, with tails as heavy as those of the energy along its filters."""
     units, dimensions = parameters.filters.shape
     with double_precision():
         in_double = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64), parameters)
@@ -108,15 +110,16 @@ def follow_path(
     key: Array,
     memory: int,
 ) -> Annealed:
-    """Ends of chains that followed the path and then the model's own density for ``n_more`` steps, on the host.
+    """Run chains along the path, then for ``n_more`` steps at the model's density; return their ends on the host.
 
-    Chains go in groups that take at most ``memory`` bytes; each has a key of its own, so that groups do not matter.
+    Chains run in groups that take at most ``memory`` bytes. Each chain has its own key, so that the grouping does not
+    change the result.
     """
     given = parameters.filters.dtype
-    # Draws with the heaviest tails leave the range of single precision.
+    # Draws from the heaviest tails exceed the range of single precision.
     dtype = np.dtype(float) if isinstance(base.expert, Student) else given
     parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), parameters)
-    betas = jnp.asarray(temperatures(n_temperatures, dtype))
+    betas = jnp.asarray(inverse_temperatures(n_temperatures, dtype))
     start = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), (base.shape, base.spread))
     for_steps, for_chains = jax.random.split(key)
     step_sizes = find_step_sizes(energy, base.expert, parameters, start, betas, for_steps)
@@ -127,7 +130,7 @@ def follow_path(
     groups = []
     for first in range(0, n_chains, size):
         own = keys[first : first + size]
-        missing = size - len(own)  # the last group is filled up, so that it needs no program of its own
+        missing = size - len(own)  # pad the last group, so that it needs no program of its own
         own = jnp.concatenate([own, keys[:missing]]) if missing else own
         groups.append(jax.device_get(anneal(energy, base.expert, parameters, start, betas, step_sizes, own, n_more)))
     ends = Annealed(*(np.concatenate(parts)[:n_chains] for parts in zip(*groups, strict=True)))
@@ -138,7 +141,7 @@ def follow_path(
 def find_step_sizes(
     energy: Energy, base: Expert, parameters: EnergyParameters, start: Start, betas: Array, key: Array
 ) -> Array:
-    """A step size for every β, from chains that are used for nothing else: (K + 1,)."""
+    """Adapt a step size for every β with separate pilot chains: (K + 1,)."""
     dtype, dimensions = parameters.filters.dtype, parameters.filters.shape[1]
     position = base.draw(key, start[0], PILOTS, dimensions, dtype) * start[1]
 
@@ -167,7 +170,7 @@ def anneal(
     keys: Array,
     n_more: int = 0,
 ) -> Annealed:
-    """Follow the path with one chain for each key, and then the model's own chain for ``n_more`` steps."""
+    """Run one chain for each key along the path, and then for ``n_more`` steps at the model's density."""
     dtype, dimensions = parameters.filters.dtype, parameters.filters.shape[1]
     for_draw, for_steps = split(keys)
     position = jax.vmap(lambda key: base.draw(key, start[0], 1, dimensions, dtype)[0])(for_draw) * start[1]
@@ -191,7 +194,7 @@ def anneal(
 
 
 def log_partition(chains: Annealed, base: Base) -> LogPartition:
-    """log of the mean weight times Z₀, and its standard error."""
+    """Estimate log Z as the log of the mean importance weight times Z₀, with its standard error."""
     log_weights = np.asarray(chains.log_weights)
     largest = log_weights.max()
     weights = np.exp(log_weights - largest)
@@ -203,15 +206,19 @@ def log_partition(chains: Annealed, base: Base) -> LogPartition:
 
 @partial(jax.jit, static_argnums=0)
 def _values(energy: Energy, parameters: EnergyParameters, rows: Array) -> Array:
+    """Compute the energies of rows."""
     return energy.value(parameters, rows)
 
 
 def _base_energy(base: Expert, position: Array, start: Start) -> Array:
+    """Compute E₀ of positions."""
     shape, spread = start
     return sum_in_double(base.energy(position / spread, shape), axis=1).astype(position.dtype)
 
 
 def _path(energy: Energy, base: Expert, parameters: EnergyParameters, start: Start, beta: Array) -> Any:
+    """Return the target (1 − β) E₀ + β E with its gradient."""
+
     def target(position: Array) -> tuple[Array, Array]:
         def mixed(rows: Array) -> Array:
             return (1 - beta) * _base_energy(base, rows, start) + beta * energy.value(parameters, rows)

@@ -1,4 +1,4 @@
-"""The interface of samplers: where the model's side of learning, ⟨∂E/∂θ⟩ under the model, comes from."""
+"""Interface of samplers, which provide the model expectation ⟨∂E/∂θ⟩ of the likelihood gradient."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import jax.numpy as jnp
 from multicause.arrays import Array
 from multicause.parts import Part
 
-# E and ∂E/∂z of rows (n, R): (n,) and (n, R).
+# Energy E and gradient ∂E/∂z of rows (n, R): (n,) and (n, R).
 Target = Callable[[Array], tuple[Array, Array]]
-# What a run in which everything was accepted adds to the logarithm of the step size.
+# Increase of the log step size after a run in which all proposals were accepted.
 GAIN = 0.05
 
 
 class State(NamedTuple):
-    """What the next step of n chains needs."""
+    """State of n chains that the next step needs."""
 
     position: Array  # (n, R)
     energy: Array  # (n,)
@@ -28,56 +28,57 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """What a person wants to know about a step."""
+    """Diagnostics of one step of n chains."""
 
-    acceptance: Array  # (n,) probability with which the proposal is, or for Langevin would be, accepted
-    non_finite: Array  # (n,) whether the proposal had no finite energy and was rejected for that
+    acceptance: Array  # (n,) acceptance probability of the proposal; for Langevin, of a corrected chain
+    non_finite: Array  # (n,) whether the proposal was rejected because its energy was not finite
 
 
 class Sampler(Part):
-    """A way to get the model's side of learning; one that is not a Markov chain needs a model that allows it."""
+    """Base class of samplers. Those that are not Markov chains need a model whose partition function is known."""
 
 
 class MarkovChain(Sampler):
-    """Many chains side by side. All leave exp(−E)/Z invariant, but for Langevin without rejection.
+    """Base class of Markov chains, many of which run in parallel.
 
-    ``key`` is one key for all chains, or one for each: then a chain's path depends on nothing but its own key.
+    All leave exp(−E)/Z invariant, except Langevin dynamics without rejection. ``key`` is one key for all chains, or one
+    for each chain, in which case a chain's path depends on its own key alone.
     """
 
     acceptance: float
     step_size: float
 
     def validate(self) -> None:
-        """Step size and acceptance are possible numbers."""
+        """Raise ValueError if the step size or the acceptance rate is invalid."""
         if not isinstance(self.acceptance, Real) or not 0 < self.acceptance < 1:
             raise ValueError(f"acceptance of {type(self).__name__} must lie between 0 and 1; got {self.acceptance!r}.")
         if not isinstance(self.step_size, Real) or not 0 < self.step_size < float("inf"):
             raise ValueError(f"step_size of {type(self).__name__} must be a positive number; got {self.step_size!r}.")
 
     def init(self, position: Array, target: Target) -> State:
-        """The state of chains that start at given rows."""
+        """Return the state of chains that start at the given rows."""
         return State(position, *target(position))
 
     @abstractmethod
     def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """One step of every chain."""
+        """Run one step of every chain."""
 
     def adapted(self, step_size: Array, acceptance: Array) -> Array:
-        """A step size that is larger where more was accepted than ``self.acceptance``, and smaller otherwise."""
+        """Return the adapted step size: larger if the acceptance rate exceeds ``self.acceptance``, else smaller."""
         excess = (acceptance - self.acceptance) / (1 - self.acceptance)
         return step_size * jnp.exp(GAIN * excess).astype(step_size.dtype)
 
     def has_settled(self, acceptance: float) -> bool:
-        """Whether a mean acceptance is so near to ``self.acceptance`` that the step size has found its place."""
+        """Return whether a mean acceptance rate is close enough to ``self.acceptance`` for a well-adapted step size."""
         return self.acceptance / 2 < acceptance < (1 + self.acceptance) / 2
 
 
 def run_chain(
     sampler: MarkovChain, key: Array, start: State, step_size: Array, target: Target, n_steps: int
 ) -> tuple[State, Array, Array]:
-    """Run chains for some steps from a state that ``sampler.init`` returned.
+    """Run chains for ``n_steps`` steps from a state that ``sampler.init`` returned.
 
-    Returns their last state, the mean acceptance and the number of rejected proposals without a finite energy.
+    Returns their last state, the mean acceptance rate, and the number of proposals rejected for a non-finite energy.
     """
 
     def step(number: Array, carry: Any) -> Any:
@@ -94,7 +95,7 @@ def run_chain(
 
 
 def settle(state: State, proposal: State, accept: Array) -> State:
-    """The proposal where it was accepted, the old state elsewhere."""
+    """Return the proposal where it was accepted, and the old state elsewhere."""
     return State(
         jnp.where(accept[:, None], proposal.position, state.position),
         jnp.where(accept, proposal.energy, state.energy),
@@ -103,23 +104,23 @@ def settle(state: State, proposal: State, accept: Array) -> State:
 
 
 def is_finite(proposal: State) -> Array:
-    """Chains whose energy, and gradient where there is one, is finite: (n,)."""
+    """Return which chains have a finite energy and, if there is one, a finite gradient: (n,)."""
     return jnp.isfinite(proposal.energy) & jnp.isfinite(proposal.gradient).all(axis=1)
 
 
 def probability(log_ratio: Array, finite: Array) -> Array:
-    """min(1, e^ratio); zero where the proposal is not finite.
+    """Return the acceptance probability min(1, e^ratio), zero where the proposal is not finite.
 
-    A chain at a place whose energy is not a number has no ratio, and leaves it for any place that has an energy.
+    A chain at a position whose energy is NaN has no ratio; it accepts any proposal with a finite energy.
     """
     return jnp.where(finite, jnp.exp(jnp.minimum(jnp.where(finite & ~jnp.isnan(log_ratio), log_ratio, 0), 0)), 0)
 
 
 def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Gaussian numbers (n, R) from one key for all chains or from one key each.
+    """Draw standard normal numbers (n, R) from one key for all chains or from one key for each.
 
-    They are drawn in single precision, three times as fast as in double precision: a rounding of steps at random does
-    not matter, because what is accepted is decided by the steps that were taken.
+    They are drawn in single precision, three times as fast as in double precision. Rounding of the random steps does
+    not matter, because the acceptance probability is computed from the steps actually taken.
     """
     if key.ndim:
         return jax.vmap(lambda own: jax.random.normal(own, shape[1:], jnp.float32))(key).astype(dtype)
@@ -127,14 +128,14 @@ def normal(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def uniform(key: Array, n: int, dtype: Any) -> Array:
-    """Numbers (n,) in [0, 1) from one key for all chains or from one key each."""
+    """Draw uniform numbers (n,) in [0, 1) from one key for all chains or from one key for each."""
     if key.ndim:
         return jax.vmap(lambda own: jax.random.uniform(own, (), dtype))(key)
     return jax.random.uniform(key, (n,), dtype)
 
 
 def split(key: Array) -> tuple[Array, Array]:
-    """Two keys from one, or two for each chain."""
+    """Split a key into two, or each chain's key into two."""
     if key.ndim:
         both = jax.vmap(jax.random.split)(key)
         return both[:, 0], both[:, 1]
@@ -143,12 +144,12 @@ def split(key: Array) -> tuple[Array, Array]:
 
 
 def folded(key: Array, number: Array) -> Array:
-    """A key, or one for each chain, that belongs to a number."""
+    """Fold a number into a key, or into each chain's key."""
     if key.ndim:
         return jax.vmap(jax.random.fold_in, (0, None))(key, number)
     return jax.random.fold_in(key, number)
 
 
 def is_count(value: Any) -> bool:
-    """Whether a hyper-parameter is a positive whole number."""
+    """Return whether a hyper-parameter is a positive integer."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1

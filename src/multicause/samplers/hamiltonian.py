@@ -22,16 +22,16 @@ from multicause.samplers.base import (
 
 
 class Hamiltonian(MarkovChain):
-    """Follow the dynamics of H = E + ½‖k‖² from a random momentum k by leapfrog steps, then accept or reject.
+    """Hamiltonian Monte Carlo: leapfrog steps of H = E + ½‖k‖² from a random momentum k, then accept or reject.
 
     Parameters
     ----------
     n_leapfrog : int, default=20
-        Leapfrog steps L of one step of the chain.
+        Number of leapfrog steps L in one step of the chain.
     acceptance : float, default=0.9
-        Part of proposals to accept, which the step size ε is adapted to.
+        Target acceptance rate, to which the step size ε is adapted.
     step_size : float, default=0.1
-        First step size ε.
+        Initial step size ε.
     """
 
     def __init__(self, n_leapfrog: int = 20, *, acceptance: float = 0.9, step_size: float = 0.1) -> None:
@@ -40,20 +40,20 @@ class Hamiltonian(MarkovChain):
         self.step_size = step_size
 
     def validate(self) -> None:
-        """There is a leapfrog step."""
+        """Raise ValueError if a hyper-parameter is invalid."""
         super().validate()
         if not is_count(self.n_leapfrog):
             raise ValueError(f"n_leapfrog must be a positive whole number; got {self.n_leapfrog!r}.")
 
     def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """One trajectory for every chain."""
+        """Run one trajectory for every chain."""
         return trajectory(key, state, step_size, target, self.n_leapfrog, corrected=True)
 
 
 def trajectory(
     key: Array, state: State, step_size: Array, target: Target, n_leapfrog: int, *, corrected: bool
 ) -> tuple[State, Info]:
-    """A trajectory of leapfrog steps; uncorrected, every finite proposal is taken."""
+    """Run a trajectory of leapfrog steps; if not ``corrected``, accept every finite proposal."""
     for_momentum, for_choice = split(key)
     start = normal(for_momentum, state.position.shape, state.position.dtype)
     proposal, momentum = leapfrog(state, start, step_size, target, n_leapfrog)
@@ -67,7 +67,7 @@ def trajectory(
 
 
 def leapfrog(state: State, momentum: Array, step_size: Array, target: Target, n_steps: int) -> tuple[State, Array]:
-    """Positions, energies and momenta after some leapfrog steps, which conserve volume and can be reversed."""
+    """Return the states and momenta after some leapfrog steps, which preserve volume and are reversible."""
 
     def step(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         position, momentum = carry
@@ -82,5 +82,5 @@ def leapfrog(state: State, momentum: Array, step_size: Array, target: Target, n_
 
 
 def kinetic(momentum: Array) -> Array:
-    """½‖k‖² of each chain."""
+    """Compute the kinetic energy ½‖k‖² of each chain."""
     return jnp.sum(momentum**2, axis=1) / 2

@@ -8,14 +8,14 @@ from multicause.samplers.hamiltonian import trajectory
 
 
 class CorrectedLangevin(MarkovChain):
-    """Proposals N(z − ½ε² ∂E/∂z, ε²), accepted or rejected so that the model's distribution stays as it is.
+    """Metropolis-adjusted Langevin dynamics: proposals N(z − ½ε² ∂E/∂z, ε²), accepted or rejected.
 
     Parameters
     ----------
     acceptance : float, default=0.5
-        Part of proposals to accept, which the step size ε is adapted to.
+        Target acceptance rate, to which the step size ε is adapted.
     step_size : float, default=0.1
-        First step size ε.
+        Initial step size ε.
     """
 
     def __init__(self, *, acceptance: float = 0.5, step_size: float = 0.1) -> None:
@@ -23,19 +23,19 @@ class CorrectedLangevin(MarkovChain):
         self.step_size = step_size
 
     def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """One leapfrog step with rejection for every chain."""
+        """Run one leapfrog step with rejection for every chain."""
         return trajectory(key, state, step_size, target, 1, corrected=True)
 
 
 class Langevin(MarkovChain):
-    """As :class:`CorrectedLangevin`, but every proposal of finite energy is taken; exact only as ε → 0.
+    """Langevin dynamics without rejection: every proposal of finite energy is accepted; exact only as ε → 0.
 
     Parameters
     ----------
     acceptance : float, default=0.95
-        The step size is adapted so that a corrected chain would accept this part of its proposals (EBM01 §4).
+        The step size is adapted so that a corrected chain would have this acceptance rate (EBM01 §4).
     step_size : float, default=0.1
-        First step size ε.
+        Initial step size ε.
     """
 
     def __init__(self, *, acceptance: float = 0.95, step_size: float = 0.1) -> None:
@@ -43,5 +43,5 @@ class Langevin(MarkovChain):
         self.step_size = step_size
 
     def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """One leapfrog step without rejection for every chain."""
+        """Run one leapfrog step without rejection for every chain."""
         return trajectory(key, state, step_size, target, 1, corrected=False)

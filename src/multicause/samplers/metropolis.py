@@ -20,14 +20,14 @@ from multicause.samplers.base import (
 
 
 class Metropolis(MarkovChain):
-    """Proposals N(z, ε²) around the present place; needs no gradient.
+    """Random-walk Metropolis: proposals N(z, ε²) around the current position; needs no gradient.
 
     Parameters
     ----------
     acceptance : float, default=0.5
-        Part of proposals to accept, which the step size ε is adapted to.
+        Target acceptance rate, to which the step size ε is adapted.
     step_size : float, default=0.1
-        First step size ε.
+        Initial step size ε.
     """
 
     def __init__(self, *, acceptance: float = 0.5, step_size: float = 0.1) -> None:
@@ -35,11 +35,11 @@ class Metropolis(MarkovChain):
         self.step_size = step_size
 
     def init(self, position: Array, target: Target) -> State:
-        """Without a gradient, which the compiler then leaves out."""
+        """Return the state of chains at the given rows, without a gradient, which the compiler then omits."""
         return State(position, target(position)[0], jnp.zeros((len(position), 0), position.dtype))
 
     def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """One proposal for every chain."""
+        """Propose one random step for every chain, and accept or reject it."""
         for_step, for_choice = split(key)
         position = state.position + step_size * normal(for_step, state.position.shape, state.position.dtype)
         proposal = State(position, target(position)[0], state.gradient)

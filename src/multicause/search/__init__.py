@@ -1,1 +1,1 @@
-"""Learning without settings: temperature, annealing, repair and restarts."""
+"""Learning without settings: choice of the temperature, annealing, repair and restarts."""

@@ -1,13 +1,13 @@
-"""Learning without settings: what ``annealing="auto"`` means.
+"""Automatic search for causes, selected by ``annealing="auto"``.
 
-1. A start temperature is found at which causes still tell parts of the data apart, but only just (ET10 §5.4).
-2. The components alone are annealed from there, with a lean posterior (Expectation Truncation with 5 candidates): it
-   has the better landscape, because sparse states cannot explain everything by everything (see
-   ``docs/background/local_optima.md``). ``Truncated`` has such a landscape of its own.
-3. Plain EM learns all parameters, and repair mends what is left of local optima.
-4. EM with the model's own posterior, on all data, finishes.
+1. Find a start temperature just low enough for causes to become different from each other (ET10 §5.4).
+2. Anneal the components alone from there, with a sparse posterior (Expectation Truncation with 5 candidates). It has
+   fewer local optima, because sparse states cannot explain every row by many causes (see
+   ``docs/background/local_optima.md``). ``Truncated`` provides such a posterior itself.
+3. Learn all parameters by plain EM, and repair remaining local optima.
+4. Finish by EM with the model's own posterior on all data.
 
-Steps 1 to 3 look at some thousand rows only, if there are more.
+Steps 1 to 3 use only some thousand rows, if there are more.
 """
 
 from __future__ import annotations
@@ -41,28 +41,30 @@ from multicause.runtime.parallel import in_background
 from multicause.search.critical_temperature import spread_at
 from multicause.search.repair import MOST_VARIANTS, repair
 
-# Rows for each cause, and at least, that are looked at to find the causes; all rows are used to measure them.
+# Rows per cause, and at least, that are used to find the causes; the final EM uses all rows.
 ROWS_PER_CAUSE = 50
 LEAST_ROWS = 2000
-# Candidates and active causes of the lean posterior: ET10's, for all its experiments on bars.
-LEAN = (5, 3)
-# Length of the annealing in iterations, at most this part of max_iter, and below how many it makes no sense.
+# Candidates and active causes of the sparse posterior: the values of ET10 for all its experiments on bars.
+SEARCH_SIZES = (5, 3)
+# Length of the annealing in iterations, largest fraction of max_iter that it takes (1/3), and number of iterations
+# below which it is skipped.
 ITERATIONS = 60
 SHARE_OF_ITERATIONS = 3
 LEAST_ITERATIONS = 10
-# Iterations that are left for the model's own posterior and all data, or the same part of max_iter.
+# Iterations reserved for the model's own posterior on all data, or the same fraction of max_iter.
 RESERVED = 50
-# Last temperature of posteriors that do not climb: it keeps them from overfitting (MCA08 appendix E.2).
-WARM = 1.5
+# Final temperature of posteriors that do not ascend a bound: it keeps them from overfitting (MCA08 appendix E.2).
+WARM_TEMPERATURE = 1.5
 # Temperatures that are tried, and iterations at each.
 TEMPERATURES = 1.5 ** np.arange(1, 11)
 TRIAL_ITERATIONS = 10
-# Annealing starts where causes differ by this part of what lies between the hottest and the coldest trial.
+# Annealing starts at the highest temperature at which the spread of the components has risen by this fraction of the
+# way from the spread at the hottest temperature to the largest spread.
 DIFFERENTIATION = 0.25
 
 
 def rows_to_search(n_rows: int, n_components: int) -> int:
-    """How many rows are enough to find the causes."""
+    """Return how many rows are used to find the causes."""
     return min(n_rows, max(LEAST_ROWS, ROWS_PER_CAUSE * n_components))
 
 
@@ -70,7 +72,7 @@ class Search(NamedTuple):
     """State of a search between two phases."""
 
     phase: int = 0
-    temperature: float | None = None  # at which annealing begins
+    temperature: float | None = None  # start temperature of the annealing
     fit: FitResult | None = None
 
 
@@ -89,18 +91,18 @@ def search(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> tuple[FitResult, LinearCooling | NoAnnealing]:
-    """Find causes on ``search_data``, finish on all data; returns the fit and the annealing that was chosen.
+    """Find causes on ``search_data`` and finish on all data; return the fit and the annealing that was chosen.
 
-    Without ``annealed``, EM begins at the starts as they are: components that a user gives must not be melted.
+    Without ``annealed``, EM begins at the starts themselves: annealing would destroy components that a user gives.
     """
     n_components = starts.components.shape[1]
     journal = journal or Journal()
-    # Few causes are all candidates anyway; but a data cut must wait until they are found.
-    leaner = model.prior.selectable and (n_components > LEAN[0] or model.posterior.keep is not None)
-    lean = replace(model, posterior=search_posterior(model, n_components)) if leaner else model
-    # Posteriors that do not climb a bound are made for annealing; but their bound is no judge of what they found.
-    annealing_model = lean if model.posterior.ascends_bound else model
-    search_model = model if model.posterior.exhaustive else lean
+    # With few causes all of them are candidates anyway, but a data cut must wait until the causes are found.
+    use_sparse = model.prior.selectable and (n_components > SEARCH_SIZES[0] or model.posterior.keep is not None)
+    sparse_model = replace(model, posterior=search_posterior(model, n_components)) if use_sparse else model
+    # Posteriors that do not ascend a bound are suited to annealing, but their bound cannot compare solutions.
+    annealing_model = sparse_model if model.posterior.ascends_bound else model
+    search_model = model if model.posterior.exhaustive else sparse_model
     if not model.posterior.ascends_bound and n_components <= SMALL:
         search_model = replace(model, posterior=Exact())
     finishing = search_model is not model or search_data is not data
@@ -111,7 +113,9 @@ def search(
     places = max(len(starts.components), len(TEMPERATURES), min(n_components, MOST_VARIANTS))
     settings: dict[str, Any] = {"key": key, "journal": journal}
     plain: dict[Model, Annealing] = {
-        each: NoAnnealing() if each.posterior.ascends_bound else LinearCooling(WARM, final=WARM, n_iter=1)
+        each: NoAnnealing()
+        if each.posterior.ascends_bound
+        else LinearCooling(WARM_TEMPERATURE, final=WARM_TEMPERATURE, n_iter=1)
         for each in (search_model, model)
     }
     # Programs of later phases are compiled while the first phase runs.
@@ -127,7 +131,7 @@ def search(
     }
 
     def seen_by(other: Model, watch: Callable[[Progress], bool] | None) -> Callable[[Progress], bool] | None:
-        """Return the watcher of a phase: statistics of another posterior would be of no use to the model."""
+        """Return the watcher of a phase; statistics of another posterior are removed, as the model cannot use them."""
         if watch is None or other.posterior == model.posterior:
             return watch
         return Watcher(watch, lambda progress: progress._replace(statistics=None))
@@ -153,7 +157,7 @@ def search(
         )
         return state._replace(fit=cooled)
 
-    def go_on(before: Model, using: Model, data: Data, until: int, places: int | None, state: Search) -> Search:
+    def run_em(before: Model, using: Model, data: Data, until: int, places: int | None, state: Search) -> Search:
         spent = 0 if state.fit is None else state.fit.n_rounds
         if (using, data, places) in programs:
             programs[using, data, places].result()
@@ -171,9 +175,9 @@ def search(
         reason = difference(before, using, search_data, data)
         return state._replace(fit=then if state.fit is None else concatenate_history(state.fit, then, reason))
 
-    def mend(state: Search) -> Search:
+    def repair_fit(state: Search) -> Search:
         assert state.fit is not None
-        mended = repair(
+        repaired = repair(
             search_model,
             search_data,
             state.fit,
@@ -184,13 +188,13 @@ def search(
             places=places,
             **settings,
         )
-        return state._replace(fit=mended)
+        return state._replace(fit=repaired)
 
     phases: list[Callable[[Search], Search]] = [
         *([find_temperature, anneal] if annealed else []),
-        partial(go_on, annealing_model, search_model, search_data, to_find, places),
-        *([mend] if repairing else []),
-        *([partial(go_on, search_model, model, data, max_iter, None)] if finishing else []),
+        partial(run_em, annealing_model, search_model, search_data, to_find, places),
+        *([repair_fit] if repairing else []),
+        *([partial(run_em, search_model, model, data, max_iter, None)] if finishing else []),
     ]
     measure = partial(measured, model, search_data, data, tol, key)
     state = run_phases(phases, journal, measure if finishing else None)
@@ -199,7 +203,7 @@ def search(
 
 
 def measured(model: Model, search_data: Data, data: Data, tol: float, key: Array, fit: FitResult) -> FitResult:
-    """Return a fit that was stopped before its last phase with bound and statistics of the model on all data."""
+    """Return a fit that was stopped before its last phase, with the model's bound and statistics on all data."""
     start = one_start(fit.parameters)
     end = learn(model, data, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
     bounds = np.array([*fit.bounds[:-1], end.bound])
@@ -209,7 +213,7 @@ def measured(model: Model, search_data: Data, data: Data, tol: float, key: Array
 
 
 def difference(before: Model, after: Model, search_data: Data, data: Data) -> str:
-    """Return why the bounds of two phases are not comparable: their posteriors or their rows differ."""
+    """Explain why the bounds of two phases are not comparable: their posteriors or their rows differ."""
     reasons = [_difference_of_rows(search_data, data)]
     if before.posterior != after.posterior:
         reasons.append(f"posterior {_differing(after, before)} instead of {_differing(before, after)}")
@@ -226,6 +230,7 @@ def _differing(model: Model, other: Model) -> str:
 
 
 def _difference_of_rows(search_data: Data, data: Data) -> str:
+    """Describe the numbers of rows of two phases, if they differ."""
     return "" if search_data is data else f"all {data.n_rows:,} rows instead of {search_data.n_rows:,}"
 
 
@@ -239,7 +244,7 @@ def learn_and_repair(
     journal: Journal | None = None,
     **settings: Any,
 ) -> FitResult:
-    """EM with a schedule of the user's, and repair of what it found."""
+    """Run EM with a user's annealing schedule, then repair the result."""
     journal = journal or Journal()
     places = max(len(starts.components), min(starts.components.shape[1], MOST_VARIANTS))
     settings = {**settings, "journal": journal, "places": places}
@@ -248,11 +253,11 @@ def learn_and_repair(
         fit = learn(model, data, starts, annealing=annealing, **settings)
         return state._replace(fit=fit)
 
-    def mend(state: Search) -> Search:
+    def repair_fit(state: Search) -> Search:
         assert state.fit is not None
         return state._replace(fit=repair(model, data, state.fit, random=random, **settings))
 
-    fit = run_phases([first, mend], journal).fit
+    fit = run_phases([first, repair_fit], journal).fit
     assert fit is not None
     return fit
 
@@ -262,7 +267,7 @@ def run_phases(
     journal: Journal,
     measured: Callable[[FitResult], FitResult] | None = None,
 ) -> Search:
-    """One phase after the other; a fit that is stopped before the last one is ``measured`` and ends there."""
+    """Run phases one after the other; a fit that is stopped before the last phase is ``measured`` and returned."""
     with journal.loop(Search, Search) as loop:
         while loop.state.phase < len(phases):
             after = phases[loop.state.phase](loop.state)
@@ -274,8 +279,8 @@ def run_phases(
 
 
 def search_posterior(model: Model, n_components: int) -> Posterior:
-    """The model's posterior with few candidates and active causes, and all rows kept."""
-    candidates, max_active = min(LEAN[0], n_components), min(LEAN[1], n_components)
+    """Return the model's posterior with few candidates and active causes, and without a data cut."""
+    candidates, max_active = min(SEARCH_SIZES[0], n_components), min(SEARCH_SIZES[1], n_components)
     own = model.posterior.leaner(candidates, max_active)
     return own or Preselected(candidates, max_active, keep=None).bind(model, n_components, 1, 1)
 
@@ -283,9 +288,9 @@ def search_posterior(model: Model, n_components: int) -> Posterior:
 def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, places: int) -> float:
     """Return the highest temperature at which components become different enough from each other.
 
-    Above a critical temperature all components become the same mean of the data. With candidates, which every row
-    selects anew, the transition is gradual; so components learn for some iterations at each of several temperatures,
-    all from the same start, and their spread is compared.
+    Above a critical temperature all components converge to the same mean of the data. With candidates, which every row
+    selects anew, the transition is gradual; therefore components learn for some iterations at each of several
+    temperatures, all from the same start, and their spread is compared.
     """
     spread = spread_at(model, data, starts, TRIAL_ITERATIONS, TEMPERATURES, key, places)
     enough = spread[-1] + DIFFERENTIATION * (spread.max() - spread[-1])

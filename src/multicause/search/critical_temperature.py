@@ -1,9 +1,9 @@
-"""The temperature above which all components become the same mean of the data.
+"""Critical temperature, above which all components converge to the same mean of the data.
 
-MCA08 appendix E.2 anneals from just below it: one step too hot and causes separate all at once when they are cooled,
-much colder and they stay near their random starts. With single causes and pairs the transition is sharp, and its place
-differs from data to data by more than a factor of ten; with candidates that every row selects anew it is gradual, which
-:func:`multicause.search.automatic.start_temperature` allows for.
+MCA08 appendix E.2 anneals from just below it: if the start is one step too hot, causes separate all at once when they
+are cooled; if it is much colder, they stay near their random starts. With single causes and pairs the transition is
+sharp, and its temperature differs between data sets by more than a factor of ten; with candidates that every row
+selects anew it is gradual, which :func:`multicause.search.automatic.start_temperature` allows for.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from multicause.em.loop import learn_all
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 
-# Between which temperatures it is sought at first, and the factor within which it is found.
+# Initial range of the bisection, and the factor within which the temperature is determined.
 COLDEST, HOTTEST = 1.5, 1000.0
 PRECISION = 1.1
-# Iterations of each trial: differences that grow by a sixth with each become a hundred times as large.
+# Iterations of each trial: differences that grow by a sixth in each become a hundred times as large.
 ITERATIONS = 30
-# Components have become different if they spread over this part of their spread at the coldest temperature.
+# Components count as different if their spread is at least this fraction of that at the coldest temperature.
 DIFFERENT = 0.25
 
 
 def critical_temperature(model: Model, data: Data, starts: Parameters, key: Array) -> float:
-    """Return the hottest temperature at which components from the first of the starts become different, by bisection.
+    """Return the highest temperature at which components from the first start become different, by bisection.
 
-    It grows with the data, without limit. Where components become alike at all temperatures, the coldest is returned.
+    It grows with the data, without limit. If components become equal at all temperatures, the coldest one is returned.
     """
     places = len(starts.components)
 
@@ -37,7 +37,7 @@ def critical_temperature(model: Model, data: Data, starts: Parameters, key: Arra
         return float(spread_at(model, data, starts, ITERATIONS, np.array([temperature]), key, places)[0])
 
     coldest, components = spread(COLDEST), np.asarray(starts.components[0])
-    # Differences that have shrunk to errors of rounding say nothing when they are compared with each other.
+    # Differences that have shrunk to rounding errors cannot be compared with each other.
     if not coldest > float(np.finfo(components.dtype).eps ** 0.5 * np.mean(components)):
         return COLDEST
     below, above = np.log(COLDEST), np.log(HOTTEST)
@@ -48,7 +48,7 @@ def critical_temperature(model: Model, data: Data, starts: Parameters, key: Arra
             below = middle
         else:
             above = middle
-        if above == hottest and above - below <= np.log(PRECISION):  # it is hotter than that
+        if above == hottest and above - below <= np.log(PRECISION):  # the critical temperature is above the range
             above = hottest = hottest + span
     return float(np.exp(below))
 
@@ -56,7 +56,7 @@ def critical_temperature(model: Model, data: Data, starts: Parameters, key: Arra
 def spread_at(
     model: Model, data: Data, starts: Parameters, n_iter: int, temperatures: np.ndarray, key: Array, places: int
 ) -> np.ndarray:
-    """Return how different components are after some iterations at each temperature, all from the first start."""
+    """Compute the spread of the components after some iterations at each temperature, all from the first start."""
     first = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:1], len(temperatures), axis=0), starts)
     found = learn_all(
         model,

@@ -1,13 +1,13 @@
-"""Repair of local optima: recycle the cause that is missed least, and let it share the work of another.
+"""Repair of local optima: reuse the cause that contributes least as a second copy of another cause.
 
 The usual local optimum of causal models has one cause twice (or a cause for rare coincidences) and another that
-stands for a mixture of two (MCA08 fig. 7). Each round of repair
+represents a mixture of two (MCA08 fig. 7). Each round of repair
 
-1. finds the cause whose loss would lower the bound least, from the probabilities of all causes in all rows;
-2. gives its place to a perturbed copy of each other cause in turn, and learns a little from all these starts and
-   from one in which all weights are lifted off zero, more from the best of them;
-3. keeps the winner if its bound is higher; otherwise the next cause in line is recycled, and after some the fit stays.
-   Variants that fall far behind are given up early.
+1. finds the cause whose removal would lower the bound least, from the probabilities of all causes in all rows;
+2. replaces it by a perturbed copy of each other cause in turn, and runs a few iterations from all these starts and
+   from one in which all weights are raised above zero, and more iterations from the best of them;
+3. keeps the winner if its bound is higher; otherwise the next cause in order is replaced, and after some failures the
+   fit stays as it is. Variants that fall far behind are dropped early.
 
 All variants of a round are starts of one program.
 """
@@ -40,23 +40,24 @@ from multicause.model import Block, Model, Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 
-# Iterations of each round, and how many variants go on after it; and the rise of the bound per row that ends a variant
-# before. Nearly all variants that win are among the best four after three iterations.
+# Iterations of each round and number of variants that survive it, and the rise of the bound per row below which a
+# variant ends early. Nearly all variants that win are among the best four after three iterations.
 ROUNDS = ((3, 4), (5, 2), (20, 1))
 TRIAL_TOL = 1e-4
-# A variant is given up if the bound of the fit is further away than it would rise in so many iterations, if it went on
-# as in the last round.
+# A variant is dropped if it would not reach the bound of the fit within this many iterations at the rate of its last
+# round.
 HORIZON = 25
-# Causes that are recycled one after the other, from the least missed on, before repair gives up.
+# Number of causes that are recycled one after the other, those with the smallest contribution first, before repair
+# stops.
 ATTEMPTS = 3
-# Variants that are tried at most in one round.
+# Largest number of variants in one round.
 MOST_VARIANTS = 24
-# Probability that is left to the other states at least: rounding leaves none where a cause is certain.
+# Smallest probability left to the other states: rounding leaves none where a cause is certain.
 LEAST_REMAINING = 1e-12
-# Standard deviation of the factors that make two different causes out of one.
+# Standard deviation of the random factors that turn one cause into two different ones.
 PERTURBATION = 0.5
-# How far all weights are lifted in one variant, as part of their mean: a weight that has reached zero makes every
-# state without a second cause impossible, and so never gets the credit that would raise it again.
+# Amount by which all weights are raised in one variant, relative to their mean. A weight that has reached zero makes
+# every state without a second cause impossible, and so never gets the credit that would raise it again.
 LIFT = 0.2
 
 
@@ -64,10 +65,10 @@ class Repair(NamedTuple):
     """State of repair between two tournaments."""
 
     fit: FitResult
-    spent: int  # iterations, those of fruitless attempts included
-    failures: int = 0  # causes that were recycled in vain since the last success
+    spent: int  # iterations so far, including those of failed attempts
+    failures: int = 0  # causes that were recycled without success since the last success
     least_missed: tuple[int, ...] = ()
-    winner: Parameters | None = None  # a variant that was better and has to be learned to its end
+    winner: Parameters | None = None  # better variant that has not converged yet
     given_up: bool = False
 
 
@@ -84,7 +85,7 @@ def repair(
     journal: Journal | None = None,
     places: int | None = None,
 ) -> FitResult:
-    """Improve a converged fit until no variant is better, or until ``max_iter`` iterations are done in all."""
+    """Improve a converged fit until no variant is better, or until ``max_iter`` iterations in total."""
     n_components = len(fit.parameters.components)
     if n_components < 2 or "components" not in model.learn:
         return fit
@@ -92,7 +93,7 @@ def repair(
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
 
     def attempt(state: Repair) -> Repair:
-        """Recycle one cause."""
+        """Try to recycle one cause."""
         if state.failures == 0:
             state = state._replace(least_missed=tuple(least_missed(model, data, state.fit.parameters)))
         recycled = state.least_missed[state.failures]
@@ -118,7 +119,7 @@ def repair(
         return state._replace(winner=trial.parameters)
 
     def finish(state: Repair) -> Repair:
-        """Learn from the winner until it converges."""
+        """Run EM from the winner until it converges."""
         assert state.winner is not None
         rest = learn(
             model,
@@ -145,7 +146,7 @@ def repair(
 def report_best(
     watch: Callable[[Progress], bool] | None, fit: FitResult, offset: int
 ) -> Callable[[Progress], bool] | None:
-    """The same watcher, which is shown the fit so far as long as none of its variants is better."""
+    """Return a watcher that reports the fit so far as long as none of its variants is better."""
     if watch is None:
         return None
 
@@ -160,9 +161,9 @@ def report_best(
 
 
 def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool) -> list[int]:
-    """Return causes that may stand for a mixture: those that explain most of the data.
+    """Return the causes that may represent a mixture: those that explain most of the data.
 
-    The cause to be recycled is one of them if all weights are to be lifted.
+    The cause to be recycled is included if all weights are to be raised.
     """
     activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
     energy = activity * np.sum(np.asarray(parameters.components, dtype=float) ** 2, axis=1)
@@ -175,10 +176,10 @@ def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool
 class Tournament(NamedTuple):
     """State of a tournament between two rounds."""
 
-    starts: Parameters  # the variants that are left
-    number: int = 0  # of the next round
-    spent: int = 0  # iterations
-    trials: StartResults | None = None  # of the last round
+    starts: Parameters  # the remaining variants
+    number: int = 0  # index of the next round
+    spent: int = 0  # iterations so far
+    trials: StartResults | None = None  # results of the last round
 
 
 def _tournament(
@@ -193,10 +194,10 @@ def _tournament(
     journal: Journal,
     **settings: Any,
 ) -> FitResult:
-    """Learn a little from all variants and more from those that do best, as long as they may reach a bound."""
+    """Run a few iterations from all variants, and more from the best while they may reach the bound ``to_beat``."""
 
     def play(state: Tournament) -> Tournament:
-        """One round."""
+        """Run one round of the tournament."""
         iterations, survivors = ROUNDS[state.number]
         trials = learn_all(
             model,
@@ -226,11 +227,11 @@ def _tournament(
 
 
 def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
-    """Return the causes in the order in which the bound falls without them, least first.
+    """Return the causes ordered by how much the bound falls without them, smallest fall first.
 
-    Without cause h, the states in which it is active are missing, which have the probability q_n(s_h = 1) of row n, and
-    the prior of the others is larger by 1/(1 − π_h). So the bound changes by Σ_n w_n log(1 − ⟨s_h⟩_n) − Σ_n w_n
-    log(1 − π_h), and one pass over the data gives the changes of all causes.
+    Without cause h, the states in which it is active are missing, whose probability is q_n(s_h = 1) for row n, and the
+    prior of the others is larger by 1/(1 − π_h). So the bound changes by Σ_n w_n log(1 − ⟨s_h⟩_n) − Σ_n w_n log(1 −
+    π_h), and one pass over the data gives the changes of all causes.
     """
     *logs, weight = data.sum(partial(_log_remaining, model), parameters)
     activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
@@ -239,7 +240,7 @@ def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
 
 
 def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.ndarray:
-    """Return Σ_n w_n log(1 − ⟨s_h⟩_n) of every cause, and Σ_n w_n: (H + 1,)."""
+    """Compute Σ_n w_n log(1 − ⟨s_h⟩_n) of every cause, and Σ_n w_n: (H + 1,)."""
     remaining = 1 - np.asarray(mean_causes(model, block, parameters), dtype=float)
     weights = np.asarray(block.weights, dtype=float)
     return np.append(weights @ np.log(np.maximum(remaining, LEAST_REMAINING)), weights.sum())
@@ -248,9 +249,9 @@ def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.nda
 def _variants(
     model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState, *, lifted: bool
 ) -> Parameters:
-    """Return one start for each of some causes, in which the recycled cause shares its place.
+    """Return one start for each promising cause, in which the recycled cause becomes a copy of it.
 
-    One more start, if asked for, has all weights ``lifted``. It is the same whichever cause is recycled.
+    If ``lifted``, one more start has all weights raised. It is the same whichever cause is recycled.
     """
     components: Any = parameters.components
     starts = []
@@ -269,4 +270,5 @@ def _variants(
 
 
 def _stacked(variants: list[Parameters]) -> Parameters:
+    """Stack parameters along a new axis of starts."""
     return jax.tree.map(lambda *leaves: np.stack(leaves), *variants)

@@ -1,9 +1,10 @@
-"""Several annealed starts, of which the one that explains the data best is kept.
+"""Restarts: several annealed starts, of which the one with the highest likelihood is kept.
 
-This is what ``RestrictedMaximalCauses`` does without settings. Its posterior, single causes and pairs, finds causes
-reliably but does not climb its bound, and a bound without larger states says little about what was found: so a *judge*,
-the same model with more states, compares the starts. Repair, which EM with richer posteriors needs, would judge by a
-likelihood that equal sums of all components make wrong, and split causes that are stronger than others.
+``RestrictedMaximalCauses`` learns this way by default. Its posterior, single causes and pairs, finds causes reliably
+but does not ascend its bound, and a bound without larger states says little about the solution. Therefore the starts
+are compared by a *judge*, the same model with more states. Repair, which EM with richer posteriors needs, would compare
+by a likelihood that is distorted because all components have equal sums, and would split causes that are stronger than
+others.
 """
 
 from __future__ import annotations
@@ -21,26 +22,34 @@ from multicause.em.results import FitResult, Progress, best_of, concatenate_hist
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal
-from multicause.search.automatic import RESERVED, SHARE_OF_ITERATIONS, WARM, Search, difference, measured, run_phases
+from multicause.search.automatic import (
+    RESERVED,
+    SHARE_OF_ITERATIONS,
+    WARM_TEMPERATURE,
+    Search,
+    difference,
+    measured,
+    run_phases,
+)
 from multicause.search.critical_temperature import critical_temperature
 
-# Temperatures at which starts begin in turn, as parts of the critical one. Most data are best annealed from just below
-# it, but it is known within a tenth only, and one step too hot is worse than several too cold.
+# Start temperatures that the starts use in turn, as fractions of the critical one. Most data are best annealed from
+# just below it, but it is known within a tenth only, and one step too hot is worse than several too cold.
 SHARES_OF_CRITICAL = (1.0, 0.8)
-# Steps of the cooling, of MCA08 appendix E.2, or one for so many iterations where there are few.
+# Number of cooling steps, from MCA08 appendix E.2, and least number of iterations per step where there are few.
 STEPS = 50
 ITERATIONS_PER_STEP = 5
-# Part of all iterations after which cooling must have ended.
+# Fraction of all iterations after which cooling must have ended.
 COOLED = 0.8
 
 
 def conditional_cooling(critical: float, max_iter: int) -> ConditionalCooling:
-    """MCA08's schedule, within the time that there is."""
+    """Return the annealing schedule of MCA08, shortened to ``max_iter`` iterations."""
     steps = max(1, min(STEPS, max_iter // ITERATIONS_PER_STEP))
     hold = min(10, steps)
     return ConditionalCooling(
-        tuple(max(part * critical, WARM) for part in SHARES_OF_CRITICAL),
-        final=WARM,
+        tuple(max(part * critical, WARM_TEMPERATURE) for part in SHARES_OF_CRITICAL),
+        final=WARM_TEMPERATURE,
         n_steps=steps,
         hold=hold,
         within=max(hold + 1, int(COOLED * max_iter)),
@@ -62,11 +71,11 @@ def learn_restarts(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> tuple[FitResult, Annealing]:
-    """Find causes on ``search_data``, finish on all; returns the fit and the schedule.
+    """Find causes on ``search_data`` and finish on all data; return the fit and the schedule.
 
-    ``likelihood`` is the judge: it says of all starts how likely those rows are.
-    Where ``annealing`` is None, its temperature is found from the data, or is the last one where starts are not to be
-    ``annealed``.
+    ``likelihood`` compares the starts: it returns the log-likelihood of the search data for each of them. If
+    ``annealing`` is None, its start temperature is found from the data; if starts are not to be ``annealed``, it is the
+    final temperature.
     """
     journal = journal or Journal()
     finishing = search_data is not data
@@ -76,7 +85,7 @@ def learn_restarts(
     def schedule(state: Search) -> Annealing:
         if annealing is not None:
             return annealing
-        return conditional_cooling(WARM if state.temperature is None else state.temperature, to_find)
+        return conditional_cooling(WARM_TEMPERATURE if state.temperature is None else state.temperature, to_find)
 
     def find_temperature(state: Search) -> Search:
         return state._replace(temperature=critical_temperature(model, search_data, starts, key))
@@ -95,7 +104,7 @@ def learn_restarts(
             model,
             data,
             one_start(state.fit.parameters),
-            annealing=conditional_cooling(WARM, max_iter),
+            annealing=conditional_cooling(WARM_TEMPERATURE, max_iter),
             max_iter=max(0, max_iter - spent),
             watch=offset_iterations(watch, spent),
             **settings,

@@ -1,1 +1,1 @@
-"""Ways to learn other than EM on all rows."""
+"""Learning algorithms other than full-data EM."""

@@ -1,9 +1,9 @@
-"""Contrastive divergence: energies of data are lowered, energies of what the model makes of them are raised.
+"""Contrastive divergence: lower the energy of data and raise the energy of samples from short Markov chains.
 
-One update (EBM01 eq. 10) changes the parameters θ by −η ∂/∂θ (⟨E⟩_data − ⟨E⟩_samples), where samples are the ends of
-short Markov chains that start at the rows of a mini-batch. Persistent chains go on where they were; with equilibrium
-samples or the gradient of the log partition function this is maximum likelihood. Updates run in rounds, each one
-compiled program.
+One update (EBM01 eq. 10) changes the parameters θ by −η ∂/∂θ (⟨E⟩_data − ⟨E⟩_samples), where the samples are the ends
+of short Markov chains that start at the rows of a mini-batch. Persistent chains continue from their last positions;
+with equilibrium samples or the gradient of the log partition function this is maximum likelihood. Updates run in
+rounds; each round is one call of a compiled program.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from multicause.preparation.whitening import whiten
 from multicause.samplers.base import MarkovChain, Sampler, run_chain
 from multicause.samplers.closed_form import Exact
 
-# ContrastiveDivergenceState of a fit, after each of which callbacks are told; and the most updates in one.
+# Number of rounds of a fit, after each of which callbacks run, and the largest number of updates in one round.
 ROUNDS = 100
 LONGEST_ROUND = 100
-# Most memory that the mini-batches of one round take.
+# Largest memory of the mini-batches of one round.
 ROUND_BYTES = 64 * 2**20
-# The part of all learning (the sum of the rates) at the end over which the filters must have come to rest. With rates
-# that fall to nearly nothing this is the second half of the updates; in the last tenth no filter moves, wherever it is.
+# Convergence is judged by the drift of the filters over the last part of all learning, measured by the sum of the
+# learning rates. With rates that fall to nearly zero this part is the second half of the updates; in the last tenth of
+# the updates filters hardly move, wherever they are.
 END = 0.25
-# The part of all rounds at the end over which the acceptance is averaged.
+# Fraction of the rounds, at the end, over which the acceptance rate is averaged.
 LAST_ROUNDS = 0.1
 
 
 @dataclass(frozen=True)
 class Method:
-    """What is learned and how; hashable, so that equal methods share compiled programs."""
+    """Energy, sampler and settings of contrastive divergence; hashable, so that equal ones share compiled programs."""
 
     energy: Energy
     sampler: Sampler
@@ -48,19 +49,19 @@ class Method:
 
 
 class UpdateState(NamedTuple):
-    """Where learning is: all that the next update needs."""
+    """Parameters, momentum and chains: the state that the next update needs."""
 
     parameters: EnergyParameters
-    velocity: EnergyParameters  # of the parameters, as momentum has it
-    step_size: Array  # () of the sampler
+    velocity: EnergyParameters  # velocity of the parameters, for momentum
+    step_size: Array  # () step size of the sampler
     chains: Array  # (B, R) positions of persistent chains; (0, R) without them
     n_updates: Array  # ()
-    n_rejected: Array  # () proposals so far that had no finite energy
-    finite: Array  # () whether all is well; after an update that is not finite, nothing changes any more
+    n_rejected: Array  # () proposals so far that were rejected because their energy was not finite
+    finite: Array  # () False once an update was not finite; the parameters then stay as they were
 
 
 class Rates(NamedTuple):
-    """Numbers of the update rule."""
+    """Learning rates, momentum and weight decay of some updates."""
 
     learning: Any  # (U,) η of each update
     momentum: Any  # ()
@@ -68,22 +69,22 @@ class Rates(NamedTuple):
 
 
 class EnergyBatches(NamedTuple):
-    """Mini-batches of one round; one batch only is used for all updates."""
+    """Mini-batches of one round; if there is only one batch, all updates use it."""
 
-    rows: Any  # (U, B, D) or (1, B, D), as the user gave them
-    shares: Any  # (B,) weights of the rows of a batch, with sum one
+    rows: Any  # (U, B, D) or (1, B, D), not whitened
+    shares: Any  # (B,) weights of the rows of a batch; they sum to one
 
 
 class RoundReport(NamedTuple):
-    """What a round has to say."""
+    """Means of one round of updates: log density, contrast and acceptance rate."""
 
-    bound: Any  # () mean log density of the round's rows in whitened space, NaN where it is not known
-    contrast: Any  # () mean of ⟨E⟩_samples − ⟨E⟩_data, which becomes zero where both are alike
-    acceptance: Any  # () mean probability of acceptance
+    bound: Any  # () mean log density of the round's rows in whitened space, NaN if unknown
+    contrast: Any  # () mean of ⟨E⟩_samples − ⟨E⟩_data, which is zero where both distributions agree
+    acceptance: Any  # () mean acceptance rate
 
 
 def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> UpdateState:
-    """The updates before the first update."""
+    """Create the state before the first update."""
     sampler, dtype = method.sampler, parameters.filters.dtype
     step_size = sampler.step_size if isinstance(sampler, MarkovChain) else 0.0
     chains = n_chains if method.persistent and isinstance(sampler, MarkovChain) else 0
@@ -91,7 +92,7 @@ def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> Update
         parameters=parameters,
         velocity=jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), parameters),
         step_size=jnp.asarray(np.asarray(step_size, dtype)),
-        # Not a number: chains that have not begun start at the data.
+        # NaN marks chains that have not begun; they start at the data.
         chains=jnp.asarray(np.full((chains, parameters.filters.shape[1]), np.nan, dtype)),
         n_updates=jnp.asarray(np.zeros((), int)),
         n_rejected=jnp.asarray(np.zeros((), int)),
@@ -100,7 +101,10 @@ def begin(method: Method, parameters: EnergyParameters, n_chains: int) -> Update
 
 
 def with_chains(updates: UpdateState, n_chains: int) -> UpdateState:
-    """A updates with so many persistent chains, if it has any: some are left out, or new ones start at the data."""
+    """Return the state with ``n_chains`` persistent chains, if it has any.
+
+    Surplus chains are dropped; new ones start at the data.
+    """
     chains = np.asarray(updates.chains)[:n_chains]
     if not len(chains):
         return updates
@@ -118,7 +122,7 @@ def learn_round(
     n: Array,
     key: Array,
 ) -> tuple[UpdateState, RoundReport]:
-    """Some updates, one for each mini-batch; ``n`` says how many."""
+    """Run ``n`` updates, one for each mini-batch."""
 
     def one(number: Array, carry: tuple[UpdateState, Array, Array]) -> tuple[UpdateState, Array, Array]:
         updates, contrast, acceptance = carry
@@ -136,7 +140,7 @@ def learn_round(
     if method.energy.has_density(updates.parameters):
         rows = batches.rows.reshape(-1, batches.rows.shape[-1])
         energies = method.energy.value(updates.parameters, whiten(rows, *whitening)).reshape(len(batches.rows), -1)
-        # EnergyBatches beyond ``n`` are there to keep the shape; they were not learned from and do not count.
+        # Batches beyond ``n`` only keep the shape; they were not learned from and are not counted.
         counts = (jnp.arange(len(batches.rows)) < n)[:, None] * batches.shares
         mean = (counts * energies).sum(dtype=jnp.float64) / counts.sum(dtype=jnp.float64)
         bound = -mean - method.energy.log_partition(updates.parameters).astype(jnp.float64)
@@ -153,7 +157,10 @@ def update(
     decay: Array,
     key: Array,
 ) -> tuple[UpdateState, Array, Array]:
-    """One update from whitened rows (B, R). Returns the updates, ⟨E⟩_samples − ⟨E⟩_data, and the acceptance."""
+    """Run one update from whitened rows (B, R).
+
+    Returns the new state, ⟨E⟩_samples − ⟨E⟩_data, and the acceptance rate.
+    """
     energy, old = method.energy, updates.parameters
     gradient, contrast, acceptance, step_size, chains, bad = gradients(method, updates, Z, shares, key)
     gradient = gradient._replace(
@@ -166,7 +173,7 @@ def update(
     )
     velocity = jax.tree.map(lambda v, g: momentum * v - rate * g, updates.velocity, gradient)
     new = energy.constrain(jax.tree.map(jnp.add, old, velocity))
-    # The contrast too: data without an energy have no gradient, and would be passed over in silence.
+    # The contrast is checked too: rows without a finite energy have no gradient, and would be ignored silently.
     finite = updates.finite & jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves((new, contrast))]).all()
     kept, moving = jax.tree.map(
         lambda after, before: jnp.where(finite, after, before), (new, velocity), (old, updates.velocity)
@@ -180,7 +187,11 @@ def update(
 def gradients(
     method: Method, updates: UpdateState, Z: Array, shares: Array, key: Array
 ) -> tuple[EnergyParameters, Array, Array, Array, Array, Array]:
-    """∂/∂θ of what is minimised, the contrast, acceptance, the next step size and chains, and rejected proposals."""
+    """Compute the gradient of the objective, the contrast and the next state of the sampler.
+
+    Returns ∂/∂θ of the objective, the contrast, the acceptance rate, the next step size, the chains and the number of
+    rejected non-finite proposals.
+    """
     energy, sampler, parameters = method.energy, method.sampler, updates.parameters
     nothing, none = jnp.zeros((), Z.dtype), jnp.zeros((), int)
     frame = energy.frame(parameters)
@@ -211,27 +222,27 @@ def gradients(
         samples = energy.draw(key, parameters, len(Z))
 
     def difference(parameters: EnergyParameters) -> Array:
-        # In two sums, so that chains that have not moved make no difference at all.
+        # Two separate sums, so that chains that have not moved give exactly zero.
         return mean_energy(parameters, Z, shares) - mean_energy(parameters, samples, of_samples)
 
     value, gradient = jax.value_and_grad(difference)(parameters)
-    # Chains that start at the data know all energies already, and those of ``value`` are then never computed.
+    # Chains that start at the data have computed all energies already; ``value`` is then unused and never computed.
     known = isinstance(sampler, MarkovChain) and not method.persistent
     contrast = (shares * (end.energy - start.energy)).sum() if known else -value
     return gradient, contrast, acceptance, step_size, chains, bad
 
 
 class RoundProgress(NamedTuple):
-    """What a watcher sees after each round."""
+    """Progress of learning after a round, as passed to ``watch``."""
 
     iteration: int  # rounds so far, counted from zero
     n_updates: int
     updates: UpdateState
-    reports: np.ndarray  # (rounds, 3) what all rounds so far had to say
+    reports: np.ndarray  # (rounds, 3) reports of all rounds so far
 
     @property
     def report(self) -> RoundReport:
-        """That of the last round."""
+        """Return the report of the last round."""
         return RoundReport(*self.reports[-1])
 
 
@@ -239,34 +250,35 @@ class ContrastiveDivergenceState(NamedTuple):
     """State of the loop after some rounds."""
 
     updates: UpdateState
-    before_end: Array  # filters before the last part of all updates
+    before_end: Array  # filters at the beginning of the last part of all updates
     reports: np.ndarray  # (rounds, 3)
     n_updates: int = 0
     stopped: bool = False
 
 
 class EnergyFitResult(NamedTuple):
-    """What learning found."""
+    """Result of learning an energy-based model."""
 
     updates: UpdateState
-    bounds: np.ndarray  # (rounds,) mean log density in whitened space, NaN where it is not known
+    bounds: np.ndarray  # (rounds,) mean log density in whitened space, NaN if unknown
     contrasts: np.ndarray  # (rounds,)
     acceptances: np.ndarray  # (rounds,)
-    drift: float  # how far the filters moved at the end, relative to their size
+    drift: float  # how far the filters moved in the last part, relative to their norm
     outcome: Outcome
 
 
 def round_length(max_iter: int, batch_bytes: int) -> int:
-    """Updates in one round."""
+    """Return the number of updates in one round."""
     wanted = min(LONGEST_ROUND, -(-max_iter // ROUNDS))
     return max(1, min(wanted, ROUND_BYTES // max(batch_bytes, 1)))
 
 
 def learning_rates(first: float, last: float, start: int, n: int, max_iter: int) -> np.ndarray:
-    """η of updates ``start`` to ``start + n``, which falls by the same amount in each of ``max_iter`` updates.
+    """Return η of updates ``start`` to ``start + n``, falling linearly from ``first`` to ``last`` over ``max_iter``
+    updates.
 
-    Falling by the same factor instead leaves most updates to small rates: weak components are then still far from
-    their place when the rate has become too small to move them.
+    A geometric decay would leave most updates to small rates: weak components are then still far from their place when
+    the rate has become too small to move them.
     """
     progress = np.minimum(np.arange(start, start + n) / max(max_iter - 1, 1), 1)
     return first + (last - first) * progress
@@ -286,7 +298,9 @@ def learn(
     watch: Callable[[RoundProgress], bool],
     journal: Journal | None = None,
 ) -> EnergyFitResult:
-    """Run rounds of updates until ``max_iter``; ``draw(n)`` gives mini-batches, ``rates(start, n)`` their rates."""
+    """Run rounds of updates until ``max_iter``; ``draw(n)`` returns mini-batches, ``rates(start, n)`` their learning
+    rates.
+    """
     learned = np.cumsum(np.asarray(rates(0, max_iter).learning, dtype=float))
     end_begins = int(np.searchsorted(learned, (1 - END) * learned[-1]))
 
@@ -312,7 +326,7 @@ def learn(
         state = loop.state
     updates = state.updates
     filters, before = np.asarray(updates.parameters.filters, dtype=float), np.asarray(state.before_end, dtype=float)
-    # Filters that have exploded would overflow when squared.
+    # Filters that have diverged would overflow when squared.
     scale = max(float(np.abs(filters).max()), np.finfo(float).tiny)
     size = max(float(np.linalg.norm(filters / scale)), np.finfo(float).tiny)
     drift = float(np.linalg.norm(filters / scale - before / scale)) / size
@@ -322,8 +336,8 @@ def learn(
     elif state.stopped:
         outcome = Outcome.STOPPED
     else:
-        # Chains that accept nothing, or that move hardly at all and accept everything, make no contrast, and filters
-        # rest for the wrong reason.
+        # Chains that accept nothing, or that hardly move and accept everything, have no contrast; the filters then stop
+        # moving although nothing has converged.
         last = acceptances[int((1 - LAST_ROUNDS) * len(acceptances)) :].mean()
         settled = not isinstance(method.sampler, MarkovChain) or method.sampler.has_settled(last)
         outcome = Outcome.CONVERGED if drift < tol and settled else Outcome.MAX_ITER

@@ -1,7 +1,7 @@
-"""The softmax network: Hebbian learning, one row at a time (MCA08 eq. 23–25, GSN07 eq. 22).
+"""Softmax network: online Hebbian learning, one row at a time (MCA08 eq. 23–25, GSN07 eq. 22).
 
-All presentations of an epoch run inside one compiled loop. Rows are drawn at random from the data, N of them in an
-epoch; where rows have weights, from the data in which each is repeated as its weight says
+All presentations of an epoch run inside one compiled loop. An epoch draws N rows at random with replacement; if rows
+have weights, they are drawn from the data in which each row is repeated as its weight says
 (:mod:`multicause.solvers.presentation`).
 """
 
@@ -19,42 +19,42 @@ from multicause.annealing import LinearCooling
 from multicause.arrays import Array, matmul
 from multicause.noises import Poisson
 
-# Presentations between two looks at the stopping rule; noise for all of them is drawn at once.
+# Presentations in one chunk; the noise of a chunk is drawn at once.
 CHUNK = 100
-# A unit takes part in the stopping rule if it responds this often, compared with the most responsive one.
+# A unit takes part in the stopping rule if its mean response is at least this fraction of the largest one.
 USED = 0.1
-# A probe has lost its unit when another responds e to this power times as much; with more units than causes, several
-# units share one cause, and take turns.
+# A probe has lost its unit when the response of another unit is e to this power times as large. The margin is needed
+# because, with more units than causes, several units share one cause and take turns.
 LOST = 2.0
 
 
 class HebbianRule(NamedTuple):
-    """Numbers of the learning rule, as arrays without axes."""
+    """Constants of the learning rule, as arrays without axes."""
 
-    rate: Array  # ε
-    noise: Array  # σ of Gaussian noise on the weights at each presentation
+    rate: Array  # ε, the learning rate
+    noise: Array  # σ of the Gaussian noise added to the weights at each presentation
     total: Array  # C, the sum of the weights of each unit
     odds: Array  # π/(1 − π)
-    temperature: Array  # fixed temperature, where there is no schedule
+    temperature: Array  # fixed temperature, used without a schedule
 
 
 class Network(NamedTuple):
-    """A network while it learns."""
+    """State of a softmax network during learning."""
 
     weights: Array  # (H, D)
     presented: Array  # () number of presentations
-    average: Array  # (H, D) mean weights of the present epoch
-    response: Array  # (H,) mean response in the present epoch
-    probes: Array  # (K, D) rows whose units must not change
-    counted: Array  # (K,) which of them count
-    units: Array  # (K,) the unit that each has
-    since: Array  # () presentation after which no unit has changed
+    average: Array  # (H, D) mean weights of the current epoch
+    response: Array  # (H,) mean response in the current epoch
+    probes: Array  # (K, D) rows whose units must not change for the network to count as stable
+    counted: Array  # (K,) whether a probe takes part in the stopping rule
+    units: Array  # (K,) the unit that responds to each probe
+    since: Array  # () presentation since which no unit has changed
 
 
 def responses(weights: Array, rows: Array, temperature: Array, log_odds: Array) -> Array:
-    """g, the generalized softmax of some rows (n, D): (n, H).
+    """Compute g, the generalized softmax responses of the units to some rows (n, D): (n, H).
 
-    Pairs of units appear in the denominator only: a row that two units explain better than one teaches nobody.
+    Pairs of units appear in the denominator only, so a row that two units explain better than one changes no weights.
     """
     noise = Poisson()
     first, second = np.triu_indices(len(weights), k=1)
@@ -73,10 +73,10 @@ def responses(weights: Array, rows: Array, temperature: Array, log_odds: Array) 
 def present(
     weights: Array, row: Array, disturbance: Array, temperature: Array, rule: HebbianRule, cooling: bool
 ) -> tuple[Array, Array]:
-    """New weights after one row, and the responses to it: ΔW = ε g yᵀ + σ η, then Σ_d W_hd = C (MCA08 eq. 23).
+    """Return the weights after one row, and the responses to it: ΔW = ε g yᵀ + σ η, then Σ_d W_hd = C (MCA08 eq. 23).
 
     Noise that would make a weight negative is reflected. The odds of π are tempered while a network cools (GSN07 eq.
-    20), and stay as they are at a fixed temperature (MCA08 eq. 36 tempers only those of eq. 16).
+    20), and are not at a fixed temperature (MCA08 eq. 36 tempers only those of eq. 16).
     """
     log_odds = jnp.log(rule.odds) / (temperature if cooling else 1)
     response = responses(weights, row[None], temperature, log_odds)[0]
@@ -85,7 +85,7 @@ def present(
 
 
 def begin(weights: Array, probes: Array | np.ndarray | None) -> Network:
-    """A network before its first presentation; ``probes`` are the causes where they are known, else its own weights."""
+    """Create a network before its first presentation; ``probes`` are the known causes, or None for its own weights."""
     probes = weights if probes is None else jnp.asarray(probes)
     return Network(
         weights,
@@ -100,18 +100,18 @@ def begin(weights: Array, probes: Array | np.ndarray | None) -> Network:
 
 
 def _scores(weights: Array, probes: Array) -> Array:
-    """I_h of each probe: (K, H)."""
+    """Compute the log-likelihood I_h of each probe under each unit: (K, H)."""
     noise = Poisson()
     return matmul(probes, noise.natural(weights, {}).T) - noise.log_normalizer(weights, {}).sum(axis=1)
 
 
 def _units(weights: Array, probes: Array) -> Array:
-    """The unit that responds most to each probe: (K,)."""
+    """Return the unit that responds most to each probe: (K,)."""
     return jnp.argmax(_scores(weights, probes), axis=1)
 
 
 def _all_differ(units: Array) -> Array:
-    """Whether every probe has a unit of its own."""
+    """Return whether all probes have different units."""
     ordered = jnp.sort(units)
     return jnp.all(ordered[1:] != ordered[:-1])
 
@@ -126,16 +126,16 @@ def show(
     cooling: bool,
     known: bool,
 ) -> Network:
-    """Present some rows (n, D) in their order."""
+    """Present some rows (n, D) in the given order."""
     n = len(rows)
-    # Noise needs no double precision, in which drawing it would take as long as all the rest.
+    # Noise needs no double precision, in which drawing it would take as long as everything else.
     disturbances = jax.random.normal(key, (n, *network.weights.shape), jnp.float32)
     temperatures = temperature_at(network.presented + jnp.arange(n))
 
     def one(network: Network, given: tuple[Array, Array, Array]) -> tuple[Network, None]:
         row, disturbance, temperature = given
         weights, response = present(network.weights, row, disturbance, temperature, rule, cooling)
-        shown = jnp.any(row > 0)  # rows without anything teach nothing
+        shown = jnp.any(row > 0)  # rows of zeros change nothing
         weights, response = jnp.where(shown, weights, network.weights), jnp.where(shown, response, 0)
         presented, scores = network.presented + 1, _scores(weights, network.probes)
         units, own = jnp.argmax(scores, axis=1), jnp.take_along_axis(scores, network.units[:, None], axis=1)[:, 0]
@@ -154,7 +154,7 @@ def show(
 
 
 def temperature_of(rule: HebbianRule, schedule: LinearCooling | None, epochs: Array | np.ndarray | float) -> Array:
-    """Temperature after some epochs, whole or not."""
+    """Return the temperature after ``epochs`` epochs, which may be fractional."""
     if schedule is None:
         return jnp.full(jnp.shape(epochs), rule.temperature)
     return schedule.temperature(jnp.asarray(epochs, dtype=float))
@@ -170,12 +170,12 @@ def epoch(
     schedule: LinearCooling | None,
     known: bool,
 ) -> Network:
-    """Show N rows, drawn at random; ``average`` and ``response`` are then means over the epoch.
+    """Show N rows, drawn at random; ``average`` and ``response`` of the result are means over the epoch.
 
-    ``repeated`` (N,) has the number of each row as often as it is repeated in the data.
+    ``repeated`` (N,) holds the index of each row as often as the row is repeated in the data.
 
-    Where the causes are not known, the network's own mean weights take their place as probes, and stay as long as no
-    unit changes that responds often.
+    Where the causes are unknown, the network's own mean weights serve as probes. They are replaced when a unit that
+    responds often has changed.
     """
     order_key, noise_key = jax.random.split(key)
     n = len(repeated)
@@ -213,7 +213,7 @@ def stream(
     *,
     known: bool = False,
 ) -> Network:
-    """Show rows in their order: one epoch of the schedule, after some ``epochs`` of any length."""
+    """Show rows in the given order, as one epoch of the schedule that follows ``epochs`` earlier ones."""
     before, (n_chunks, rest) = network.presented, divmod(len(rows), CHUNK)
     keys = jax.random.split(key, n_chunks + 1)
     kind = {"cooling": schedule is not None, "known": known}
@@ -231,7 +231,7 @@ def stream(
 
 
 def has_learned(network: Network, n_shown: int, hold: int | Array, schedule: LinearCooling | None) -> Array:
-    """Whether every probe has kept its unit for ``hold`` presentations, after the schedule if there is one.
+    """Return whether every probe has kept its unit for ``hold`` presentations, after the end of any schedule.
 
     An epoch has ``n_shown`` presentations.
     """

@@ -1,7 +1,7 @@
-"""Fits of softmax networks: epochs until a network has learned, and the best of several networks.
+"""Fit of softmax networks: run epochs until a network has learned, and choose the best of several networks.
 
-The epochs themselves are compiled (:mod:`multicause.solvers.hebbian`). After each of them the mean of the weights is
-judged as components of the generative model.
+The epochs themselves are compiled (:mod:`multicause.solvers.hebbian`). After each epoch the mean weights are evaluated
+as the components of the generative model.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from multicause.solvers.presentation import repetitions, rows_to_show
 
 
 class HebbianProblem(NamedTuple):
-    """What networks learn, by which rule, and how they are judged."""
+    """Models, data, starts and learning rule of a fit of softmax networks."""
 
     model: Model
-    judge: tuple[Model, Data] | None  # with more states: compares several networks, on blocks of its own
+    judge: tuple[Model, Data] | None  # model with more states and its data, used to compare networks
     data: Data
-    starts: Parameters  # with a leading axis of starts
+    starts: Parameters  # initial parameters, with a leading axis of starts
     rule: hebbian.HebbianRule
     schedule: LinearCooling | None
     hold: int
 
     def expect(self, parameters: Parameters) -> Statistics:
-        """Sums over the data at temperature one, with a leading axis of one start."""
+        """Compute the E-step statistics of all data at temperature one, with a leading axis of one start."""
         return self.data.sum(partial(expect, self.model), one_start(parameters), jnp.ones(1))
 
     def evidence(self, parameters: Parameters) -> float:
-        """Mean log evidence of rows with as many causes as they have, by which networks are compared."""
+        """Compute the mean log evidence under the model with more states, by which networks are compared."""
         if self.judge is None:
             return 0.0
         model, data = self.judge
@@ -49,26 +49,26 @@ class HebbianProblem(NamedTuple):
         return -np.inf if np.isnan(evidence) else evidence
 
     def has_learned(self, network: hebbian.Network, n_shown: int) -> bool:
-        """Whether what the network has found stays where it is; an epoch has ``n_shown`` presentations."""
+        """Return whether the network's units are stable; an epoch has ``n_shown`` presentations."""
         return bool(hebbian.has_learned(network, n_shown, self.hold, self.schedule))
 
     def temperature(self, n_epochs: int) -> float:
-        """Temperature after some epochs."""
+        """Return the temperature after ``n_epochs`` epochs."""
         return float(hebbian.temperature_of(self.rule, self.schedule, n_epochs))
 
 
 class NetworkModel(NamedTuple):
-    """What a network has learned, as a model."""
+    """Parameters and statistics of the generative model that a network has learned."""
 
     parameters: Parameters
-    statistics: Statistics  # at temperature one
+    statistics: Statistics  # E-step statistics at temperature one
     n_iter: int
     learned: bool
     finite: bool
 
 
 class NetworkResult(NamedTuple):
-    """What one network has learned."""
+    """Result of learning one network."""
 
     found: NetworkModel
     network: hebbian.Network
@@ -92,7 +92,7 @@ class HebbianState(NamedTuple):
 class NetworksState(NamedTuple):
     """State of the loop over networks."""
 
-    number: int = 0  # of the next one
+    number: int = 0  # index of the next network
     best: NetworkResult | None = None
     stopped: bool = False
 
@@ -108,10 +108,10 @@ def learn_networks(
     watch: Callable[[Progress], bool],
     journal: Journal,
 ) -> NetworkResult:
-    """One network after the other, each from a start and with a key of its own; the best is kept.
+    """Learn networks one after the other, each with its own start and key, and return the best.
 
-    An epoch shows rows as often as their weights say. Where one network was stopped, no other begins, and the best
-    counts as stopped.
+    An epoch shows rows as often as their weights say. After a network that a callback stopped, no other begins, and the
+    result counts as stopped.
     """
     expected = repetitions(weights)
     with journal.loop(NetworksState, NetworksState) as loop:
@@ -138,7 +138,7 @@ def _learn_network(
     watch: Callable[[Progress], bool],
     journal: Journal,
 ) -> NetworkResult:
-    """HebbianState from one start, until the network has learned."""
+    """Run epochs from one start until the network has learned, or for ``max_iter`` epochs."""
 
     def step(state: HebbianState) -> HebbianState:
         own = jax.random.fold_in(key, state.network.presented)
@@ -163,11 +163,11 @@ def _learn_network(
 
 
 def ending(parameters: Parameters, statistics: Statistics, n_epochs: int, learned: bool) -> NetworkModel:
-    """What learning found, given the sums of :meth:`HebbianProblem.expect`."""
+    """Assemble the learned model from the statistics of :meth:`HebbianProblem.expect`."""
     finite = bool(np.isfinite(bound_of(statistics)))
     return NetworkModel(parameters, start_of(jax.device_get(statistics)), n_epochs, learned, finite)
 
 
 def bound_of(statistics: Statistics) -> float:
-    """Mean bound per row, from the sums of :meth:`HebbianProblem.expect`."""
+    """Return the mean bound per row of the statistics of :meth:`HebbianProblem.expect`."""
     return float(per_row(statistics, "bound")[0][0])

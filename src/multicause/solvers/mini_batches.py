@@ -1,8 +1,8 @@
-"""Learning from small batches: an E-step and a short M-step for each, over and over the data.
+"""Mini-batch EM: an E-step and a partial M-step for each mini-batch, over several passes.
 
-One iteration is one pass over all rows, in random order within the engine's blocks, each as often as its weight says
-(:mod:`multicause.solvers.presentation`). It serves updates that take short steps (delta rules), whose statistics need
-no whole data.
+One iteration is one pass over all rows, in random order within the engine's blocks, each row as often as its weight
+says (:mod:`multicause.solvers.presentation`). It suits updates that take small steps (delta rules), whose statistics do
+not need all data at once.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.solvers.presentation import Batches, Presentation
 
-# MiniBatchState over the data whose mean bounds are compared: one pass alone is too noisy to judge by.
+# Number of passes whose mean bound is compared with that of as many passes before; the bound of a single pass is too
+# noisy for a stopping rule.
 WINDOW = 5
 
 
 @compiled
 def one_pass(model: Model, block: Block, parameters: Parameters, batches: Batches) -> tuple[Parameters, Array, Array]:
-    """Learn from batches of one block; returns the parameters, Σ w F before each step, and Σ w."""
+    """Run EM steps on the batches of one block; return the parameters, Σ w F before each step, and Σ w."""
 
     def step(number: Array, state: tuple[Parameters, Array, Array]) -> tuple[Parameters, Array, Array]:
         parameters, bound, weight = state
@@ -48,15 +49,15 @@ def one_pass(model: Model, block: Block, parameters: Parameters, batches: Batche
 
 @compiled
 def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
-    """E-step of one block."""
+    """Compute the E-step statistics of one block."""
     return expect_one(model, block, parameters, jnp.ones(()))
 
 
 class MiniBatchState(NamedTuple):
-    """State of the loop after some passes."""
+    """State of the mini-batch loop after some passes."""
 
     parameters: Parameters
-    bounds: tuple[float, ...] = ()  # mean per row, of each pass
+    bounds: tuple[float, ...] = ()  # mean bound per row of each pass
     outcome: Outcome | None = None
 
 
@@ -73,10 +74,10 @@ def learn_in_batches(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> FitResult:
-    """MiniBatchState over the data until the mean bound has stopped rising, or ``max_iter``.
+    """Run passes over the data until the mean bound stops rising, or for ``max_iter`` passes.
 
-    ``learner`` is the model of the passes, if it differs from the one that is evaluated at the end, for example in the
-    accuracy of its posterior.
+    ``learner`` is the model used for the passes, if it differs from the one that is evaluated at the end, for example
+    in the accuracy of its posterior.
     """
     learner = model if learner is None else learner
     presentation = Presentation(data.blocks, batch_size)

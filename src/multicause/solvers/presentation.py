@@ -1,10 +1,10 @@
-"""Which rows one pass over weighted data shows, and in which batches.
+"""Mini-batches of weighted rows: which rows one pass over the data shows, and in which batches.
 
-A weight of k counts like k repetitions of a row. Where rows are learned from one by one or in small batches, weights
-within a batch cannot say that: a batch of one row would make the same step whatever its weight. Steps in proportion to
+A weight of k counts like k repetitions of a row. Where rows are learned one by one or in small batches, weights within
+a batch cannot express that: a batch of one row would make the same step whatever its weight. Steps in proportion to the
 weights would be as long as the largest weight, and overshoot. Instead, rows are *shown* as often as their weights say,
-and count alike. Then a step has the same length as without weights, and the same mean as for repeated rows, for any
-batch size and any learning rule; and with whole weights a pass shows exactly the repeated rows.
+and all shown rows count alike. A step then has the same length as without weights and the same mean as for repeated
+rows, for any batch size and any learning rule; with integer weights a pass shows exactly the repeated rows.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ import numpy as np
 
 from multicause.model import Block
 
-# A pass shows at most so many times as many rows as have a weight: weights of thousands must not make it endless.
+# Largest ratio of the rows that a pass shows to the rows with a weight. It keeps a pass finite in practice when weights
+# are in the thousands.
 MOST_REPETITIONS = 16
-# Decimals of sums of repetitions, beyond which they differ by rounding alone.
+# Decimals to which sums of repetitions are rounded; further digits differ by rounding errors alone.
 DECIMALS = 6
 
 
 class Batches(NamedTuple):
-    """Batches of rows of one block. Those beyond ``n_batches`` only fill up, so that passes share one program."""
+    """Mini-batches of one block; entries beyond ``n_batches`` are padding, so that all passes share one program."""
 
-    rows: np.ndarray  # (n, size) places in the block
-    weights: np.ndarray  # (n, size) how rows count, zero where they only fill a batch up
-    lengths: np.ndarray  # (n,) length of the step as part of a full one: that of a smaller batch is shorter
-    n_batches: np.ndarray  # ()
+    rows: np.ndarray  # (n, size) indices of rows in the block
+    weights: np.ndarray  # (n, size) weights of the rows, zero where they pad a batch
+    lengths: np.ndarray  # (n,) step size relative to that of a full batch; smaller batches make shorter steps
+    n_batches: np.ndarray  # () number of batches that are not padding
 
 
 def repetitions(weights: np.ndarray) -> np.ndarray:
-    """How often one pass is to show each row, on average, given its weight: (N,).
+    """Return how often one pass shows each row, on average, given its weight: (N,).
 
-    Weights themselves, where they add up to at least the number of rows that have a weight. Smaller ones, such as
-    shares of one, are scaled up to that number, and larger ones down to ``MOST_REPETITIONS`` times as many.
+    These are the weights themselves where their sum is at least the number of rows with a weight. Smaller weights, such
+    as shares of one, are scaled up to that number, and larger ones down to ``MOST_REPETITIONS`` times that number.
     """
     weights = np.asarray(weights, dtype=float)
     total, n_weighted = weights.sum(), np.count_nonzero(weights)
@@ -44,26 +45,26 @@ def repetitions(weights: np.ndarray) -> np.ndarray:
 
 
 def rows_to_show(expected: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Numbers of the rows that are shown, in ascending order, given how often each is expected to be (N,).
+    """Draw the indices of the rows to show, in ascending order, given their expected repetitions (N,).
 
-    Each is shown so often, rounded up or down by chance such that the mean is right (systematic sampling).
+    Each expected number is randomly rounded up or down such that its mean is kept (systematic sampling).
     """
     reached = np.floor(np.round(np.cumsum(expected), DECIMALS) + random.random())
     return np.repeat(np.arange(len(expected)), np.diff(reached, prepend=0).astype(int))
 
 
 class Presentation:
-    """How blocks of rows are shown in batches, pass after pass.
+    """Iterator-like source of the mini-batches of each pass over some blocks of rows.
 
-    Where one batch holds everything, it is the block itself, with the weights as they are. Otherwise each pass draws
-    which rows are shown, and their order within each block.
+    If one batch holds all rows, it is the block itself, with its weights unchanged. Otherwise each pass draws which
+    rows are shown, and their order within each block.
     """
 
     def __init__(self, blocks: Sequence[Block], batch_size: int) -> None:
         if isinstance(blocks[0].rows, jax.ShapeDtypeStruct):
             raise TypeError(
-                "This model learns from small batches in one process, and these rows are on other ones. Give it a "
-                "sample in memory, such as X[:100_000].compute(), and engine=None."
+                "This model learns from mini-batches in one process, but the rows are in other processes. Fit it to a "
+                "sample in memory, such as X[:100_000].compute(), with engine=None."
             )
         weights = [np.asarray(block.weights) for block in blocks]
         self._dtype, self._expected = weights[0].dtype, repetitions(np.concatenate(weights))
@@ -76,7 +77,7 @@ class Presentation:
         self._whole = _as_one(weights[0]) if whole else None
 
     def batches(self, random: np.random.Generator) -> list[Batches]:
-        """Those of one pass, for each block."""
+        """Draw the batches of one pass, one record for each block."""
         if self._whole is not None:
             return [self._whole]
         shown = rows_to_show(self._expected, random)
@@ -84,6 +85,7 @@ class Presentation:
         return [self._cut(random.permutation(part - edge)) for part, edge in zip(parts, self._edges, strict=False)]
 
     def _cut(self, rows: np.ndarray) -> Batches:
+        """Split shuffled row indices into padded batches of equal size."""
         shape = (self._capacity, self._size)
         places, weights = np.zeros(shape, np.int32), np.zeros(shape, self._dtype)
         places.flat[: len(rows)], weights.flat[: len(rows)] = rows, 1
@@ -92,4 +94,5 @@ class Presentation:
 
 
 def _as_one(weights: np.ndarray) -> Batches:
+    """Return one batch that holds the whole block."""
     return Batches(np.arange(len(weights))[None], weights[None], np.ones(1, weights.dtype), np.asarray(1))

@@ -1,9 +1,9 @@
-"""Second-order learning of causes without noise: TN10 eq. 10.35 by a preconditioned quasi-Newton method.
+"""Quasi-Newton learning of noiseless causes (ICA): TN10 eq. 10.35 by preconditioned L-BFGS.
 
 Changes of W are relative, W ← (1 + E) W, so that the gradient is that of the natural gradient rule, Γ = 1 + ⟨g′(v) vᵀ⟩.
-For independent causes the Hessian couples E_ab with E_ba alone: H_ab = −⟨g″(v_a) v_b²⟩ on the diagonal and one beside
-it. This approximation is the start of the L-BFGS recursion (P. Ablin, J.-F. Cardoso and A. Gramfort, Faster independent
-component analysis by preconditioning with Hessian approximations, IEEE Trans. Signal Processing 66, 2018).
+For independent causes the Hessian couples E_ab with E_ba alone: its entries are H_ab = −⟨g″(v_a) v_b²⟩ on the diagonal
+and 1 off it. This approximation initialises the L-BFGS recursion (P. Ablin, J.-F. Cardoso and A. Gramfort, Faster
+independent component analysis by preconditioning with Hessian approximations, IEEE Trans. Signal Processing 66, 2018).
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from multicause.persistence.journal import Journal
 from multicause.solvers.mini_batches import evaluate
 from multicause.updates.natural_gradient import moved
 
-# Steps that are remembered, smallest eigenvalue of the approximate Hessian, largest entry of a relative change (far
-# from the maximum the approximation asks for steps that are much too long), and halvings of a step.
+# Number of past steps that L-BFGS keeps, smallest eigenvalue of the approximate Hessian, largest entry of a relative
+# change (far from the maximum the approximation asks for steps that are much too long), and most halvings of a step in
+# the line search.
 MEMORY = 7
 SMALLEST_CURVATURE = 0.1
 LONGEST = 0.5
 HALVINGS = 10
-# Roundings of F, or of the relative gradient, below which a step is neither a rise nor a fall.
+# Changes of F or of the relative gradient below this many machine epsilons count as rounding errors.
 ROUNDINGS = 16
 
 _move = jax.jit(moved)
@@ -40,14 +41,14 @@ Steps = tuple[tuple[np.ndarray, np.ndarray], ...]
 
 
 class QuasiNewtonState(NamedTuple):
-    """State of the loop: where it is, what it sees there, and the steps that led to it."""
+    """State of the loop: the parameters, the bound and its derivatives there, and the recent steps."""
 
     parameters: Parameters
     sums: Statistics
     bound: float
     gradient: np.ndarray  # (H, H)
     curvature: np.ndarray  # (H, H)
-    steps: Steps = ()  # relative changes, and the falls of the gradient that came with them; oldest first
+    steps: Steps = ()  # relative changes and the decreases of the gradient that they caused; oldest first
     bounds: tuple[float, ...] = ()
     outcome: Outcome | None = None
 
@@ -62,7 +63,7 @@ def learn_second_order(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> FitResult:
-    """Raise the likelihood until no entry of the mean relative gradient exceeds ``tol``."""
+    """Maximise the likelihood until no entry of the mean relative gradient exceeds ``tol``."""
     epsilon = float(jnp.finfo(start.components.dtype).eps)
 
     def at(components: Any) -> QuasiNewtonState:
@@ -79,7 +80,7 @@ def learn_second_order(
         return first._replace(bounds=(first.bound,), outcome=None if finite else Outcome.NON_FINITE)
 
     def step(state: QuasiNewtonState) -> QuasiNewtonState:
-        # Below this, rounding of the sums moves the gradient as much as learning does.
+        # Below this, rounding errors of the sums change the gradient as much as learning does.
         if np.abs(state.gradient).max() < max(tol, ROUNDINGS * epsilon):
             return state._replace(outcome=Outcome.CONVERGED)
         steps = state.steps
@@ -92,7 +93,7 @@ def learn_second_order(
                 steps = (*steps, (length * change, state.gradient - after.gradient))[-MEMORY:]
                 return after._replace(steps=steps, bounds=(*state.bounds, after.bound))
             steps = ()
-        # No step along the gradient raises F any more, short of rounding.
+        # No step along the gradient raises F by more than rounding errors.
         return state._replace(outcome=Outcome.CONVERGED)
 
     with (journal or Journal()).loop(QuasiNewtonState, begin) as loop:
@@ -121,7 +122,7 @@ def learn_second_order(
 
 
 def direction(gradient: np.ndarray, curvature: np.ndarray, history: Steps) -> np.ndarray:
-    """The L-BFGS direction of ascent, from relative changes and the falls of the gradient that came with them."""
+    """Compute the L-BFGS ascent direction from past relative changes and decreases of the gradient."""
     rest, weights = gradient.copy(), []
     for step, fall in reversed(history):
         rho = 1 / np.sum(step * fall)
@@ -135,7 +136,7 @@ def direction(gradient: np.ndarray, curvature: np.ndarray, history: Steps) -> np
 
 
 def precondition(gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-    """Solve [[H_ab, 1], [1, H_ba]] (E_ab, E_ba) = (Γ_ab, Γ_ba) for all pairs, with eigenvalues raised to a floor."""
+    """Solve [[H_ab, 1], [1, H_ba]] (E_ab, E_ba) = (Γ_ab, Γ_ba) for all pairs, with eigenvalues of at least a floor."""
     mean, half = 0.5 * (curvature + curvature.T), 0.5 * (curvature - curvature.T)
     lift = np.maximum(SMALLEST_CURVATURE - (mean - np.sqrt(half**2 + 1)), 0)
     own, other = curvature + lift, curvature.T + lift
@@ -145,7 +146,7 @@ def precondition(gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
 def _search(
     at: Callable[[Any], QuasiNewtonState], state: QuasiNewtonState, step: np.ndarray, epsilon: float
 ) -> tuple[float, QuasiNewtonState] | None:
-    """The first of ever shorter steps that does not lower F, and what is found there; None if there is none."""
+    """Halve the step until it does not lower F; return its length and the state there, or None if all steps fail."""
     length = min(1.0, LONGEST / np.abs(step).max())
     components, bound = jnp.asarray(state.parameters.components), state.bound
     for _ in range(HALVINGS):

@@ -1,9 +1,10 @@
-"""Learning of a Helmholtz machine by wake and sleep: TN10 eq. 10.39–10.44 and the table of its appendix.
+"""Wake-sleep learning of a Helmholtz machine: TN10 eq. 10.39–10.44 and the table of its appendix.
 
-Plain wake–sleep learns the generative weights from one recognised state of each row, and the recognition weights from
-fantasies alone. Fantasies of an untrained model are unlike data, so recognition may never learn what data need: on
-bars, several causes then share one cause's work. With more *particles* each row has several recognised states, weighted
-by p(v, u)/q(v | u), from which both sets of weights learn (reweighted wake–sleep, J. Bornschein and Y. Bengio 2015).
+Plain wake-sleep learns the generative weights from one recognised state of each row, and the recognition weights from
+fantasies (samples of the model) alone. Fantasies of an untrained model are unlike the data, so the recognition network
+may never learn the states that the data need: on bars, several causes then share the work of one. With more
+*particles*, each row has several recognised states, weighted by p(v, u)/q(v | u), and both sets of weights are learned
+from them (reweighted wake-sleep, J. Bornschein and Y. Bengio 2015).
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from multicause.updates.wake_sleep import WakeSleepSettings
 def step(
     recipe: WakeSleepSettings, machine: Machine, data: Array, weights: Array, key: Array, rate: Array
 ) -> tuple[Machine, Array]:
-    """One wake and one sleep phase on a batch; returns the machine and Σ_n w_n F_n before.
+    """Run one wake and one sleep phase on a batch; return the new machine and Σ_n w_n F_n before the step.
 
-    Gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
+    The gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
     """
     key_wake, key_sleep = jax.random.split(key)
     data, mask = masked(machine, data) if recipe.missing else (data, None)
@@ -66,7 +67,7 @@ def step(
 def one_pass(
     recipe: WakeSleepSettings, machines: Machine, rows: Array, batches: Batches, keys: Array, rate: Array
 ) -> tuple[Machine, Array]:
-    """Learn from batches of the rows of a block (n, D), for each of some machines with its key.
+    """Run wake-sleep steps on batches of a block's rows (n, D), for several machines, each with its own key.
 
     Returns the machines and Σ_n w_n F_n before each step, summed: (starts,).
     """

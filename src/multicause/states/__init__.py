@@ -1,1 +1,1 @@
-"""Lists of states, used by combinations and posteriors."""
+"""Lists of binary states, used by combinations and posteriors."""

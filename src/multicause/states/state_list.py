@@ -1,4 +1,4 @@
-"""Lists of binary states: which causes are active together."""
+"""Lists of binary states, each of which says which causes are active together."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -12,22 +12,22 @@ import numpy as np
 class Level(NamedTuple):
     """States with the same number of active causes."""
 
-    states: slice  # their places in the list
+    states: slice  # their range in the list
     members: np.ndarray  # (states, active causes) which causes are active, in ascending order
-    parents: np.ndarray  # (states,) places, in the level before, of the states without the last of these causes
+    parents: np.ndarray  # (states,) indices, in the previous level, of the states without the last of these causes
 
     @property
     def last(self) -> np.ndarray:
-        """The last active cause of each state: (states,)."""
+        """Return the last active cause of each state: (states,)."""
         return self.members[:, -1]
 
 
 @dataclass(frozen=True)
 class StateList:
-    """All states of H causes of which at most ``max_active`` are active.
+    """List of all states of H causes of which at most ``max_active`` are active.
 
-    They are ordered by their number of active causes if ``sparsest_first``, and by their binary number, with cause 0 as
-    the lowest digit. State 0 has no active cause. Arrays over states are (..., S, D), arrays over causes (H, D).
+    They are ordered by their number of active causes if ``sparsest_first``, and then by their binary number, with cause
+    0 as the lowest digit. State 0 has no active cause. Arrays over states are (..., S, D), arrays over causes (H, D).
     """
 
     n_components: int
@@ -36,7 +36,7 @@ class StateList:
 
     @property
     def n_states(self) -> int:
-        """Number of states, the empty one included."""
+        """Return the number of states, including the empty one."""
         return sum(comb(self.n_components, active) for active in range(self.max_active + 1))
 
     def states(self) -> np.ndarray:
@@ -44,26 +44,26 @@ class StateList:
         return _matrix(self)
 
     def levels(self) -> tuple[Level, ...]:
-        """Return the states without an active cause, with one, with two and so on; of lists with the sparsest first."""
+        """Return the states grouped by their number of active causes; needs ``sparsest_first``."""
         return _levels(self)
 
     def padded_members(self) -> np.ndarray:
-        """Return the active causes of each state, filled up with H: (S, max_active)."""
+        """Return the indices of the active causes of each state, padded with H: (S, max_active)."""
         return _padded_members(self)
 
 
 def all_states(n_components: int) -> StateList:
-    """All 2^H states, in the order of binary numbers with cause 0 as the lowest digit."""
+    """Return the list of all 2^H states, in the order of binary numbers with cause 0 as the lowest digit."""
     return StateList(n_components, n_components, sparsest_first=False)
 
 
 def sparse_states(n_components: int, max_active: int) -> StateList:
-    """All states with at most ``max_active`` active causes, sparsest first."""
+    """Return the list of all states with at most ``max_active`` active causes, sparsest first."""
     return StateList(n_components, min(max_active, n_components))
 
 
 def single_causes(n_components: int) -> StateList:
-    """The empty state and the H states with one active cause."""
+    """Return the list of the empty state and the H states with one active cause."""
     return StateList(n_components, 1)
 
 

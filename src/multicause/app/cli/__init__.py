@@ -1,10 +1,10 @@
-"""The command line: ``multicause fit`` and its siblings, one file for each command or family of them."""
+"""Command line ``multicause``, with one file for each command or group of commands."""
 
 import sys
 
 
 def main() -> None:
-    """Run the command line, or say what is missing for it."""
+    """Run the command line, or report a missing package."""
     from multicause.app.cli.quitting import INTERRUPTED, install, leave
     from multicause.runtime.compilation_cache import enable_in_environment
 

@@ -1,4 +1,4 @@
-"""``multicause transform``, ``sample`` and ``reconstruct``: what a fitted model does to data."""
+"""Commands ``multicause transform``, ``sample`` and ``reconstruct``, which apply a fitted model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from multicause.app.cli.words import errors_in_options
 if TYPE_CHECKING:
     import numpy as np
 
-OutFile = Annotated[Path, typer.Option(help="File to write; its ending says how.", show_default=False)]
+OutFile = Annotated[Path, typer.Option(help="Output file; its suffix selects the format.", show_default=False)]
 
 
 def transform(
@@ -49,7 +49,7 @@ def transform(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Say which causes explain each row of some data: probabilities, or values of the causes.
+    """Infer the causes of each row of some data: probabilities, or values of the causes.
 
     Columns of a table that the model does not use, such as identifiers, come first in a csv or parquet file.
 
@@ -89,8 +89,8 @@ def transform(
         if isinstance(found.rows, Source):
             if out.suffix.lower() != ".npy":
                 raise ValueError(
-                    f"{describe_paths(data)} is larger than the memory that may be used ({fitted.memory_budget}), and "
-                    f"such results are written as .npy; got {str(out)!r}."
+                    f"{describe_paths(data)} exceeds the memory budget ({fitted.memory_budget}), so "
+                    f"results must be written as .npy; got {str(out)!r}."
                 )
             with errors_in_options(fitted.model):
                 causes = fitted.model.transform(found.rows, out=out)
@@ -136,7 +136,7 @@ def sample(
         if out.suffix.lower() != ".png":
             shape = None
         elif shape is None:
-            raise ValueError(f"Rows of this model are no images; choose one of {', '.join(TABLES)}.")
+            raise ValueError(f"Rows of this model are not images; choose one of {', '.join(TABLES)}.")
         with errors_in_options(fitted.model):
             rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
         if shape is not None:
@@ -150,9 +150,9 @@ def sample(
 def reconstruct(
     run: RunFolder,
     data: DataPaths,
-    out: Annotated[Path, typer.Option(help="File to write, or folder for several images.", show_default=False)],
-    step: Annotated[int, typer.Option(help="Pixels from one patch of an image to the next.", min=1)] = 1,
-    impute: Annotated[bool, typer.Option("--impute", help="Keep observed values, and fill missing ones in.")] = False,
+    out: Annotated[Path, typer.Option(help="Output file, or folder for several images.", show_default=False)],
+    step: Annotated[int, typer.Option(help="Distance between patches of an image in pixels.", min=1)] = 1,
+    impute: Annotated[bool, typer.Option("--impute", help="Keep observed values and fill missing ones in.")] = False,
     array: Array = None,
     channel: Channel = None,
     separator: Separator = None,
@@ -165,7 +165,7 @@ def reconstruct(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Denoise: replace data by what their causes explain. Patches of an image overlap and are averaged.
+    """Denoise data: replace them by their reconstruction from causes. Patches of an image overlap and are averaged.
 
     Examples:
       multicause reconstruct run noisy.png --out clean.png
@@ -183,7 +183,7 @@ def reconstruct(
         several = len(data) > 1 or data[0].is_dir()
         if several and out.suffix.lower() in IMAGES:
             what = "There are several paths" if len(data) > 1 else f"{str(data[0])!r} is a folder"
-            raise ValueError(f"{what}, so images go into a folder, too; got {str(out)!r}.")
+            raise ValueError(f"{what}, so --out must be a folder, too; got {str(out)!r}.")
 
         from multicause.app.cli.fitting import tell_data
         from multicause.app.cli.runs import open_run
@@ -191,13 +191,13 @@ def reconstruct(
 
         fitted = open_run(run, device)
         if not hasattr(fitted.model, "reconstruct"):
-            raise ValueError(f"{type(fitted.model).__name__} has no reconstruction: its filters do not make the data.")
+            raise ValueError(f"{type(fitted.model).__name__} cannot reconstruct: its filters do not generate data.")
         as_images = all(path.is_dir() or path.suffix.lower() in pictures.SUFFIXES for path in data)
         if out.suffix:
             check_file(out, force)
         if fitted.data["kind"] == "patches" and not as_images:
             raise ValueError(
-                f"This model has learned from patches, so it reconstructs images; got {describe_paths(data)}. "
+                f"This model was fitted to patches, so it reconstructs images; got {describe_paths(data)}. "
                 f"Expected a folder, or files that end in {', '.join(pictures.SUFFIXES)}."
             )
         if impute and as_images:
@@ -224,7 +224,7 @@ def reconstruct(
 
 
 def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
-    """Say which columns of the data a file of arrays cannot hold."""
+    """Print which columns of the data a file of arrays cannot hold."""
     if lost:
         output.say(f"Not in {out}, which holds numbers only (csv and parquet hold all): {', '.join(lost)}.", "yellow")
 
@@ -250,7 +250,7 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute:
 
 
 def _reconstruct_images(output: Output, fitted: Any, paths: Sequence[Path], out: Path, step: int, force: bool) -> None:
-    """One image into a file, several or a folder of them into a folder."""
+    """Reconstruct one image into a file, or several into a folder."""
     from multicause.app.cli.places import IMAGES, check_ending
     from multicause.app.cli.results import write_image
     from multicause.app.writing import new_folder
@@ -286,7 +286,7 @@ def _denoised(fitted: Any, file: Path, image: np.ndarray, step: int) -> np.ndarr
     if image.shape != fitted.image_shape:
         height, width = fitted.image_shape
         raise ValueError(
-            f"{str(file)!r} has {image.shape[0]}×{image.shape[1]} pixels; the model knows images of {height}×{width}."
+            f"{str(file)!r} has {image.shape[0]}×{image.shape[1]} pixels; the model needs images of {height}×{width}."
         )
     row = (reading.scale * image).reshape(1, -1).astype(reading.dtype)
     return np.asarray(fitted.model.reconstruct(row)).reshape(image.shape) / reading.scale

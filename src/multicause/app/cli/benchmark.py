@@ -1,4 +1,4 @@
-"""``multicause benchmark``."""
+"""Command ``multicause benchmark``: time one iteration of each model."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from multicause.app.cli.output import FAILED, command, describe
 
 def benchmark(
     model: Annotated[
-        list[str] | None, typer.Option(help="Model to time, by default all; may be repeated.", show_default=False)
+        list[str] | None, typer.Option(help="Model to time; by default all. May be repeated.", show_default=False)
     ] = None,
-    rows: Annotated[int, typer.Option(help="Rows of the data.", min=10)] = 2000,
-    features: Annotated[int, typer.Option(help="Features of the data.", min=2)] = 100,
+    rows: Annotated[int, typer.Option(help="Number of rows.", min=10)] = 2000,
+    features: Annotated[int, typer.Option(help="Number of features.", min=2)] = 100,
     components: Annotated[int, typer.Option(help="Number of causes.", min=1)] = 10,
     dtype: Annotated[str, typer.Option(help="float64 or float32.")] = "float64",
     device: Device = "auto",
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Time one iteration of each model on this machine, beside the two matrix products that it cannot do without.
+    """Time one iteration of each model on this machine, relative to the two matrix products that it needs at least.
 
-    Compilation is not counted. Use an idle machine. Each result is printed when it is there. The comparisons with other
-    libraries are in the source tree: make benchmark.
+    Compilation is not counted. Use an idle machine. Each result is printed as soon as it is known. Comparisons with
+    other libraries are in the source tree: make benchmark.
 
     Examples:
       multicause benchmark
@@ -52,7 +52,7 @@ def benchmark(
         for name in model or MODELS:
             try:
                 timing = time_model(MODELS[name], X, components, products)
-            except Exception as error:  # one model that fails must not cost the results of the others
+            except Exception as error:  # one model that fails must not lose the results of the others
                 lines.append([name, "failed", ""])
                 found.append({"model": name, "error": describe(error)})
                 output.say(f"{name}: failed: {describe(error)}", style="yellow")

@@ -1,4 +1,4 @@
-"""The commands of ``multicause``."""
+"""Commands of ``multicause``."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def multicause(
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Finds the hidden causes of data.
+    """Find the hidden causes of data.
 
-    Begin with:  multicause demo
+    Start with:  multicause demo
 
     Your own images:  multicause fit photos --patches 10x10 --components 50 --out run
     """

@@ -1,4 +1,4 @@
-"""``multicause demo``: bars that occlude each other, found in noisy images."""
+"""Command ``multicause demo``: find bars that occlude each other in noisy images."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from multicause.app.cli.quitting import fits_may_stop
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for picture and report; made if it does not exist.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for picture and report; created if it does not exist.")] = Path(
         "out/demo"
     ),
     seed: Seed = 0,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Find the hidden bars in 500 noisy images, print what was found, draw it, and write a report.
+    """Find the hidden bars in 500 noisy images, print and draw the result, and write a report.
 
     Example:
       multicause demo --out out/demo
@@ -34,7 +34,7 @@ def demo(
 
 
 def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
-    """Learn, print a table, and write ``bars.png`` and ``report.html`` into the folder ``out``."""
+    """Run the demo, print a table, and write ``bars.png`` and ``report.html`` into the folder ``out``."""
     import numpy as np
 
     from multicause import MaximalCauses
@@ -47,7 +47,7 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
     bars = make_bars(500, noise="poisson", random_state=seed)
     output.say(
         "500 images of 5×5 pixels. Each shows about two of ten bars, which occlude each other, under Poisson noise.\n"
-        "MaximalCauses is told nothing but the number of causes."
+        "MaximalCauses only knows the number of causes."
     )
     model = MaximalCauses(10, noise="poisson", random_state=seed)
     if not output.as_json:
@@ -61,7 +61,7 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
     lit = model.components_[found.mapping][bars.causes > 0]
     error = float(np.abs(model.activity_[found.mapping] - bars.states.mean(axis=0)).mean())
     lines = [
-        ["bars with a cause of their own", str(found.n_found), str(len(bars.causes))],
+        ["bars with their own cause", str(found.n_found), str(len(bars.causes))],
         ["mean absolute error of the weights", f"{found.mean_absolute_error:.3f}", "0"],
         ["mean weight of bar pixels", f"{lit.mean():.2f}", "10"],
         ["mean error of the causes' frequency", f"{error:.4f}", "0"],
@@ -87,7 +87,7 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
 
 
 def draw(path: Path, bars: Any, model: Any, found: Any, reference: float) -> None:
-    """Data, true causes, learned components in their order, and the bound."""
+    """Draw data, true causes, learned components in the same order, and the bound."""
     import io
 
     import matplotlib

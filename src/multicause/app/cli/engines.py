@@ -1,4 +1,4 @@
-"""Options that say where a fit computes: ``--engine``, ``--scheduler``, ``--n-jobs`` and ``--devices``."""
+"""Options that select where a fit computes: ``--engine``, ``--scheduler``, ``--n-jobs`` and ``--devices``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 ENGINES = ("local", "dask")
-#: Names of the options, as functions of commands have them.
+#: Names of the options, as parameters of commands.
 ENGINE_OPTIONS = ("engine", "scheduler", "n_jobs", "devices")
 
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Where a fit computes. It does not change what is learned, so a resumed run may choose anew."""
+    """Engine options of a fit. They do not change what is learned, so a resumed run may choose others."""
 
     engine: str | None = None  # None: "dask" if there is a scheduler, else "local"
     scheduler: str | None = None
@@ -33,14 +33,14 @@ class EngineChoice:
         ]
         if self.name == "dask" and given:
             raise ValueError(
-                f"{given[0]} is for --engine local. On a Dask cluster, workers have the threads and devices that they "
-                "were started with."
+                f"{given[0]} requires --engine local. On a Dask cluster, workers have the threads and devices that "
+                "they were started with."
             )
         self._devices()
 
     @property
     def name(self) -> str:
-        """The engine that is used."""
+        """Return the name of the engine."""
         return self.engine or ("local" if self.scheduler is None else "dask")
 
     def make(self, memory: str) -> Any:

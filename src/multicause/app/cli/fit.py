@@ -1,4 +1,4 @@
-"""``multicause fit``."""
+"""Command ``multicause fit``: learn the causes of data from files."""
 
 from __future__ import annotations
 
@@ -40,37 +40,44 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; must be new.", show_default=False)] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Output folder of the run; must not exist.", show_default=False)
+    ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of a run that was interrupted or stopped: go on from its last checkpoint.", show_default=False
+            help="Folder of an interrupted or stopped run, to resume from its last checkpoint.", show_default=False
         ),
     ] = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.", rich_help_panel=LEARNING)] = "maximal",
     components: Annotated[
         str,
         typer.Option(
-            help="Number of components. Of several, such as 5,10,20, the one with the best held-out score is chosen.",
+            help="Number of components, or several such as 5,10,20, from which held-out scores choose.",
             rich_help_panel=LEARNING,
         ),
     ] = "20",
     noise: Annotated[
         str | None,
         typer.Option(
-            help="gaussian, diagonal_gaussian, poisson or bernoulli, for models that have a choice.",
+            help="gaussian, diagonal_gaussian, poisson or bernoulli, if the model has a choice.",
             rich_help_panel=LEARNING,
         ),
     ] = None,
     posterior: Annotated[
         str | None,
-        typer.Option(help="exact, truncated or preselected; by default by number of causes.", rich_help_panel=LEARNING),
+        typer.Option(
+            help="exact, truncated or preselected; by default chosen by the number of causes.", rich_help_panel=LEARNING
+        ),
     ] = None,
     iterations: Annotated[
-        int | None, typer.Option(help="Most iterations; each model has its default.", min=1, rich_help_panel=LEARNING)
+        int | None,
+        typer.Option(
+            help="Maximum number of iterations; the default depends on the model.", min=1, rich_help_panel=LEARNING
+        ),
     ] = None,
     starts: Annotated[
-        int | None, typer.Option(help="Random starts, of which the best is kept.", min=1, rich_help_panel=LEARNING)
+        int | None, typer.Option(help="Number of random starts; the best is kept.", min=1, rich_help_panel=LEARNING)
     ] = None,
     seed: Seed = 0,
     settings: Annotated[
@@ -85,19 +92,23 @@ def fit(
         str | None, typer.Option(help="Cut images into patches of this size, such as 10x10.", rich_help_panel=READING)
     ] = None,
     count: Annotated[
-        int | None, typer.Option(help="How many patches, or pieces of sound.", min=1, rich_help_panel=READING)
+        int | None, typer.Option(help="Number of patches, or of pieces of sound.", min=1, rich_help_panel=READING)
     ] = None,
     scale: Annotated[float, typer.Option(help="Value of a white pixel.", rich_help_panel=READING)] = 10.0,
     image_shape: Annotated[
-        str | None, typer.Option(help="Rows of a table are images of this size.", rich_help_panel=READING)
+        str | None, typer.Option(help="Image size of the rows of a table.", rich_help_panel=READING)
     ] = None,
     sound: Annotated[
-        str, typer.Option(help="Rows of a recording: spectrogram or waveform.", rich_help_panel=READING)
+        str, typer.Option(help="Representation of recordings: spectrogram or waveform.", rich_help_panel=READING)
     ] = "spectrogram",
-    frames: Annotated[int, typer.Option(help="Windows of a row's spectrogram.", min=1, rich_help_panel=READING)] = 9,
-    length: Annotated[int, typer.Option(help="Samples of a row's waveform.", min=2, rich_help_panel=READING)] = 128,
+    frames: Annotated[
+        int, typer.Option(help="Number of windows in a row's spectrogram.", min=1, rich_help_panel=READING)
+    ] = 9,
+    length: Annotated[
+        int, typer.Option(help="Number of samples in a row's waveform.", min=2, rich_help_panel=READING)
+    ] = 128,
     sample_rate: Annotated[
-        int, typer.Option(help="Hz to which sounds are resampled.", min=1000, rich_help_panel=READING)
+        int, typer.Option(help="Sample rate in Hz, to which sounds are resampled.", min=1000, rich_help_panel=READING)
     ] = 8000,
     channel: Channel = None,
     array: Array = None,
@@ -109,7 +120,7 @@ def fit(
     index: Annotated[
         str | None,
         typer.Option(
-            help="Name or number (from 0) of the column that identifies rows and is no feature, or 'none'.",
+            help="Name or number (from 0) of the column that identifies rows and is not a feature, or 'none'.",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -134,24 +145,24 @@ def fit(
     n_jobs: Annotated[
         int | None,
         typer.Option(
-            help="Blocks that are worked on at a time on a CPU; all cores by default.", rich_help_panel=COMPUTING
+            help="Number of blocks computed at a time on a CPU; by default all cores.", rich_help_panel=COMPUTING
         ),
     ] = None,
     devices: Annotated[
         str | None,
         typer.Option(
-            help="Number of GPUs of this machine to use, or 'all'; one by default.", rich_help_panel=COMPUTING
+            help="Number of GPUs of this machine to use, or 'all'; by default one.", rich_help_panel=COMPUTING
         ),
     ] = None,
     report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel=COMPUTING)] = True,
     checkpoint: Annotated[
-        float, typer.Option(help="Seconds from one checkpoint to the next.", min=0, rich_help_panel=COMPUTING)
+        float, typer.Option(help="Seconds between checkpoints.", min=0, rich_help_panel=COMPUTING)
     ] = 60.0,
     force: Force = False,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Learn the causes of your own data, and write a folder with the model and a report.
+    """Learn the causes of your data, and write a folder with the model and a report.
 
     Examples:
       multicause fit photos --patches 10x10 --count 40000 --components 50 --out run
@@ -170,7 +181,7 @@ def fit(
 
       multicause fit --resume run
 
-    Ctrl-C ends learning and keeps the model so far; 'multicause fit --resume run' goes on with it.
+    Ctrl-C stops learning and keeps the model so far; 'multicause fit --resume run' resumes it.
     """
     with command(json, verbose) as output:
         from multicause.app.cli.engines import ENGINE_OPTIONS, EngineChoice
@@ -178,11 +189,11 @@ def fit(
         from multicause.app.cli.unfinished import Request, check_unfinished, is_stopped, read_request
         from multicause.app.writing import check_place
 
-        # What can be refused is refused before modules are imported that take seconds.
+        # Invalid options are refused before modules are imported that take seconds.
         recorded = None
         if resume is not None:
             if out is not None and out.resolve() != resume.resolve():
-                raise ValueError(f"--resume goes on with {str(resume)!r} and writes it there; leave out --out.")
+                raise ValueError(f"--resume writes its result to {str(resume)!r}; leave out --out.")
             out = resume
             check_unfinished(out, resume=True, force=force)
             recorded = read_request(resume)
@@ -244,6 +255,6 @@ def fit(
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Whether an option was named by the user and does not have its default."""
+    """Return whether the user gave an option, so that it does not have its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

@@ -1,4 +1,4 @@
-"""One fit of the command line: data, model, progress, and a folder in the end."""
+"""Fit of the command line: read data, build the model, show progress, and write a folder."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from multicause.engines.sources import Source
 from multicause.outcomes import Outcome
 from multicause.persistence import newest_checkpoint
 
-# What the end of a fit says about reconstructions, and the names of these numbers in its settings.
+# Labels of reconstruction quality in the summary of a fit, and their names in its settings.
 QUALITY = {"variance explained, R²": "r2", "R² without row means": "r2_without_row_means"}
 
-# What a run keeps of the comparison of numbers of components.
+# Fields of the comparison of numbers of components that a run stores.
 CURVE = ("numbers", "scores", "errors", "deficits", "deficit_errors")
-# Rows of data larger than memory that are compared with their reconstructions, and that the report is made of.
+# Rows of data larger than memory that are used for reconstructions and the report.
 ROWS_TO_DESCRIBE = 10_000
 
 
 def fit_run(
     output: Output, request: Request, out: Path, *, device: str, every: float, resume: bool, force: bool
 ) -> dict[str, Any]:
-    """Learn from files or folders and write the folder of the run; returns its settings."""
+    """Learn from files or folders and write the folder of the run; return its settings."""
     bytes_from(request.memory)
     choice = EngineChoice(**request.engine)
     engine = choice.make(request.memory)
@@ -61,11 +61,11 @@ def fit_run(
     if several:
         curve = chosen_components(output, model, data, numbers, request)
         model.set_params(n_components=curve["best"])
-        # Resuming goes on with the number that was chosen.
+        # A resumed run uses the number that was chosen.
         request = replace(request, parameters={**request.parameters, "n_components": curve["best"]}, curve=curve)
     with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, data, checkpoints, every)
-        # The rows that are described are in this process, and a model in a file must not depend on a cluster.
+        # The described rows are in this process, and a saved model must not depend on a cluster.
         model.engine = Local(memory_budget=request.memory)
         shown = described_rows(data, request.memory)
         remarks = [*shown.remarks, *notes]
@@ -83,7 +83,7 @@ def fit_run(
 
 
 def check_rows(data: UserData, paths: Sequence[Path]) -> None:
-    """Refuse data of one row, and say how there can be more."""
+    """Raise ValueError for data of a single row, and suggest how to get more."""
     if len(data.rows) > 1:
         return
     remedies = {
@@ -99,14 +99,14 @@ def check_rows(data: UserData, paths: Sequence[Path]) -> None:
 def chosen_components(
     output: Output, model: Any, data: UserData, numbers: list[int], request: Request
 ) -> dict[str, Any]:
-    """Compare numbers of components by held-out scores, and say which one is chosen; returns the curve."""
+    """Compare numbers of components by held-out scores, print the chosen one, and return the curve."""
     from multicause.selection import component_curve
 
     shown = described_rows(data, request.memory)
     copy = clone(model).set_params(engine=Local(memory_budget=request.memory))
     output.say(f"Comparing {', '.join(map(str, numbers))} components by held-out rows.")
     with warnings.catch_warnings():
-        # How fits to folds end is not what is asked for; the fit to all rows says how it ended.
+        # Outcomes of fits to folds are not relevant; the fit to all rows reports its own.
         warnings.simplefilter("ignore", ConvergenceWarning)
         with errors_in_options(model):
             curve = component_curve(copy, shown.rows, numbers, random_state=request.parameters["random_state"])
@@ -123,7 +123,7 @@ def chosen_components(
 
 
 def described_rows(data: UserData, memory_budget: str | int) -> UserData:
-    """Return data that are in memory: a random sample of those that are not."""
+    """Return data in memory, a random sample if they are not."""
     if not isinstance(data.rows, Source):
         return data
     sample = Local(memory_budget=memory_budget).load(data.rows).sample(ROWS_TO_DESCRIBE, np.random.RandomState(0))
@@ -132,7 +132,7 @@ def described_rows(data: UserData, memory_budget: str | int) -> UserData:
 
 
 def tell_cluster(output: Output, engine: Dask) -> None:
-    """Connect to a cluster, before slow work begins, and say where its dashboard is."""
+    """Connect to a cluster, before slow work begins, and print the address of its dashboard."""
     try:
         client = engine.client()
     except TimeoutError as error:
@@ -145,14 +145,14 @@ def tell_cluster(output: Output, engine: Dask) -> None:
 
 
 def tell_data(output: Output, paths: Sequence[Path], data: UserData) -> None:
-    """Say how the data were understood."""
+    """Print how the data were read."""
     output.say(f"{describe_paths(paths)}: {data.summary}.")
     for remark in data.remarks:
         output.say(remark, style="yellow")
 
 
 def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: float) -> tuple[float, list[str]]:
-    """Fit, from the newest checkpoint on if there is one; returns the seconds it took and its warnings."""
+    """Fit, resuming from the newest checkpoint if there is one; return the seconds it took and its warnings."""
     callbacks: list[Any] = [Checkpoint(checkpoints, seconds=every)]
     if output.console.is_terminal and not output.as_json:
         callbacks.append(ProgressBar())
@@ -170,7 +170,7 @@ def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: 
 
 
 def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Path], settings: dict[str, Any]) -> None:
-    """The report of a run."""
+    """Write the report of a run."""
     from multicause.app.report import write_report
 
     write_report(
@@ -189,7 +189,7 @@ def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Pat
 def tell(
     output: Output, out: Path, model: Any, settings: dict[str, Any], notes: Sequence[str], with_report: bool
 ) -> None:
-    """The end of a fit, for people."""
+    """Print a summary of the fit."""
     bound = settings["lower_bound"]
     lines = [
         ["outcome", settings["outcome"]],
@@ -205,4 +205,4 @@ def tell(
     if with_report:
         output.say(f"Report: {out / REPORT}")
     if is_stopped(out):
-        output.say(f"Stopped by Ctrl-C. Go on with: multicause fit --resume {out}")
+        output.say(f"Stopped by Ctrl-C. Resume with: multicause fit --resume {out}")

@@ -1,4 +1,4 @@
-"""A lock that a process holds on a folder as long as it lives, so that others can tell a live run from a dead one."""
+"""Lock of a folder that a process holds as long as it lives, to tell running from dead runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "lock"
 if sys.platform == "win32":
     import msvcrt
 
-    # Locked bytes cannot be read there, so the lock lies behind the text.
+    # Locked bytes cannot be read on Windows, so the lock lies behind the text.
     _PLACE = 1 << 20
 
     def _lock(file: IO[str]) -> None:
@@ -30,7 +30,7 @@ else:
 
 
 def check_not_running(folder: Path) -> None:
-    """Refuse a folder that a live process holds."""
+    """Raise an error if a live process holds a folder."""
     try:
         with (folder / NAME).open("r+", encoding="utf-8") as file:
             _acquire(file, folder)
@@ -40,7 +40,7 @@ def check_not_running(folder: Path) -> None:
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Hold a folder for the time of the block; the system releases it if the process dies."""
+    """Hold a folder during the block; the system releases it if the process dies."""
     with (folder / NAME).open("a+", encoding="utf-8") as file:
         _acquire(file, folder)
         file.truncate(0)
@@ -56,7 +56,7 @@ def _acquire(file: IO[str], folder: Path) -> None:
         file.seek(0)
         holder = file.read().strip() or "another process"
         raise FileExistsError(
-            f"{str(folder)!r} belongs to a run that is still going on ({holder}). Wait for its end, or choose another "
+            f"{str(folder)!r} belongs to a run that is still active ({holder}). Wait until it ends, or choose another "
             "name with --out."
         ) from None
     except OSError:  # a file system without locks

@@ -1,4 +1,4 @@
-"""Models by the names that the command line has for them, made from its options."""
+"""Models by their names on the command line, created from its options."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ MODELS = {
 
 
 def make_model(name: str, settings: dict[str, Any], extra: Sequence[str] = ()) -> Any:
-    """An estimator from the options that were given; those that are None keep the model's default.
+    """Create an estimator from the given options; those that are None keep the model's default.
 
-    ``extra`` has texts such as ``tol=1e-4`` or ``posterior__max_active=4`` for settings that have no option.
+    ``extra`` holds strings such as ``tol=1e-4`` or ``posterior__max_active=4`` for settings without an option.
     """
     import multicause
 
@@ -59,7 +59,7 @@ def make_model(name: str, settings: dict[str, Any], extra: Sequence[str] = ()) -
 
 
 def _value(text: str) -> Any:
-    """A number, true, false, null or a list as JSON has them; all else is text."""
+    """Parse a number, true, false, null or a list as JSON; everything else is a string."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError:

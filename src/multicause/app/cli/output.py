@@ -1,4 +1,4 @@
-"""What every command shares: one place for results, one line for an error, an exit code."""
+"""Output of commands: text, tables, JSON, errors in one line, and exit codes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ BAD_INPUT, FAILED = 2, 1
 
 
 class Output:
-    """Text and tables for people, or one JSON object for programs."""
+    """Output of a command: text and tables, or one JSON object."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
         self.console = Console(quiet=as_json)
 
     def say(self, text: str, style: str | None = None) -> None:
-        """A line of text, as it is: brackets in a file's name are no markup."""
+        """Print a line of text unchanged: brackets in a file name are not markup."""
         self.console.print(text, style=style, markup=False, highlight=False)
 
     def table(self, title: str, headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-        """A table whose first column is text and whose others are numbers."""
+        """Print a table whose first column is text and whose others are numbers."""
         table = Table(title=title, title_justify="left")
         for number, heading in enumerate(headings):
             table.add_column(heading, justify="right" if number else "left")
@@ -40,13 +40,13 @@ class Output:
         self.console.print(table)
 
     def result(self, **values: Any) -> None:
-        """What a program wants to know; people have been told."""
+        """Store the values of the JSON object."""
         if self.as_json:
             sys.stdout.write(json.dumps(values, default=_plain, allow_nan=True) + "\n")
 
 
 class Commands(TyperGroup):
-    """All commands; words and options that cannot be understood are told in one line, as other errors are."""
+    """Group of all commands; unknown commands and options are reported in one line, like other errors."""
 
     def main(
         self,
@@ -57,9 +57,9 @@ class Commands(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run the command that the words name, and leave with its exit code."""
+        """Run the command that the arguments name, and exit with its code."""
         words = sys.argv[1:] if args is None else list(args)
-        if not standalone_mode or not words:  # without words there is help
+        if not standalone_mode or not words:  # without arguments the help is shown
             return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
@@ -76,7 +76,7 @@ class Commands(TyperGroup):
 
 @contextmanager
 def command(as_json: bool, verbose: bool) -> Iterator[Output]:
-    """Run a command: what goes wrong is told in one line, with an exit code, and in full with --verbose."""
+    """Run a command; report errors in one line with an exit code, and in full with --verbose."""
     try:
         yield Output(as_json)
     except (typer.Exit, typer.Abort):
@@ -91,7 +91,7 @@ def command(as_json: bool, verbose: bool) -> Iterator[Output]:
 
 
 def describe(error: BaseException) -> str:
-    """One line that says what went wrong and, where something was left behind, what."""
+    """Return one line that describes an error, including its notes."""
     return " ".join([_what(error), *getattr(error, "__notes__", ())])
 
 
@@ -99,7 +99,7 @@ def _what(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return NO_RESULT
     if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
-        return f"cannot write to {error.filename!r}: a file is there, and a folder is wanted. Choose another place."
+        return f"cannot write to {error.filename!r}: it is a file, but a folder is needed. Choose another path."
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename!r}: " if error.filename else ""
         return f"{place}{error.strerror}."
@@ -123,7 +123,7 @@ def _tell(text: str, code: int, as_json: bool) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and paths of other libraries as JSON has them."""
+    """Convert numbers and paths of other libraries to JSON values."""
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)

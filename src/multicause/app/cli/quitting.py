@@ -1,4 +1,4 @@
-"""Ctrl-C on the command line: clean up, say so, and end the process with status 130."""
+"""Ctrl-C on the command line: clean up, print a message, and exit with status 130."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Quit:
-    """Handler of Ctrl-C that ends the process without the usual end of the interpreter.
+    """Handler of Ctrl-C that ends the process without the usual shutdown of the interpreter.
 
-    A KeyboardInterrupt would not do: modules that are being imported may swallow it or crash, and while JAX compiles in
-    the background, the usual end of the interpreter crashes.
+    A KeyboardInterrupt does not work: modules that are being imported may swallow it or crash, and while JAX compiles
+    in the background, the usual shutdown of the interpreter crashes.
     """
 
     def __init__(self, as_json: bool) -> None:
-        self.lets_fits_stop = False  # whether a fit may take the first Ctrl-C as a wish to stop early
+        self.lets_fits_stop = False  # whether the first Ctrl-C stops a fit early instead
         self._as_json = as_json
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -34,7 +34,7 @@ class Quit:
         try:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             text = " ".join([NO_RESULT, *clean_up()])
-            say(f"Error: {text}", sys.__stderr__)  # below a progress bar, which puts other texts above itself
+            say(f"Error: {text}", sys.__stderr__)  # below a progress bar, which moves other text above itself
             with suppress(OSError, RuntimeError, ValueError):  # the signal may have interrupted another write
                 if self._as_json:
                     sys.stdout.write(json.dumps({"error": text, "exit_code": INTERRUPTED}) + "\n")
@@ -43,7 +43,7 @@ class Quit:
 
 
 def leave() -> NoReturn:
-    """End the process now, with the status of an interruption."""
+    """End the process immediately, with the status of an interruption."""
     try:
         with suppress(OSError, RuntimeError, ValueError):
             sys.stdout.flush()
@@ -55,14 +55,14 @@ def leave() -> NoReturn:
 
 
 def install(as_json: bool) -> None:
-    """Handle Ctrl-C in this process, unless somebody else does or it is ignored, as in the background of a shell."""
+    """Handle Ctrl-C in this process, unless other code does or it is ignored, as in background jobs of a shell."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, Quit(as_json))
 
 
 @contextmanager
 def interrupted_by_exception() -> Iterator[None]:
-    """Let Ctrl-C raise a KeyboardInterrupt inside the block, as joblib needs to end its processes."""
+    """Let Ctrl-C raise KeyboardInterrupt inside the block, as joblib needs to end its processes."""
     handler: Any = signal.getsignal(signal.SIGINT)
     if not isinstance(handler, Quit):
         yield
@@ -80,7 +80,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def fits_may_stop() -> Iterator[None]:
-    """Let the first Ctrl-C during a fit inside the block end learning early, with a result."""
+    """Let the first Ctrl-C during a fit inside the block stop learning early, with a result."""
     handler: Any = signal.getsignal(signal.SIGINT)
     if not isinstance(handler, Quit):
         yield

@@ -1,4 +1,4 @@
-"""``multicause report``."""
+"""Command ``multicause report``: write the report of a fitted model again."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ def report(
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Data to explain, by default those of the fit, read again from their place; may be repeated.",
+            help="Data to explain; by default those of the fit, read again. May be repeated.",
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="File; by default report.html in the folder of the run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Output file; by default report.html in the folder of the run.")
+    ] = None,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
@@ -51,7 +53,7 @@ def report(
         missing = [path for path in paths if not file_of(path).exists()]
         if missing:
             raise FileNotFoundError(
-                f"The data of this run are not at {str(missing[0])!r} any more; name them with --data."
+                f"The data of this run are no longer at {str(missing[0])!r}; give their path with --data."
             )
         found = described_rows(fitted.read(paths, memory_budget=fitted.memory_budget), fitted.memory_budget)
         out = run / REPORT if out is None else out

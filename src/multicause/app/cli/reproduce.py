@@ -1,4 +1,4 @@
-"""``multicause reproduce``."""
+"""Command ``multicause reproduce``: repeat an experiment of the papers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def reproduce(
     trials: Annotated[int, typer.Option(help="Number of trials.", min=1)] = 20,
     setting: Annotated[
         str,
-        typer.Option(help="'default' settings, the 'paper's, or others; each experiment has its own."),
+        typer.Option(help="Settings: 'default', 'paper' or others; they depend on the experiment."),
     ] = "",
-    jobs: Annotated[int, typer.Option(help="Processes that share the trials; -1 uses all cores.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Number of processes that run the trials; -1 uses all cores.")] = 1,
     list_names: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Repeat an experiment of the papers and print its numbers beside theirs.
+    """Repeat an experiment of the papers and print its results beside the published ones.
 
     Examples:
       multicause reproduce mca_ex --trials 20
@@ -43,7 +43,7 @@ def reproduce(
             found = experiment(name)(trials, jobs=jobs, **({"setting": setting} if setting else {}))
             for line in found:
                 lines.append(line)
-                if isinstance(found, Iterator):  # it takes long, and tells as it goes
+                if isinstance(found, Iterator):  # it takes long, and reports results as they are found
                     output.say(f"{line.what}: {line.found}", style="dim")
         title = f"{name}, {trials} trials" + (f", {setting} settings" if setting else "")
         cells = [[line.what, line.asked, line.found, "[green]yes" if line.reached else "[red]no"] for line in lines]

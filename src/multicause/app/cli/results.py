@@ -1,4 +1,4 @@
-"""Arrays and images that commands write: the ending of a file's name says how."""
+"""Writing of arrays and images; the suffix of a file selects the format."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def write_table(
     names: Sequence[str] | None = None,
     others: dict[str, np.ndarray] | None = None,
 ) -> list[str]:
-    """Write rows as npy, npz, csv or parquet; returns the names of other columns that could not be written.
+    """Write rows as npy, npz, csv or parquet; return the names of other columns that could not be written.
 
-    csv and parquet have names of columns, and first of all the columns ``others``. One of them that is called like a
+    csv and parquet files have column names, and begin with the columns ``others``. One of them with the name of a
     column of the rows becomes "NAME (data)".
     """
     kind, buffer = path.suffix.lower(), io.BytesIO()
@@ -45,7 +45,7 @@ def write_table(
 
 
 def write_image(path: Path, grey: np.ndarray) -> None:
-    """A grey image with black at zero and white at one; values beyond are cut off."""
+    """Write a grey image with black at zero and white at one; values beyond are clipped."""
     from PIL import Image
 
     buffer = io.BytesIO()
@@ -55,7 +55,7 @@ def write_image(path: Path, grey: np.ndarray) -> None:
 
 
 def write_mosaic(path: Path, rows: np.ndarray, image_shape: tuple[int, int], title: str) -> None:
-    """Rows as images beside each other."""
+    """Write a mosaic of rows as images."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -73,7 +73,7 @@ def write_mosaic(path: Path, rows: np.ndarray, image_shape: tuple[int, int], tit
 
 
 def component_names(model: Any) -> list[str]:
-    """Names of a model's components, as scikit-learn has them."""
+    """Return the names of a model's components, as in scikit-learn."""
     return [str(name) for name in model.get_feature_names_out()]
 
 

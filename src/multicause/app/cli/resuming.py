@@ -1,4 +1,4 @@
-"""Options that are given together with ``--resume``: they have to be those of the run that is resumed."""
+"""Check of options given together with ``--resume``: they must be those of the resumed run."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ NAMES = {"data": "DATA", "settings": "--set"}
 
 
 def check_same(given: Collection[str], asked: Request, recorded: Request) -> None:
-    """Refuse options that were given and differ from those of the recorded run."""
+    """Raise ValueError if given options differ from those of the recorded run."""
     ours, theirs = _options(asked), _options(recorded)
     for name in given:
         if name in ours and ours[name] != theirs.get(name):
             option = NAMES.get(name, "--" + name.replace("_", "-"))
             raise ValueError(
-                f"{option} is {_text(name, ours)}, but the run that is to be resumed has {_text(name, theirs)}. A run "
-                f"goes on with the data and settings that it began with: leave {option} out, or begin a new run."
+                f"{option} is {_text(name, ours)}, but the resumed run has {_text(name, theirs)}. A resumed run uses "
+                f"the data and settings that it began with: leave {option} out, or start a new run."
             )
 
 

@@ -1,4 +1,4 @@
-"""The folder of a run: model, history, settings and versions, written whole or not at all."""
+"""Folder of a run: model, history, settings and versions, written atomically."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from multicause.metrics.reconstruction import reconstruction_quality
 
 FORMAT = 2
 PACKAGES = ("multicause", "numpy", "scipy", "scikit-learn", "jax", "jaxlib")
-# Columns of the history, and the attributes of a fitted model that have them; models of different families differ.
+# Columns of the history, and the attributes of a fitted model that hold them; families of models differ.
 CURVES = {
     "bound": "lower_bounds_",
     "temperature": "temperatures_",
@@ -30,7 +30,7 @@ CURVES = {
 
 
 class Run(NamedTuple):
-    """A fitted model and how its data were read."""
+    """Fitted model with the settings of its run."""
 
     folder: Path
     model: Any
@@ -38,32 +38,32 @@ class Run(NamedTuple):
 
     @property
     def reading(self) -> Reading:
-        """How the data of the fit became rows."""
+        """Return the settings by which the data of the fit were read."""
         return Reading.from_settings(self.settings["reading"])
 
     @property
     def data(self) -> dict[str, Any]:
-        """Paths, kind, number of rows and the like."""
+        """Return the description of the data: paths, kind, number of rows and so on."""
         return self.settings["data"]
 
     @property
     def paths(self) -> list[Path]:
-        """Files and folders that the model has learned from."""
+        """Return the files and folders that the model was fitted to."""
         return [Path(path) for path in self.data["paths"]]
 
     @property
     def image_shape(self) -> tuple[int, int] | None:
-        """Height and width of a row, if it is an image."""
+        """Return the height and width of a row, or None if it is not an image."""
         shape = self.data["image_shape"]
         return None if shape is None else (shape[0], shape[1])
 
     @property
     def memory_budget(self) -> str | int:
-        """Most memory that rows may take."""
+        """Return the memory budget."""
         return getattr(self.model.engine, "memory_budget", "2GiB")
 
     def read(self, paths: Sequence[Path], *, memory_budget: str | int | None = None, **changes: Any) -> UserData:
-        """Data that this model can be applied to, read as those of its fit; by default all of them are loaded."""
+        """Read data for this model like those of its fit; by default all of them are loaded."""
         names = self.data["names"]
         given = {key: value for key, value in changes.items() if value is not None}
         columns = None if names is None else tuple(names)
@@ -71,25 +71,25 @@ class Run(NamedTuple):
         data = read_data(paths, own, memory_budget=memory_budget)
         if data.rows.shape[1] != self.model.n_features_in_:
             raise ValueError(
-                f"{describe_paths(paths)} gives rows of {data.rows.shape[1]} values, but the model has learned from "
+                f"{describe_paths(paths)} gives rows of {data.rows.shape[1]} values, but the model was fitted to "
                 f"rows of {self.model.n_features_in_} ({self.data['kind']} of {describe_paths(self.paths)})."
             )
         return data
 
 
 def open_run(folder: Path, device: str) -> Run:
-    """The run that a folder holds, to be used on a device."""
+    """Open the run in a folder, to be used on a device."""
     from multicause import load
     from multicause.arrays import use_device
 
     use_device(device)
     if not folder.exists():
         raise FileNotFoundError(
-            f"There is no {str(folder)!r}. 'multicause fit DATA --out {folder}' makes such a folder."
+            f"There is no {str(folder)!r}. 'multicause fit DATA --out {folder}' creates such a folder."
         )
     missing = [name for name in (MODEL, SETTINGS) if not (folder / name).is_file()]
     if missing:
-        raise ValueError(f"{str(folder)!r} is no folder of 'multicause fit': it has no {missing[0]}.")
+        raise ValueError(f"{str(folder)!r} is not a folder written by 'multicause fit': it has no {missing[0]}.")
     try:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -102,7 +102,7 @@ def open_run(folder: Path, device: str) -> Run:
 
 
 def _is_complete(settings: dict[str, Any]) -> bool:
-    """Whether settings have all that commands read from them."""
+    """Return whether settings have all entries that commands read."""
     data, reading = settings.get("data"), settings.get("reading")
     if not isinstance(data, dict) or not isinstance(reading, dict) or not {"estimator", "warnings"} <= settings.keys():
         return False
@@ -121,7 +121,7 @@ def describe_run(
     seconds: float,
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    """Settings of a run, as plain values; ``shown`` has the rows that reconstructions are compared with."""
+    """Return the settings of a run as plain values; ``shown`` has the rows that are reconstructed."""
     quality = reconstruction_quality(model, shown.rows) if hasattr(model, "reconstruct") else None
     return {
         "format": FORMAT,
@@ -154,7 +154,7 @@ def _finite(value: float) -> float | None:
 
 
 def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:
-    """Write all files of a run but its report into a folder."""
+    """Write all files of a run, except its report, into a folder."""
     model.save(folder / MODEL)
     write_history(folder / HISTORY, model)
     text = {SETTINGS: settings, VERSIONS: versions()}
@@ -163,7 +163,7 @@ def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:
 
 
 def write_history(path: Path, model: Any) -> None:
-    """One line for each iteration, one column for each curve that the model has."""
+    """Write one line for each iteration, with one column for each curve of the model."""
     found = {name: getattr(model, attribute, None) for name, attribute in CURVES.items()}
     curves = {name: np.asarray(values) for name, values in found.items() if values is not None}
     with path.open("w", newline="", encoding="utf-8") as file:
@@ -174,7 +174,7 @@ def write_history(path: Path, model: Any) -> None:
 
 
 def versions() -> dict[str, str]:
-    """What made a run."""
+    """Return the versions of the packages that made a run."""
     import jax
 
     found = {"python": platform.python_version(), "platform": platform.platform(), "device": jax.default_backend()}
@@ -187,7 +187,7 @@ def versions() -> dict[str, str]:
 
 
 def plain(value: Any) -> Any:
-    """A setting as JSON has it; a part is its text."""
+    """Convert a setting to a JSON value; a part becomes its text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, tuple | list):

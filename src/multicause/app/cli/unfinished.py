@@ -1,6 +1,6 @@
-"""Runs that can be resumed: the request and the checkpoints of a run, beside the folder it will be written to.
+"""Resumable runs: the request and the checkpoints of a run, beside its future output folder.
 
-A run that Ctrl-C has stopped is a whole one and keeps them inside its folder. Resuming it copies them beside it again.
+A run that Ctrl-C has stopped is complete and keeps them inside its folder. Resuming it copies them beside it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SUFFIX, REQUEST = ".unfinished", "request.json"
 
 @dataclass(frozen=True)
 class Request:
-    """What a fit was asked for: plain values, so that an interrupted one can be resumed."""
+    """Options of a fit as plain values, so that an interrupted run can be resumed."""
 
     paths: list[str]
     name: str
@@ -33,46 +33,46 @@ class Request:
     reading: dict[str, Any]
     memory: str
     with_report: bool
-    engine: dict[str, Any] = field(default_factory=dict)  # options that say where it computes
-    curve: dict[str, Any] | None = None  # held-out scores, where the number of components was chosen by them
+    engine: dict[str, Any] = field(default_factory=dict)  # engine options
+    curve: dict[str, Any] | None = None  # held-out scores, if the number of components was chosen by them
 
 
 def unfinished(out: Path) -> Path:
-    """The folder of checkpoints of the run that is to become ``out``."""
+    """Return the folder of checkpoints of the run with the output folder ``out``."""
     path = Path(os.path.abspath(out))
     return path.with_name(path.name + SUFFIX)
 
 
 def is_stopped(out: Path) -> bool:
-    """Whether a folder holds a run that Ctrl-C has stopped, and that can be resumed."""
+    """Return whether a folder holds a run that Ctrl-C has stopped and that can be resumed."""
     return (out / UNFINISHED / REQUEST).is_file()
 
 
 def read_request(out: Path) -> Request:
-    """What an interrupted or stopped run was asked for."""
+    """Read the options of an interrupted or stopped run."""
     file = (out / UNFINISHED if is_stopped(out) and not unfinished(out).exists() else unfinished(out)) / REQUEST
     if not file.is_file():
         raise FileNotFoundError(f"There is nothing to resume: {_why_not(out, file)}.")
     try:
         return Request(**json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{str(file)!r} is damaged: {error}. Begin anew with --force.") from error
+        raise ValueError(f"{str(file)!r} is damaged: {error}. Start over with --force.") from error
 
 
 def check_unfinished(out: Path, *, resume: bool, force: bool) -> None:
-    """Refuse to begin or resume a run where another one goes on, or to begin one where another was interrupted."""
+    """Raise an error if another run is active at ``out``, or was interrupted there and is not resumed."""
     folder = unfinished(out)
     check_not_running(folder)
     if not resume and folder.exists() and not force:
         raise FileExistsError(
-            f"{str(folder)!r} holds the checkpoints of an interrupted run. Go on with --resume {str(out)!r}, or begin "
-            "anew with --force."
+            f"{str(folder)!r} holds the checkpoints of an interrupted run. Resume it with --resume {str(out)!r}, or "
+            "start over with --force."
         )
 
 
 @contextmanager
 def checkpoints_of(out: Path, request: Request, *, resume: bool, force: bool) -> Iterator[Path]:
-    """A folder for checkpoints while a run learns. It is removed at the end, or if there is nothing to go on from."""
+    """Create a folder for checkpoints during a run; it is removed at the end, or if it holds no checkpoint."""
     from multicause.persistence import newest_checkpoint
 
     folder = unfinished(out)
@@ -81,7 +81,7 @@ def checkpoints_of(out: Path, request: Request, *, resume: bool, force: bool) ->
         if newest_checkpoint(folder) is None:
             shutil.rmtree(folder, ignore_errors=True)
             return None
-        return f"Checkpoints are kept; go on with: multicause fit --resume {str(out)!r}."
+        return f"Checkpoints are kept; resume with: multicause fit --resume {str(out)!r}."
 
     check_unfinished(out, resume=resume, force=force)
     with parents_of(folder):
@@ -105,7 +105,7 @@ def checkpoints_of(out: Path, request: Request, *, resume: bool, force: bool) ->
 
 
 def keep_for_resuming(checkpoints: Path, run: Path) -> None:
-    """Copy what is needed to resume a run that was stopped into its folder."""
+    """Copy the files that are needed to resume a stopped run into its folder."""
     from multicause.persistence import newest_checkpoint
 
     newest = newest_checkpoint(checkpoints)
@@ -121,6 +121,6 @@ def _why_not(out: Path, file: Path) -> str:
     try:
         outcome = json.loads((out / SETTINGS).read_text(encoding="utf-8"))["outcome"]
     except (OSError, ValueError, TypeError, KeyError):
-        return f"{str(out)!r} is no run that was interrupted"
+        return f"{str(out)!r} is not an interrupted run"
     longer = "; to learn for longer, fit again with more --iterations" if outcome == "max_iter" else ""
     return f"{str(out)!r} is finished, with outcome {outcome!r}{longer}"

@@ -1,4 +1,4 @@
-"""Messages of estimators in the words of the command line: ``max_iter`` is ``--iterations`` there."""
+"""Translation of estimators' messages to the command line, where ``max_iter`` is ``--iterations``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-#: Settings of estimators that have an option of their own.
+#: Settings of estimators that have an option.
 OPTIONS = {
     "n_components": "--components",
     "max_iter": "--iterations",
@@ -17,7 +17,7 @@ OPTIONS = {
     "noise": "--noise",
     "posterior": "--posterior",
 }
-#: What has other names there; attributes of a fitted model are in the files of a run.
+#: Phrases with other names there; attributes of a fitted model are in the files of a run.
 PHRASES = {
     r"^outcome_='\w+': ": "",
     r"\b(use|Use) float64 data\b": r"\1 --dtype float64",
@@ -26,16 +26,16 @@ PHRASES = {
     r"\bacceptance_rates_": "the acceptance in history.csv",
     r" \(activity_ says [^)]*\)": "",
     r"\b(without|[Ll]eave out) resume\b": r"\1 --resume",
-    r"(?<![\w/\\.-])X(?![\w/\\-]|\.\w)": "the data",  # and not a part of a path
+    r"(?<![\w/\\.-])X(?![\w/\\-]|\.\w)": "the data",  # but not as a part of a path
 }
 VALUE = r"'[^']*'|\"[^\"]*\"|\([^)]*\)|[^\s,;:)]*[^\s,;:).]"
 
 
 def in_options(text: str, settings: dict[str, Any]) -> str:
-    """A message of an estimator with these settings, for a user of the command line."""
+    """Translate a message of an estimator with these settings for a user of the command line."""
     for pattern, replacement in PHRASES.items():
         text = re.sub(pattern, replacement, text)
-    # Words such as "noise" are settings only where they have a value; others are never anything else.
+    # Words such as "noise" are settings only if they have a value; others always are.
     for name in sorted(settings, key=len, reverse=True):
         text = re.sub(rf"(?<![\w.-]){name}=({VALUE})", partial(_with_value, name), text)
         if name in OPTIONS and "_" in name:
@@ -47,7 +47,7 @@ def in_options(text: str, settings: dict[str, Any]) -> str:
 
 @contextmanager
 def errors_in_options(model: Any) -> Iterator[None]:
-    """Let errors that an estimator raises inside the block speak of options."""
+    """Translate errors that an estimator raises inside the block to options."""
     try:
         yield
     except Exception as error:

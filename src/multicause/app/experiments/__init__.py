@@ -1,5 +1,6 @@
-"""Experiments of the papers, with their numbers beside ours. Each is a function that returns the lines of a table, a
-long one as they are found.
+"""Experiments of the papers, with their results beside ours.
+
+Each experiment is a function that returns the lines of a table; a long one yields them as they are found.
 """
 
 from collections.abc import Callable
@@ -75,7 +76,7 @@ SUBJECTS = {name: subject for name, (_, _, subject) in _HOME.items()}
 
 
 def experiment(name: str) -> Callable[..., Any]:
-    """The experiment of that name."""
+    """Return the experiment of that name."""
     if name not in _HOME:
         raise ValueError(f"Unknown experiment {name!r}. Known: {', '.join(map(repr, NAMES))}.")
     module, function, _ = _HOME[name]

@@ -1,4 +1,4 @@
-"""What the generating parameters of bars say about the same data: the level that learning should reach."""
+"""Log-likelihood of the generating parameters of bars: the level that learning should reach."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 
 def generating_bound(model: Any, bars: Any) -> float:
-    """Mean log evidence of bars under the parameters that made them, with the noise of the given model."""
+    """Compute the mean log evidence of bars under the parameters that generated them, with a model's noise."""
     truth = clone(model).set_params(
         n_components=len(bars.causes),
         init=bars.causes,

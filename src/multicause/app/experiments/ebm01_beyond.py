@@ -1,4 +1,4 @@
-"""What energies can do beyond ICA: more filters than dimensions, and a second layer (EBM01 §7)."""
+"""Energies beyond ICA: more filters than dimensions, and a second layer (EBM01 §7)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from multicause.samplers import Hamiltonian
 
 
 def overcomplete(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """Data of a complete model with eight Student-t sources, fitted with sixteen filters."""
+    """Fit sixteen filters to data of a complete model with eight Student-t sources."""
     worst = []
     for seed in range(trials):
         random = np.random.RandomState(seed)
@@ -27,10 +27,10 @@ def overcomplete(trials: int = 10, *, setting: str = "default", jobs: int = 1) -
 
 
 def layers(trials: int = 3, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """Held-out log density of one and two layers on pairs of one amplitude and independent signs.
+    """Compare held-out log densities of one and two layers on pairs of equal amplitude and independent signs.
 
     In each pair one of x₁ ± x₂ is nearly zero while the other is large. A complete one-layer energy is a product of
-    densities in some basis, whose support would be a product too, not two lines; so it cannot be right.
+    densities in some basis, whose support would be a product too, not two lines; so it cannot be correct.
     """
     lines = []
     for seed in range(trials):
@@ -55,7 +55,7 @@ def layers(trials: int = 3, *, setting: str = "default", jobs: int = 1) -> list[
 
 
 def amplitude_coupled(n: int, random: np.random.RandomState) -> np.ndarray:
-    """Two pairs of variables; those of a pair have one amplitude but for 10 %, and independent signs: (n, 4)."""
+    """Generate two pairs of variables with equal amplitudes within 10 % and independent signs: (n, 4)."""
     pairs = []
     for _ in range(2):
         signs = random.choice([-1, 1], size=(n, 2))

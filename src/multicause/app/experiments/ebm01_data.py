@@ -1,8 +1,8 @@
 """Data of EBM01's experiments: music, speech and natural images.
 
-Real data are read from the folder that the environment variable MULTICAUSE_DATA names: ``music16``, ``timit_sample``,
-``natural_free`` and ``vanhateren``. Without it, synthetic sources, a synthetic sound and photographs that come with
-scikit-learn take their place.
+Real data are read from the folder given by the environment variable MULTICAUSE_DATA: ``music16``, ``timit_sample``,
+``natural_free`` and ``vanhateren``. Without it, synthetic sources, a synthetic sound and photographs of scikit-learn
+are used instead.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ N_PATCHES = 122_880
 
 
 def folder(name: str) -> Path | None:
-    """A folder of real data, where there is one."""
+    """Return a folder of real data, or None if it does not exist."""
     root = os.environ.get("MULTICAUSE_DATA")
     path = None if root is None else Path(root) / name
     return path if path is not None and path.exists() else None
 
 
 def mixing_matrix() -> np.ndarray:
-    """Instantaneous mixing: 1 on the diagonal and 1/9 off it."""
+    """Return the instantaneous mixing matrix: 1 on the diagonal and 1/9 off it."""
     return np.full((N_SOURCES, N_SOURCES), 1 / 9) + (1 - 1 / 9) * np.eye(N_SOURCES)
 
 
 def sources() -> tuple[str, np.ndarray]:
-    """Sixteen sources of unit variance, (16, N), and what they are.
+    """Return a description and sixteen sources of unit variance, (16, N).
 
-    Music is down-sampled by 5. Synthetic sources are of mixed super-Gaussian shapes: Laplace, Student-t, Gaussian
-    numbers of changing amplitude, and logistic.
+    Music is down-sampled by 5. Synthetic sources have several super-Gaussian densities: Laplace, Student-t, Gaussian
+    with varying amplitude, and logistic.
     """
     place = folder("music16")
     if place is not None:
@@ -57,7 +57,7 @@ def sources() -> tuple[str, np.ndarray]:
 
 
 def segments() -> tuple[str, np.ndarray]:
-    """Segments of 12.5 ms of speech at 8 kHz, (50000, 100), from random places, and what they are."""
+    """Return a description and segments of 12.5 ms of speech at 8 kHz from random positions, (50000, 100)."""
     place, random = folder("timit_sample"), np.random.RandomState(0)
     if place is not None:
         stored = np.load(place / "timit_sa2_16spk.npz")
@@ -70,10 +70,10 @@ def segments() -> tuple[str, np.ndarray]:
 
 
 def patches(side: int) -> tuple[str, np.ndarray]:
-    """Patches of the logarithm of intensities, (122880, side²), the same number from each image, and what they are.
+    """Return a description and patches of log intensities, (122880, side²), equally many from each image.
 
-    An image of van Hateren's collection, as in the paper, is taken before photographs: whitening raises the finest
-    frequencies, which in photographs of 8 bits with smooth areas are rounding more than image.
+    An image of van Hateren's collection, as in the paper, is preferred to photographs: whitening amplifies the highest
+    frequencies, which in 8-bit photographs with smooth areas are mostly rounding errors.
     """
     linear, free, random = folder("vanhateren"), folder("natural_free"), np.random.RandomState(0)
     if linear is not None:
@@ -95,7 +95,7 @@ def patches(side: int) -> tuple[str, np.ndarray]:
 
 
 def _bursts(random: np.random.RandomState) -> np.ndarray:
-    """Decaying tones at random times, in noise that leaves no direction without variance."""
+    """Generate decaying tones at random times, with noise so that every direction has variance."""
     time = np.arange(2000) / SPEECH_RATE
     wave = 0.02 * random.normal(size=22_000)
     for start in random.randint(0, 20_000, 100):

@@ -1,7 +1,7 @@
 """Overcomplete filters of speech and of natural images: EBM01 §5 and §6, figures 3 to 7.
 
 Filters are shown in whitened space (ZCA), where a filter is a segment of sound or an image like the data. Figures of
-one experiment share its model, which is kept in a file beside them.
+one experiment share its model, which is stored in a file beside them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ N_SPEECH = 200
 
 
 class Images(NamedTuple):
-    """The size of an experiment with images."""
+    """Size of an experiment with images."""
 
     side: int
     n_components: int
@@ -34,20 +34,20 @@ class Images(NamedTuple):
     learning_rate: float
 
 
-# The paper does not say how many updates it made. It has a rate of 0.01 throughout and says that the rate matters
-# little; one that falls from three times that needs fewer updates. "small" is for one core.
+# The paper does not state its number of updates. It uses a constant rate of 0.01 and says that the rate matters little;
+# one that falls from three times that needs fewer updates. "small" is for one core.
 IMAGES = {
     "paper": Images(16, 768, 30, 100_000, 0.03),
     "small": Images(8, 192, 20, 20_000, 0.02),
     "quick": Images(8, 96, 10, 500, 0.02),
 }
 ASKED_GABORS = 0.8
-# A spectrum has a peak where its largest value is this many times its mean.
+# A spectrum has a peak if its largest value is this many times its mean.
 PEAK = 5
 
 
 def figure_3(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """Ten filters of speech and their power spectra: five of the largest power, five others."""
+    """Draw ten filters of speech and their power spectra: five of the largest power, five others."""
     model, lines = _speech(setting)
     filters = model.whitened_components_
     power = (filters**2).sum(axis=1)
@@ -76,7 +76,7 @@ def figure_3(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
 
 
 def figure_4(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """The distribution of the filters' power over time and frequency."""
+    """Draw the distribution of the filters' power over time and frequency."""
     model, lines = _speech(setting)
     diagram = time_frequency_power(model.whitened_components_, sampling_rate=SPEECH_RATE)
 
@@ -97,7 +97,7 @@ def figure_4(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
 
 
 def figure_5(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """144 filters of natural images, ordered by spatial frequency."""
+    """Draw 144 filters of natural images, ordered by spatial frequency."""
     model, found, lines = _images(setting)
     side = IMAGES[setting].side
     n = min(144, len(found.error))
@@ -117,14 +117,14 @@ def figure_5(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
 
 
 def figure_6(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """The spatial layout and size of the filters that Gabor functions describe, as bars."""
+    """Draw the position and size of the filters that Gabor functions describe, as bars."""
     _, found, lines = _images(setting)
     side = IMAGES[setting].side
 
     def draw(plt: Any) -> Any:
         figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
         for row, column, along, across, angle in _of_localized(found):
-            # A bar lies across the wave; it is as long and as wide as the envelope at one standard deviation.
+            # A bar is perpendicular to the wave, with the length and width of the envelope at one standard deviation.
             step = across * np.array([np.cos(angle), -np.sin(angle)])
             axes.plot(
                 [column - step[1], column + step[1]],
@@ -145,13 +145,13 @@ def figure_6(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
 
 
 def figure_7(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """Frequency and orientation of the filters, as crosses in a polar plot."""
+    """Draw frequency and orientation of the filters, as crosses in a polar plot."""
     _, found, lines = _images(setting)
     good = found.localized
 
     def draw(plt: Any) -> Any:
         figure, axes = plt.subplots(figsize=(5.5, 5.5), layout="constrained", subplot_kw={"projection": "polar"})
-        # Of a wave with envelope σ, the spectrum falls to one sixteenth at √(2 log 16)/(2πσ) from its peak.
+        # For an envelope σ, the spectrum falls to one sixteenth at √(2 log 16)/(2πσ) from its peak.
         width = np.sqrt(2 * np.log(16)) / (2 * np.pi * found.size)
         for f, angle, (along, across) in zip(
             found.frequency[good], found.orientation[good], width[good] / 16, strict=True
@@ -179,7 +179,7 @@ def _of_localized(found: Gabors) -> np.ndarray:
 
 
 def _fitted(path: Path, model: EnergyComponents, X: np.ndarray) -> tuple[Any, str]:
-    """A model from its file, or fitted and kept there; and how long that took, compilation included."""
+    """Load a model from its file, or fit and store it; return it and the time of the fit, including compilation."""
     if path.exists():
         return load(path), f"kept in {path}"
     started = perf_counter()
@@ -193,10 +193,10 @@ def _fitted(path: Path, model: EnergyComponents, X: np.ndarray) -> tuple[Any, st
 
 
 def _speech(setting: str) -> tuple[Any, list[Line]]:
-    """200 filters of 100 samples, 20 leapfrog steps, rate 0.05 to 0.0005 (EBM01 §5).
+    """Fit 200 filters of 100 samples, 20 leapfrog steps, rate 0.05 to 0.0005 (EBM01 §5).
 
     The paper does not name its experts. Logistic ones need no more than one filter for each direction, and let the
-    others shrink to nothing (half of them here), so these have heavy tails.
+    others shrink to zero (half of them here), so these have heavy tails.
     """
     if setting not in SPEECH_UPDATES:
         raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, SPEECH_UPDATES))}.")
@@ -217,7 +217,7 @@ def _speech(setting: str) -> tuple[Any, list[Line]]:
 
 
 def _images(setting: str) -> tuple[Any, Gabors, list[Line]]:
-    """768 filters of 16×16 pixels, γ log(1 + h²), 30 leapfrog steps, decay 1e-4 (EBM01 §6)."""
+    """Fit 768 filters of 16×16 pixels, γ log(1 + h²), 30 leapfrog steps, decay 1e-4 (EBM01 §6)."""
     if setting not in IMAGES:
         raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, IMAGES))}.")
     side, n_components, n_leapfrog, n_updates, rate = IMAGES[setting]

@@ -1,4 +1,4 @@
-"""Blind source separation by six ways of learning: EBM01 §4, figures 1 and 2."""
+"""Blind source separation by six learning methods: EBM01 §4, figures 1 and 2."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multicause.app.experiments.ebm01_data import OUT, mixing_matrix, sources
 from multicause.app.experiments.table import Line
 from multicause.metrics import amari_distance
 
-# Steps of each sampler in one update (EBM01 §4; those of "hamiltonian" are leapfrog steps of one step).
+# Number of steps of each sampler in one update (EBM01 §4; "hamiltonian" makes one step of many leapfrog steps).
 STEPS = {"metropolis": 20, "langevin": 20, "corrected_langevin": 10, "hamiltonian": 1, "equilibrium": 1, "exact": 1}
 CONTRASTIVE = ("metropolis", "langevin", "corrected_langevin", "hamiltonian")
 SETTINGS = {"paper": 5000, "quick": 1000}
@@ -31,7 +31,7 @@ class Runs(NamedTuple):
 
 
 def figure_1(trials: int = 10, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """Final Amari distance of all six, as boxes over runs."""
+    """Draw the final Amari distance of all six methods, as box plots over runs."""
     runs = _runs(trials, setting, jobs)
     final = dict(zip(STEPS, runs.curves[:, :, -1], strict=True))
     median = {name: float(np.median(values)) for name, values in final.items()}
@@ -59,7 +59,7 @@ def figure_1(trials: int = 10, *, setting: str = "paper", jobs: int = 1) -> list
 
 
 def figure_2(trials: int = 10, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """Mean Amari distance during learning, relative to that of the exact gradient."""
+    """Draw the mean Amari distance during learning, relative to that of the exact gradient."""
     runs = _runs(trials, setting, jobs)
     means = dict(zip(STEPS, runs.curves.mean(axis=1), strict=True))
 
@@ -77,7 +77,7 @@ def figure_2(trials: int = 10, *, setting: str = "paper", jobs: int = 1) -> list
         inset.set_title("exact", fontsize=8)
         return figure
 
-    # Where the exact gradient has covered nine tenths of its way, so should the others soon.
+    # Number of updates until nine tenths of the exact gradient's total improvement are reached.
     target = means["exact"][-1] + 0.1 * (means["exact"][0] - means["exact"][-1])
     lines = []
     for name, curve in means.items():
@@ -87,7 +87,7 @@ def figure_2(trials: int = 10, *, setting: str = "paper", jobs: int = 1) -> list
 
 
 def save_picture(name: str, draw: Any) -> Line:
-    """Draw a figure into a PNG, and say where it is."""
+    """Draw a figure into a PNG file, and return a line with its path."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -101,7 +101,7 @@ def save_picture(name: str, draw: Any) -> Line:
 
 
 def _runs(trials: int, setting: str, jobs: int) -> Runs:
-    """All runs; figures 1 and 2 show the same ones, which are therefore kept in a file."""
+    """Return all runs, stored in a file because figures 1 and 2 show the same ones."""
     if setting not in SETTINGS:
         raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, SETTINGS))}.")
     name, S = sources()
@@ -123,25 +123,25 @@ def _runs(trials: int, setting: str, jobs: int) -> Runs:
 
 
 class _Watch:
-    """A callback of scikit-learn's kind that measures the distance to the true unmixing matrix."""
+    """Scikit-learn callback that measures the distance to the true unmixing matrix."""
 
     def __init__(self, truth: np.ndarray) -> None:
         self.truth, self.distances = truth, []  # type: ignore[var-annotated]
 
     def setup(self, estimator: Any, context: Any) -> None:
-        """Nothing to prepare."""
+        """Do nothing before a fit."""
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Nothing to measure yet."""
+        """Do nothing before a round."""
 
     def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
-        """Measure after each round."""
+        """Measure the distance after each round."""
         if context.task_name == "iteration":
             self.distances.append(amari_distance(fitted_estimator.components_, self.truth))
         return False
 
     def teardown(self, estimator: Any, context: Any) -> None:
-        """Nothing to clean up."""
+        """Do nothing after a fit."""
 
 
 def _run(X: np.ndarray, A: np.ndarray, sampler: str, seed: int, max_iter: int) -> list[float]:
@@ -164,7 +164,7 @@ def _run(X: np.ndarray, A: np.ndarray, sampler: str, seed: int, max_iter: int) -
 
 
 def _others(X: np.ndarray, A: np.ndarray) -> dict[str, float]:
-    """Distances of FastICA with its three contrasts and, where it is installed, of picard."""
+    """Return the distances of FastICA with its three contrasts and, if it is installed, of picard."""
     from sklearn.decomposition import FastICA
 
     truth, rows, found = np.linalg.inv(A), X.astype(float), {}

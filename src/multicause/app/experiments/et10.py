@@ -1,4 +1,4 @@
-"""The bars tests of ET10 (tables in its §4.1.1, §4.2.1 and §4.3.1), with its settings and with none."""
+"""Bars tests of ET10 (tables in its §4.1.1, §4.2.1 and §4.3.1), with its settings and with default settings."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from multicause.priors import Bernoulli
 
 SETTINGS = ("paper", "upper_bound", "default")
 FIRST_SEED = 1000
-# Default settings are asked to find all causes in so many of 100 trials, and to be as exact as this multiple of the
-# error with known states, or as this part of the peak of the causes where data have no noise.
+# Default settings must find all causes in this share of the trials, with an error of at most this multiple of that with
+# known states, or this fraction of the causes' peak for data without noise.
 ASKED_NOISY, ASKED_NOISELESS = 0.99, 0.95
 ABOVE_FLOOR = 1.15
 NOISELESS_ERROR = 0.005
 
 
 class Kind(NamedTuple):
-    """A model, the bars that suit it, and the rule by which they combine."""
+    """Model with the bars that suit it, and the rule by which they combine."""
 
     estimator: Any
     bars: dict[str, Any]
@@ -50,12 +50,12 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One experiment of the paper: what it changes, what it reports, and what is asked of us."""
+    """One experiment of the paper: its settings, its reported values, and the values required here."""
 
     kind: str
     noise: str | None
     reported: str
-    found: float  # share of trials
+    found: float  # required share of trials
     error: float | None = None
     n_samples: int = 500
     n_components: int | None = None
@@ -80,15 +80,15 @@ PAPER = (
 
 
 class Result(NamedTuple):
-    """One trial."""
+    """Result of one trial."""
 
     all_found: bool
     error: float  # mean absolute error of the components
-    floor: float  # the same with known states
+    floor: float  # error with known states
 
 
 def et10(trials: int = 50, *, setting: str = "paper", jobs: int = 1) -> Iterator[Line]:
-    """Run all rows, one after the other.
+    """Run all experiments, one after the other.
 
     ``setting`` is "paper" (its settings, candidates by scalar products), "upper_bound" (its settings to the letter,
     candidates by eq. 28 where components are non-negative) or "default" (only ``n_components``).
@@ -111,7 +111,7 @@ def et10(trials: int = 50, *, setting: str = "paper", jobs: int = 1) -> Iterator
 
 
 def trial_of_paper(row: Row, seed: int, upper_bound: bool = False) -> Result:
-    """One trial with the paper's H′, γ, π, σ, temperature, noise on W and data cut."""
+    """Run one trial with the paper's H′, γ, π, σ, temperature, noise on W and data cut."""
     kind = KINDS[row.kind]
     bars = make_bars(row.n_samples, noise=row.noise, random_state=seed, **kind.bars)
     n_components = row.n_components or len(bars.causes)
@@ -146,7 +146,7 @@ def trial_of_paper(row: Row, seed: int, upper_bound: bool = False) -> Result:
 
 
 def trial_by_default(kind: str, noise: str | None, seed: int) -> Result:
-    """One trial in which the model is told nothing but the number of causes."""
+    """Run one trial with default settings, given only the number of causes."""
     estimator, settings, rule = KINDS[kind]
     bars = make_bars(500, noise=noise, random_state=seed, **settings)
     return _result(estimator(len(bars.causes), random_state=seed), bars, rule)
@@ -162,7 +162,7 @@ def _result(model: Any, bars: Any, rule: str) -> Result:
 
 
 def _summary(results: list[Result]) -> tuple[int, float, float]:
-    """Number of successful trials, and the means of their errors and floors."""
+    """Return the number of successful trials, and the means of their errors and floors."""
     good = [result for result in results if result.all_found]
     if not good:
         return 0, np.inf, np.inf

@@ -1,8 +1,8 @@
 """ET10 on digits, image patches and speech (its §4.1.2, §4.2.2 and §4.3.2), with its settings.
 
-Data are read from the folder that the environment variable MULTICAUSE_DATA names: ``mnist/mnist_test.npz``,
-``vanhateren/vanhateren_grass.npz``, ``timit_sample/timit_sa2_16spk.npz``. Without it, digits and a photograph that come
-with scikit-learn and a synthetic sound take their place.
+Data are read from the folder given by the environment variable MULTICAUSE_DATA: ``mnist/mnist_test.npz``,
+``vanhateren/vanhateren_grass.npz``, ``timit_sample/timit_sa2_16spk.npz``. Without it, digits and a photograph of
+scikit-learn and a synthetic sound are used instead.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from multicause.posteriors import Preselected
 from multicause.priors import Bernoulli
 
 OUT = Path("out/reproduce")
-# A cause whose largest weight is below this part of the largest of all is not seen in a picture.
+# A cause whose largest weight is below this fraction of the largest of all is invisible in a picture.
 VISIBLE = 0.05
 
 
 def _fit(model: Any, X: np.ndarray) -> float:
-    """Seconds that learning takes, compilation included."""
+    """Fit a model and return the time in seconds, including compilation."""
     started = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -40,7 +40,7 @@ def _fit(model: Any, X: np.ndarray) -> float:
 
 
 def _draw(name: str, components: np.ndarray, image_shape: tuple[int, int] | None) -> Path:
-    """Picture of the components, as images or as curves."""
+    """Draw the components as images or as curves, and return the path of the picture."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -64,7 +64,7 @@ def _draw(name: str, components: np.ndarray, image_shape: tuple[int, int] | None
 
 
 def _common(name: str, model: Any, seconds: float, image_shape: tuple[int, int] | None, n_cooling: int) -> list[Line]:
-    """What all three experiments report; cooling takes ``n_cooling`` iterations."""
+    """Return the lines that all three experiments report; cooling takes ``n_cooling`` iterations."""
     components = model.components_
     seen = np.abs(components).max(axis=1) > VISIBLE * np.abs(components).max()
     finite = bool(np.isfinite(components).all())
@@ -79,7 +79,7 @@ def _common(name: str, model: Any, seconds: float, image_shape: tuple[int, int] 
 
 
 def digits(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """ET-NMF with H = 12, H′ = 10, γ = 5, π = 0.3, σ = 0.73, 120 iterations, N = 1000 (§4.1.2)."""
+    """Run ET-NMF with H = 12, H′ = 10, γ = 5, π = 0.3, σ = 0.73, 120 iterations, N = 1000 (§4.1.2)."""
     folder = stored("mnist/mnist_test.npz")
     if folder is not None:
         images = np.load(folder)["x"][:1000] / 255.0
@@ -113,7 +113,7 @@ def digits(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Li
 
 
 def patches(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """MCA_ET with H = 100, H′ = 5, γ = 3, σ = 1, T = 4, 400 + 400 iterations, N = 40000 patches of 10×10 (§4.2.2)."""
+    """Run MCA_ET with H = 100, H′ = 5, γ = 3, σ = 1, T = 4, 400 + 400 iterations, N = 40000 10×10 patches (§4.2.2)."""
     folder = stored("vanhateren/vanhateren_grass.npz")
     if folder is not None:
         image = read_image(folder)
@@ -139,7 +139,7 @@ def patches(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[L
 
 
 def speech(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """LinCA with H = 200, H′ = 10, γ = 4, π = 0.01, σ = 0.5, T = 5, 200 + 200 iterations, D = 200 (§4.3.2)."""
+    """Run LinCA with H = 200, H′ = 10, γ = 4, π = 0.01, σ = 0.5, T = 5, 200 + 200 iterations, D = 200 (§4.3.2)."""
     folder = stored("timit_sample")
     if folder is not None:
         spoken = np.load(folder / "timit_sa2_16spk.npz")
@@ -173,7 +173,7 @@ def _without_silence(wave: np.ndarray, phones: list[tuple[int, int, str]]) -> np
 
 
 def _synthetic_sound(random: np.random.RandomState) -> list[np.ndarray]:
-    """Decaying tones at random times, at the sampling rate of speech, 16 kHz."""
+    """Generate decaying tones at random times, at the sampling rate of speech, 16 kHz."""
     time = np.arange(4000) / 16_000
     waves = []
     for _ in range(3):

@@ -1,6 +1,6 @@
-"""The statistical floor: components from data whose true states are known.
+"""Statistical lower limit of the error: components estimated from data whose true states are known.
 
-Shares no code with learning: plain NumPy and SciPy.
+This module shares no code with learning: it uses plain NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-# Rounds in which winners and means adapt to each other under the max rule.
+# Number of rounds in which winners and means adapt to each other under the max rule.
 ROUNDS = 100
 
 
 def components_from_states(data: np.ndarray, states: np.ndarray, causes: np.ndarray, rule: str) -> np.ndarray:
-    """Maximum-likelihood components (H, D) under Gaussian noise, given the states that made the data.
+    """Compute maximum-likelihood components (H, D) under Gaussian noise, given the states that generated the data.
 
     ``rule`` is "sum" (any sign), "nonnegative sum" or "max". Under "max", where a dimension belongs to the largest of
-    the active components, winners are found anew until nothing changes, beginning with the true causes.
+    the active components, the winners are updated until nothing changes, starting from the true causes.
     """
     states = states.astype(float)
     if rule == "sum":

@@ -1,7 +1,7 @@
-"""The bars tests of MCA08 and GSN07, and phonemes: MCA₃, R-MCA₂ and the network, with the papers' settings or none.
+"""Bars tests of MCA08 and GSN07, and phonemes: MCA₃, R-MCA₂ and the network, with the papers' or default settings.
 
-Reliability is the share of trials in which each true cause, shown alone, makes another single cause most probable
-(MCA08 §6.5). Trials run in bulk (:func:`multicause.fit_trials`).
+Reliability is the share of trials in which each true cause, presented alone, makes a different single cause most
+probable (MCA08 §6.5). Trials run in parallel (:func:`multicause.fit_trials`).
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Test:
     data: dict[str, Any] = field(default_factory=dict)
     temperatures: dict[str, float] = field(default_factory=dict)  # where they are not those of all bars tests
     start: str = "random"  # of networks: flat, as in MCA08 appendix E.1
-    beaten: bool = True  # whether defaults are asked for more than the paper reports
+    beaten: bool = True  # whether default settings must be better than the paper's results
 
     def make(self, seed: int) -> Any:
-        """Data of one trial."""
+        """Generate the data of one trial."""
         if self.name == "phonemes":
             waveforms = PHONEMES if stored(str(Path(PHONEMES).parent)) else None
             return make_phoneme_mixtures(500, waveforms=waveforms, random_state=seed)
@@ -114,7 +114,7 @@ TESTS = (
 
 
 def paper_model(algorithm: str, test: Test, n_features: int) -> Any:
-    """An algorithm with the settings of MCA08 appendix E, or of GSN07, but for the network's start on phonemes."""
+    """Return an algorithm with the settings of MCA08 appendix E or of GSN07, except the network's start on phonemes."""
     H, D = test.n_components, n_features
     if algorithm == "mca3":
         return MaximalCauses(
@@ -150,7 +150,7 @@ def paper_model(algorithm: str, test: Test, n_features: int) -> Any:
 
 
 def default_model(algorithm: str, test: Test) -> Any:
-    """An algorithm that is told nothing but the number of causes, and the noise where there is one."""
+    """Return an algorithm with default settings, given the number of causes and the noise, if there is any."""
     if algorithm == "mca3":
         return MaximalCauses(test.n_components, noise=test.data.get("noise") or "gaussian")
     if algorithm == "rmca2":
@@ -159,7 +159,7 @@ def default_model(algorithm: str, test: Test) -> Any:
 
 
 def fitted(test: Test, algorithm: str, n_trials: int, setting: str = "paper", jobs: int = 1) -> tuple[list, list]:
-    """Fitted models of all trials, and their data."""
+    """Return the fitted models of all trials, and their data."""
     sets = [test.make(FIRST_SEED + t) for t in range(n_trials)]
     paper = setting == "paper"
     model = paper_model(algorithm, test, sets[0].data.shape[1]) if paper else default_model(algorithm, test)
@@ -179,7 +179,10 @@ def _fit(model: Any, X: np.ndarray, seed: int) -> Any:
 
 
 def mca08(trials: int = 0, *, setting: str = "paper", jobs: int = 1) -> Iterator[Line]:
-    """The whole table, as it is found; ``trials`` limits those of a row, 0 runs as many as the papers did."""
+    """Yield the whole table as it is computed.
+
+    ``trials`` limits the trials of a row, 0 runs as many as the papers did.
+    """
     if setting not in SETTINGS:
         raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, SETTINGS))}.")
     return (
@@ -192,7 +195,7 @@ def mca08(trials: int = 0, *, setting: str = "paper", jobs: int = 1) -> Iterator
 
 
 def _lines(test: Test, algorithm: str, n: int, setting: str, jobs: int) -> list[Line]:
-    """One cell of the table, and more about the first row."""
+    """Return one cell of the table, and further statistics for the first row."""
     models, sets = fitted(test, algorithm, n, setting, jobs)
     found = sum(recovered_causes(m, d.causes).injective for m, d in zip(models, sets, strict=True))
     more = setting == "paper" and test is TESTS[0]
@@ -202,20 +205,20 @@ def _lines(test: Test, algorithm: str, n: int, setting: str, jobs: int) -> list[
 def _line(test: Test, algorithm: str, found: int, n: int, setting: str) -> Line:
     paper = test.paper[algorithm]
     interval = binomtest(found, n).proportion_ci(0.95)
-    told = f"{found} of {n} ({interval.low:.0%}–{interval.high:.0%})"
+    measured = f"{found} of {n} ({interval.low:.0%}–{interval.high:.0%})"
     if setting == "default":
         reached = found >= int(np.floor(DEFAULT_ASKED * n))
         return Line(
-            f"{test.name}: {type(default_model(algorithm, test)).__name__}", f"{DEFAULT_ASKED:.0%}", told, reached
+            f"{test.name}: {type(default_model(algorithm, test)).__name__}", f"{DEFAULT_ASKED:.0%}", measured, reached
         )
     theirs = round(paper * test.n_trials)
     table = [[found, n - found], [theirs, test.n_trials - theirs]]
     below = fisher_exact(table, alternative="less").pvalue < LEVEL
-    return Line(f"{test.name}: {NAMES[algorithm]}", f"{paper:.0%} of {test.n_trials}", told, not below)
+    return Line(f"{test.name}: {NAMES[algorithm]}", f"{paper:.0%} of {test.n_trials}", measured, not below)
 
 
 def _recovery(algorithm: str, models: list, sets: list) -> list[Line]:
-    """What MCA08 §6.4 says about weights, activities and learning times, for trials that found all bars."""
+    """Return the statistics of MCA08 §6.4 on weights, activities and learning times, for trials that found all bars."""
     name = NAMES[algorithm]
     if algorithm == "network":
         times = np.array([model.n_learned_ for model in models])
@@ -234,15 +237,15 @@ def _recovery(algorithm: str, models: list, sets: list) -> list[Line]:
         return []
     pixels, background = np.concatenate(bars), np.concatenate(dark)
     near = abs(pixels.mean() - 10) < 0.1
-    told = f"{pixels.mean():.2f} ± {pixels.std():.2f}"
+    measured = f"{pixels.mean():.2f} ± {pixels.std():.2f}"
     if algorithm == "rmca2":
         return [
-            Line(f"{name}: bar pixels", "10.0 ± 0.8", told, bool(near and pixels.std() < 0.85)),
+            Line(f"{name}: bar pixels", "10.0 ± 0.8", measured, bool(near and pixels.std() < 0.85)),
             Line(f"{name}: largest background", "< 1e-20", f"{background.max():.1e}", bool(background.max() < 1e-20)),
         ]
     error = float(np.mean(errors))
     return [
-        Line(f"{name}: bar pixels", "10.0 ± 0.5", told, bool(near and pixels.std() < 0.55)),
+        Line(f"{name}: bar pixels", "10.0 ± 0.5", measured, bool(near and pixels.std() < 0.55)),
         Line(
             f"{name}: background",
             "0.05 ± 0.02",
@@ -254,7 +257,7 @@ def _recovery(algorithm: str, models: list, sets: list) -> list[Line]:
 
 
 def patches(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
-    """R-MCA₂ on 5000 patches of an image of grass (MCA08 §6.9 and figure 12): fields and generated patches."""
+    """Fit R-MCA₂ to 5000 patches of an image of grass (MCA08 §6.9 and figure 12); draw fields and generated patches."""
     path = stored("vanhateren/vanhateren_grass.npz")
     image = read_image(path) if path else None
     if image is not None:  # the paper's segment, at its resolution

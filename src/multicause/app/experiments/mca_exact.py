@@ -17,7 +17,7 @@ from multicause.metrics import recovered_causes
 
 # Data sets and starts of trial t have the seeds FIRST_SEED + t.
 FIRST_SEED = 1000
-# First temperature of the paper's cooling, which suits MCA_ex: above it, all causes stay alike.
+# Initial temperature of the paper's cooling, which suits MCA_ex: above it, all causes stay equal.
 PAPER_TEMPERATURE = 8.0
 
 
@@ -53,7 +53,7 @@ def mca_exact(trials: int = 20, *, setting: str = "default", jobs: int = 1) -> l
 
 
 class _Result(NamedTuple):
-    """A trial that found all bars."""
+    """Result of a trial that found all bars."""
 
     above: bool  # whether the likelihood reaches that of the generating parameters
     bars_pixels: np.ndarray

@@ -1,10 +1,10 @@
-"""The form of a result: what was asked, what was found."""
+"""Result of an experiment: the expected and the measured value."""
 
 from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """One number of an experiment."""
+    """One result of an experiment."""
 
     what: str
     asked: str

@@ -1,4 +1,4 @@
-"""The clock of all benchmarks, and what one iteration of each model costs on this machine."""
+"""Timing of benchmarks, and the cost of one iteration of each model on this machine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from multicause.arrays import double_precision
 # Iterations of a short and of a long fit, whose times differ by iterations alone.
 SHORT, LONG = 2, 12
 REPEATS = 3
-# Mean count of a feature of the example data where no cause is active; causes make 10.
+# Mean count of a feature of the example data if no cause is active; causes add 10.
 BACKGROUND = 1.0
 
 
 def milliseconds(function: Callable[[], Any], *, repeats: int = 30) -> float:
-    """Median time of a call after one call for warm-up; the call must wait for its result."""
+    """Return the median time of a call after one warm-up call; the call must wait for its result."""
     function()
     times = []
     for _ in range(repeats):
@@ -37,7 +37,7 @@ def milliseconds(function: Callable[[], Any], *, repeats: int = 30) -> float:
 
 
 class Timing(NamedTuple):
-    """What one iteration takes, in milliseconds, and as a multiple of the two matrix products X Wᵀ and Sᵀ X."""
+    """Time of one iteration in milliseconds, and as a multiple of the two matrix products X Wᵀ and Sᵀ X."""
 
     name: str
     iteration: float
@@ -45,7 +45,7 @@ class Timing(NamedTuple):
 
 
 def example_data(n_rows: int, n_features: int, n_components: int, dtype: str, seed: int = 0) -> np.ndarray:
-    """Counts of causes of which two are active on average, the stronger of which is seen, on a weak background.
+    """Generate counts with two active causes on average, combined by the max rule, on a weak background.
 
     The background makes every feature vary, which models that whiten their data need.
     """
@@ -57,7 +57,7 @@ def example_data(n_rows: int, n_features: int, n_components: int, dtype: str, se
 
 
 def time_products(X: np.ndarray, n_components: int) -> float:
-    """Milliseconds of X Wᵀ and Sᵀ X, which each iteration of each model needs in some form."""
+    """Time X Wᵀ and Sᵀ X in milliseconds, which each iteration of each model needs in some form."""
     with double_precision():
         rows = jnp.asarray(X)
         components = jnp.asarray(np.random.RandomState(0).uniform(size=(n_components, X.shape[1])), X.dtype)
@@ -66,13 +66,13 @@ def time_products(X: np.ndarray, n_components: int) -> float:
 
 
 def time_model(name: str, X: np.ndarray, n_components: int, products: float) -> Timing:
-    """One iteration of the estimator of this name, compilation not counted; ``products`` is that of the products.
+    """Time one iteration of the estimator of this name, without compilation.
 
-    An iteration is what ``n_iter_`` counts: a pass over all rows, or for ``EnergyComponents`` an update with one
-    mini-batch. Its time is the difference between a long and a short fit, divided by that of their iterations; NaN if
-    the long fit takes no longer.
+    ``products`` is the time of the matrix products. An iteration is what ``n_iter_`` counts: a pass over all rows, or
+    for ``EnergyComponents`` an update with one mini-batch. Its time is the difference between a long and a short fit,
+    divided by that of their iterations; NaN if the long fit takes no longer.
     """
-    # The Helmholtz machine knows zeros and ones only.
+    # The Helmholtz machine needs binary data.
     rows = (X.mean() < X).astype(X.dtype) if name == "HelmholtzMachine" else X
     iteration = _iteration(getattr(multicause, name), rows, n_components)
     return Timing(name, iteration, iteration / products)

@@ -1,4 +1,4 @@
-"""TN10: figures 10.1–10.4, 10.6 and 10.9–10.11, and a Helmholtz machine on bars; pictures in ``out/reproduce``."""
+"""Figures 10.1–10.4, 10.6 and 10.9–10.11 of TN10, and a Helmholtz machine on bars; pictures in ``out/reproduce``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from multicause.app.experiments.tn10_models import bars, clustering, factors, is
 
 
 def tn10(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> Iterator[Line]:
-    """All figures, one after the other; ``trials`` is the number of runs of the Helmholtz machine.
+    """Run all figures, one after the other; ``trials`` is the number of runs of the Helmholtz machine.
 
-    The setting "quick" learns fields and bars for a moment only, to see that all figures are drawn.
+    The setting "quick" learns fields and bars only briefly, to check that all figures are drawn.
     """
     is_quick(setting)
     parts = (clustering, factors, sparseness, codes, sources, fields, bars)

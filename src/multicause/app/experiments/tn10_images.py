@@ -25,17 +25,17 @@ from multicause.posteriors import MostProbable
 from multicause.priors import Cauchy, Gaussian, Laplace
 from multicause.updates import DeltaRule
 
-# Patches and passes over them, by setting.
+# Number of patches and of passes over them, by setting.
 EFFORT = {"default": (20_000, 25), "quick": (2_000, 2)}
-# Photographs are shrunk by two, so that there is structure at all frequencies that the filter lets pass. A low cutoff
-# leaves fewer directions than the 144 units have, and units without a place of their own become gratings.
+# Photographs are shrunk by two, so that there is structure at all frequencies that the filter passes. A low cutoff
+# leaves fewer directions than the 144 units, and the surplus units become gratings.
 SHRINK, CUTOFF = 2, 0.8
 # Precision of the code, in grey values, and of the coarse one for the finest scale.
 STEP, COARSE_STEP = 1.0, 8.0
 
 
 def sparseness(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """Figure 10.4: three densities, with the kurtosis of samples (eq. 10.27), and responses to photographs."""
+    """Draw figure 10.4: three densities, with the kurtosis of samples (eq. 10.27), and responses to photographs."""
     is_quick(setting)
     import jax
     import jax.numpy as jnp
@@ -77,7 +77,7 @@ def sparseness(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> l
 
 
 def fields(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """Figure 10.6: 144 units on patches of 12×12 pixels of whitened photographs; fields by dots and by gratings."""
+    """Draw figure 10.6: 144 units on 12×12 patches of whitened photographs; fields by dots and by gratings."""
     from multicause.plotting import draw_images
 
     is_quick(setting)
@@ -139,14 +139,14 @@ def fields(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[
 
 
 def _picture() -> np.ndarray:
-    """A photograph with edges and areas, of a size that can be halved some times."""
+    """Return a photograph with edges and areas, whose size can be halved several times."""
     image = max(load_photographs(), key=lambda candidate: candidate.std())
     height, width = (16 * (side // 16) for side in image.shape)
     return image[:height, :width]
 
 
 def codes(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """Figures 10.9–10.11: a photograph by wavelets; what pixels and outputs cost; how outputs depend on each other."""
+    """Draw figures 10.9–10.11: wavelets of a photograph, coding costs, and dependence of outputs."""
     is_quick(setting)
     image = _picture()
     parts = decompose(image)
@@ -217,7 +217,7 @@ def codes(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[L
 
 
 def _draw_filters(image: np.ndarray, finest: np.ndarray) -> Line:
-    """Figure 10.9: filters with their Fourier transforms, and densities of outputs and pixels."""
+    """Draw figure 10.9: filters with their Fourier transforms, and densities of outputs and pixels."""
     import pywt
 
     drawn, axes = figure(1, 5, (13, 3))

@@ -19,20 +19,20 @@ from multicause.updates.wake_sleep import WakeSleep
 
 OUT = Path("out/reproduce")
 SETTINGS = ("default", "quick")
-# The two neurons of figure 10.1, their spread, and a guess to start from.
+# Centres of the two neurons of figure 10.1, their spread, and an initial guess.
 CENTRES, SPREAD = np.array([[0.0, 1.0], [1.0, 0.0]]), 0.35
 GUESS, GUESSED_SPREAD = np.array([[0.2, -0.4], [0.9, 0.9]]), 0.5
 
 
 def is_quick(setting: str) -> bool:
-    """Whether an experiment is to learn for a moment only; other words than "default" and "quick" are unknown."""
+    """Return whether an experiment should learn only briefly; raise ValueError for unknown settings."""
     if setting not in SETTINGS:
         raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, SETTINGS))}.")
     return setting == "quick"
 
 
 def figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    """A figure that is drawn into a file."""
+    """Create a figure that is drawn into a file."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -42,7 +42,7 @@ def figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any
 
 
 def save(drawn: Any, name: str) -> Line:
-    """Write a picture, and say where it is."""
+    """Write a picture, and return a line with its path."""
     from matplotlib import pyplot as plt
 
     OUT.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def save(drawn: Any, name: str) -> Line:
 
 
 def clustering(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """Figures 10.1 and 10.2: 40 points of two clusters, the first guess, some steps of EM, and the end."""
+    """Draw figures 10.1 and 10.2: 40 points of two clusters, the initial guess, some steps of EM, and the result."""
     is_quick(setting)
     random = np.random.RandomState(10)
     X = np.concatenate([random.normal(centre, SPREAD, (20, 2)) for centre in CENTRES])
@@ -98,7 +98,7 @@ def _cloud(ax: Any, points: np.ndarray, title: str) -> None:
 
 
 def _circles(ax: Any, model: Any) -> None:
-    """Means, and circles of twice the standard deviation."""
+    """Draw means, and circles of twice the standard deviation."""
     from matplotlib.patches import Circle
 
     for name, centre, variance in zip("AB", model.components_, model.noise_variance_, strict=True):
@@ -107,7 +107,7 @@ def _circles(ax: Any, model: Any) -> None:
 
 
 def factors(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """Figure 10.3: one cause seen by three sensors, with equal noise and with one that is much noisier."""
+    """Draw figure 10.3: one cause seen by three sensors, with equal noise and with one much noisier sensor."""
     is_quick(setting)
     random = np.random.RandomState(0)
     cause = random.normal(size=500)
@@ -139,7 +139,7 @@ def factors(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list
 
 
 def sources(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[Line]:
-    """Planted sparse sources: Amari distance of the found mixing matrix, beside FastICA's and picard's."""
+    """Compare the Amari distance on planted sparse sources with FastICA's and picard's."""
     is_quick(setting)
     random = np.random.RandomState(0)
     A = random.normal(size=(10, 10))
@@ -155,13 +155,13 @@ def sources(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list
         K, W, _ = picard(X.T, ortho=False, extended=False, tol=1e-6, random_state=0)
         others["picard"] = amari_distance(np.linalg.inv(W @ K).T, A)
     asked = ", ".join(f"{name} {value:.3f}" for name, value in others.items())
-    # Two solvers stop at slightly different places of the same maximum.
+    # Two solvers stop at slightly different positions of the same maximum.
     reached = all(ours <= value + 1e-3 for value in others.values())
     return [Line("ICA: Amari distance on 10 planted sources", f"<= {asked}", f"{ours:.3f}", reached)]
 
 
 def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> Iterator[Line]:
-    """The Helmholtz machine on binary bars: by plain wake–sleep, and by the default with non-negative weights."""
+    """Run the Helmholtz machine on binary bars: plain wake-sleep, and the default with non-negative weights."""
     return _bars(trials, 0.05 if is_quick(setting) else 1.0)
 
 

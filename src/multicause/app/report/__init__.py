@@ -1,4 +1,4 @@
-"""A fitted model as one HTML file to look at in a browser; needs Jinja2, which the extra ``app`` brings."""
+"""Report of a fitted model as one HTML file; needs Jinja2, which the extra ``app`` installs."""
 
 from multicause.app.report.page import write_report
 

@@ -1,4 +1,4 @@
-"""What a report shows: numbers of a fitted model and of the rows it explains, chosen and computed here."""
+"""Contents of a report: selected numbers of a fitted model and of the rows it explains."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from multicause.metrics.reconstruction import ReconstructionQuality, reconstruct
 from multicause.outcomes import Outcome
 from multicause.plotting.validation import LEAST_SPAN, has_probabilities, is_signed
 
-# Rows that are shown as examples, and for each component; so many values all pictures may have together.
+# Number of rows shown as examples and for each component, and largest number of values of all pictures together.
 N_EXAMPLES = 24
 ROWS_PER_COMPONENT = 8
 COMPONENT_VALUES = 700_000
 ROW_VALUES = 1_400_000
-# Rows from which the energy that each component explains is estimated.
+# Number of rows from which the energy explained by each component is estimated.
 ENERGY_ROWS = 400
-# Rows that are compared to find those that use a component most.
+# Number of rows that are compared to find those that use a component most.
 USERS_COMPARED = 64
-# Causes and states that are listed for a row, features for a component, points of a curve.
+# Number of causes and states listed for a row, of features for a component, and of points of a curve.
 N_CAUSES, N_STATES, N_FEATURES, N_POINTS = 8, 4, 12, 600
 CURVES = {
     "lower_bounds_": "mean {history} of a row",
     "temperatures_": "temperature",
-    "rows_kept_": "share of rows that are learned from",
-    "contrasts_": "contrast: energy of samples less energy of data",
-    "acceptance_rates_": "acceptance of the chains",
+    "rows_kept_": "share of rows used for learning",
+    "contrasts_": "contrast: energy of samples minus energy of data",
+    "acceptance_rates_": "acceptance rate of the chains",
 }
 
 
@@ -45,10 +45,10 @@ def collect(
     warnings: Sequence[str],
     component_curve: Any = None,
 ) -> dict[str, Any]:
-    """All that the page needs, as plain values."""
+    """Return everything that the page needs, as plain values."""
     H = len(model.components_)
     with python_warnings.catch_warnings():
-        # Rows of a frame come without their names here.
+        # Rows of a data frame come without their column names here.
         python_warnings.filterwarnings("ignore", message="X does not have valid feature names")
         causes = np.asarray(model.transform(X))[:, :H]
         probabilities = has_probabilities(model)
@@ -100,7 +100,7 @@ def collect(
 def choose_rows(
     model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Return rows that are shown, those among them that are examples, and those that use each component most."""
+    """Return the rows that are shown, those that are examples, and those that use each component most."""
     n, H = use.shape
     examples = np.sort(check_random_state(0).choice(n, min(N_EXAMPLES, n), replace=False))
     affordable = (ROW_VALUES // (2 * X.shape[1]) - len(examples)) // H
@@ -113,10 +113,10 @@ def choose_rows(
 def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h: int, empty: np.ndarray) -> np.ndarray:
     """Return the rows that use component h most, best first.
 
-    Many rows use a component with a probability that is practically one. Where uses are equal within a hundredth (of
-    the largest one), rows come first of which the component explains most: the share of ‖y − r(0)‖² by which the error
-    of the reconstruction r(s) of the posterior means s grows without the component. That is computed for some rows,
-    which are chosen by the angle between y − r(0), with r(0) = ``empty``, and the component.
+    Many rows use a component with a probability that is practically one. Among rows whose uses are equal within a
+    hundredth (of the largest one), those come first of which the component explains most: the share of ‖y − r(0)‖² by
+    which the error of the reconstruction r(s) of the posterior means s grows without the component. It is computed for
+    some rows, which are chosen by the angle between y − r(0), with r(0) = ``empty``, and the component.
     """
     level = np.rint(100 * use[:, h] / max(use[:, h].max(), np.finfo(float).tiny)).astype(int)
     enough = np.sort(level)[-min(len(level), USERS_COMPARED)]
@@ -137,11 +137,11 @@ def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h
 
 
 def energy_explained(model: Any, X: np.ndarray, causes: np.ndarray) -> np.ndarray:
-    """Share of what causes have to explain that is missed if one component is switched off: (H,).
+    """Compute the share of the explained energy that is lost if one component is switched off: (H,).
 
-    With r(s) the data that causes s make, it is Σ ‖y − r(s without h)‖² − ‖y − r(s)‖² over Σ ‖y − r(0)‖², for the
-    posterior means s of some rows. Where no cause makes the mean of the data, as in principal components, the latter is
-    their variance; where it makes nothing, their sum of squares.
+    With r(s) the data generated by causes s, it is Σ ‖y − r(s without h)‖² − ‖y − r(s)‖² over Σ ‖y − r(0)‖², for the
+    posterior means s of some rows. If no active cause generates the mean of the data, as in principal components, the
+    latter is their variance; if it generates zero, their sum of squares.
     """
     some = np.sort(check_random_state(0).choice(len(X), min(ENERGY_ROWS, len(X)), replace=False))
     rows, causes = X[some], causes[some]
@@ -160,7 +160,7 @@ def _error(model: Any, rows: np.ndarray, causes: np.ndarray) -> float:
 
 
 def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray, probabilities: bool) -> dict[str, Any]:
-    """Reconstructions, scores and posteriors of rows; None where the model has no such thing."""
+    """Return reconstructions, scores and posteriors of rows; None for those that the model does not have."""
     strongest = np.argsort(-np.abs(causes), axis=1, kind="stable")[:, :N_CAUSES]
     listed = [[[int(h), short(row[h])] for h in best] for row, best in zip(causes, strongest, strict=True)]
     states = None
@@ -179,7 +179,7 @@ def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray, probabilities: 
 
 
 def pictures(rows: np.ndarray, shape: tuple[int, int], factor: int) -> dict[str, Any]:
-    """Rows as bytes, each between its own least and largest value."""
+    """Encode rows as bytes, each scaled to its own range."""
     small, shape = shrunk(rows, shape, factor)
     return {**encoded(small, small.min(axis=1), small.max(axis=1)), "shape": shape}
 
@@ -187,10 +187,10 @@ def pictures(rows: np.ndarray, shape: tuple[int, int], factor: int) -> dict[str,
 def row_pictures(
     rows: np.ndarray, reconstructions: np.ndarray | None, shape: tuple[int, int], factor: int
 ) -> dict[str, Any]:
-    """Rows and their reconstructions, which share their limits; zero is within them, so that it keeps its colour."""
+    """Encode rows and their reconstructions with common limits, which include zero, so that it keeps its colour."""
     small, new_shape = shrunk(rows, shape, factor)
     low, high = np.minimum(small.min(axis=1), 0), np.maximum(small.max(axis=1), 0)
-    # A row of hardly anything would else show its rounding.
+    # Otherwise a nearly empty row would show its rounding errors.
     low, high = np.minimum(low, LEAST_SPAN * low.min()), np.maximum(high, LEAST_SPAN * high.max())
     found = None
     if reconstructions is not None:
@@ -201,22 +201,22 @@ def row_pictures(
 
 
 def top_features(component: np.ndarray, names: Sequence[str] | None) -> list[list[Any]]:
-    """Names and weights of the features that a component is strongest in."""
+    """Return names and weights of the features with the largest weights in a component."""
     best = np.argsort(-np.abs(component), kind="stable")[:N_FEATURES]
     return [[str(names[d]) if names is not None else f"feature {d}", short(component[d])] for d in best]
 
 
 def all_warnings(model: Any, warnings: Sequence[str]) -> list[str]:
-    """The given ones, and what there is to say about the outcome if they do not say it already."""
+    """Return the given warnings, and advice on the outcome if they do not contain it."""
     advice = model._advice(Outcome(model.outcome_))
-    # The last batch of a stream ends with the same word, and nothing is amiss.
+    # The last batch of a stream has the same outcome although nothing is wrong.
     streamed = model.outcome_ == Outcome.MAX_ITER.value and model.n_iter_ < model.max_iter
     said = advice is None or streamed or any(advice.meaning in text for text in warnings)
     return [*warnings] if said else [*warnings, str(advice)]
 
 
 def described_curve(curve: Any) -> list[dict[str, Any]]:
-    """Held-out scores by number of components, if they were computed."""
+    """Return the held-out scores by number of components, if they were computed."""
     if curve is None:
         return []
     known = curve if isinstance(curve, dict) else vars(curve)
@@ -234,7 +234,7 @@ def described_curve(curve: Any) -> list[dict[str, Any]]:
 
 
 def curves(model: Any) -> list[dict[str, Any]]:
-    """The course of learning, as far as it was recorded and moved."""
+    """Return the learning curves that were recorded and are not constant."""
     found = []
     for attribute, label in CURVES.items():
         recorded = getattr(model, attribute, None)
@@ -264,7 +264,7 @@ def facts(
     factor: int,
     quality: ReconstructionQuality | None,
 ) -> list[tuple[str, str]]:
-    """Numbers at a glance."""
+    """Return the key numbers of a model and its data."""
     size = f"{X.shape[1]} features" if image_shape is None else f"{image_shape[0]}×{image_shape[1]} {kind}"
     found = [
         ("components", str(len(model.components_))),
@@ -289,7 +289,7 @@ def facts(
 
 
 def described_quality(quality: ReconstructionQuality) -> list[tuple[str, str | None]]:
-    """Return names and values of the variance that reconstructions explain; None where there is none to explain."""
+    """Return names and values of the explained variance; None if there is none to explain."""
     names = ("variance explained, R²", "R² without row means")
     return [
         (name, f"{value:.3f}".replace("-", "−") if np.isfinite(value) else None)

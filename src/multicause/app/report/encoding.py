@@ -1,4 +1,4 @@
-"""Arrays in a page: small, and as text."""
+"""Compact text encoding of arrays for the page."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ LEVELS = 255
 
 
 def shrink_factor(n_pictures: int, size: int, budget: int, *, flat: bool) -> int:
-    """How many pixels (of a side, or of a flat row) must become one for all pictures to fit into so many values."""
+    """Return the factor by which sides (or flat rows) must shrink for all pictures to fit into ``budget`` values."""
     ratio = n_pictures * size / budget
     return max(1, math.ceil(ratio if flat else math.sqrt(ratio)))
 
 
 def shrunk(rows: np.ndarray, shape: tuple[int, int], factor: int) -> tuple[np.ndarray, tuple[int, int]]:
-    """Means over blocks of pixels, and the new shape; blocks at the border are those that remain."""
+    """Average over blocks of pixels and return the new shape; blocks at the border may be smaller."""
     if factor == 1:
         return rows, shape
     images = rows.reshape(-1, *shape)
@@ -31,7 +31,7 @@ def shrunk(rows: np.ndarray, shape: tuple[int, int], factor: int) -> tuple[np.nd
 
 
 def encoded(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
-    """Rows as bytes between limits of each row's own."""
+    """Encode rows as bytes between limits for each row."""
     span = np.where(high > low, high - low, 1)[:, None]
     levels = np.clip(np.rint((rows - low[:, None]) / span * LEVELS), 0, LEVELS).astype(np.uint8)
     return {
@@ -42,12 +42,12 @@ def encoded(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> dict[str, An
 
 
 def short(value: Any) -> float | None:
-    """A number with six digits, which is more than a page shows; None for what JSON does not have."""
+    """Round a number to six digits, which is more than a page shows; None for values that JSON does not have."""
     number = float(value)
     return float(f"{number:.6g}") if math.isfinite(number) else None
 
 
 def thinned(values: np.ndarray, most: int) -> tuple[list[int], list[float | None]]:
-    """At most so many points of a curve, with its first and last, and their places."""
+    """Return at most ``most`` points of a curve, including its first and last, and their indices."""
     places = np.unique(np.linspace(0, len(values) - 1, min(most, len(values))).astype(int))
     return [int(place) for place in places], [short(values[place]) for place in places]

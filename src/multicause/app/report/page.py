@@ -1,4 +1,4 @@
-"""The page: template, style and script in one file that needs no network."""
+"""HTML page of a report: template, style and script in one file that needs no network."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def write_report(
     warnings: Sequence[str] = (),
     component_curve: Any = None,
 ) -> Path:
-    """Write a report of a fitted model as one HTML file, which needs no network; returns its path.
+    """Write a report of a fitted model as one HTML file, which needs no network; return its path.
 
     Parameters
     ----------
     model : fitted estimator of this library
-        What was learned.
+        Fitted model.
     X : array-like of shape (n_samples, n_features)
-        Rows to explain, usually those that were learned from. All are looked at; some hundreds are shown.
+        Rows to explain, usually those of the fit. All are used; some hundreds are shown.
     path : path-like
-        The file; one of that name is replaced.
+        File to write; an existing file is replaced.
     image_shape : (int, int), optional
         Height and width of a row, if it is an image.
     kind : {"table", "images", "patches", "spectrogram", "waveform"}, optional
@@ -90,7 +90,7 @@ def write_report(
 
 
 def render(contents: dict[str, Any]) -> str:
-    """HTML of a report. Its script is allowed by its checksum, and nothing may be loaded."""
+    """Return the HTML of a report. Its script is allowed by its checksum, and nothing may be loaded."""
     try:
         from jinja2 import Environment
     except ImportError as error:
