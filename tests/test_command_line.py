@@ -322,7 +322,7 @@ def bad_files(path):
         ("headless.csv --no-header --dtype int", "dtype must be float32 or float64; got 'int'"),
         ("headless.csv --no-header --image-shape 2x2", "Images of 2×2 have 4 pixels, but 'headless.csv' has 2 columns"),
         ("names.csv", "'names.csv' is empty: 0 rows, 2 columns."),
-        ("headless.csv --no-header --components 0", "Invalid value for '--components'"),
+        ("headless.csv --no-header --components 0", "--components must be a whole number of at least 1"),
         ("headless.csv --no-header --magic 3", "No such option: --magic"),
         (
             "headless.csv --no-header --model helmholtz --components 2",

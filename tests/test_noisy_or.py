@@ -105,8 +105,9 @@ class CutNoisyOrCauses(NoisyOrCauses):
     def _validate_rows(self, X, *, reset):
         rows = super()._validate_rows(X, reset=reset)
         if reset:
-            self.threshold_ = rows.mean()
-        return np.where(rows < 0, rows, rows > self.threshold_).astype(rows.dtype)
+            self.threshold_ = np.nanmean(rows)
+        cut = np.where(rows < 0, rows, rows > self.threshold_)
+        return np.where(np.isnan(rows), np.nan, cut).astype(rows.dtype)
 
 
 @pytest.mark.filterwarnings("ignore")
