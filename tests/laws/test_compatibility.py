@@ -35,6 +35,7 @@ from multicause.noises import (
     Poisson,
 )
 from multicause.posteriors import (
+    Beam,
     Exact,
     Inverse,
     LinearGaussian,
@@ -61,6 +62,7 @@ PARTS = {
         priors.HyperbolicSecant(),
         priors.SubGaussian(),
         priors.Layered(),
+        priors.SpikeAndSlab(),
     ],
     # Credit under the max rule is the derivative of the mean only without smoothing.
     "combination": [
@@ -80,6 +82,7 @@ PARTS = {
         Noiseless(),
     ],
     "posterior": [
+        Beam(max_active=3, width=3),
         Exact(),
         Truncated(3),
         Preselected(3, 3, keep=None),
@@ -138,9 +141,9 @@ def test_the_law_covers_every_part():
 
 def test_counts():
     fitting, refused = all_models()
-    assert (len(fitting), len(refused)) == (258, 24382)
+    assert (len(fitting), len(refused)) == (278, 30907)
     # All but the one of a recognition network, with all updates that serve each.
-    assert sum(len(group) for group in GROUPS) == 257
+    assert sum(len(group) for group in GROUPS) == 277
 
 
 def test_the_table_of_the_documentation_is_true():
@@ -171,7 +174,7 @@ def test_every_refusal_has_reasons_and_one_error():
         assert all(reason in str(caught.value) for reason in reasons)
 
 
-@pytest.mark.parametrize(("kind", "n_wired"), [(LinearCauses, 14), (NonnegativeCauses, 15), (MaximalCauses, 13)])
+@pytest.mark.parametrize(("kind", "n_wired"), [(LinearCauses, 15), (NonnegativeCauses, 16), (MaximalCauses, 13)])
 def test_estimators_wire_what_fits_and_refuse_the_rest(kind, n_wired):
     """One part of a model at a time is replaced by every other part: it is wired, or refused by that one error."""
     wired = 0
@@ -227,6 +230,8 @@ def parameters_for(model, n_features):
     if not model.combination.bounded:
         W[0] *= -1
     prior = {"activity": np.array([0.2, 0.5, 0.3])}
+    if isinstance(model.prior, priors.SpikeAndSlab):
+        prior |= {"slab_mean": np.array([0.4, 0.0, -1.0]), "slab_variance": np.array([0.5, 2.0, 1.0])}
     if isinstance(model.prior, priors.Continuous):
         prior = {"scale": np.array([1.0, 1.3, 0.8])}
     origin = {"origin": np.linspace(0.3, 0.8, n_features)}
@@ -284,6 +289,15 @@ class States:
         self.sums = self.found.sums()
         self.noise = oracle.of_clusters(self.found) if isinstance(model.noise, ClusterGaussian) else self.sums
         self.expected = self.found.expected
+
+
+class Spikes:
+    """What enumeration says about causes that are on or off and have a strength."""
+
+    def __init__(self, parameters, Y, temperature):
+        found = oracle.SpikeEnumeration(parameters, Y, temperature)
+        self.bound, self.free_energy, self.expected = found.bound, found.free_energy.sum(), found.expected
+        self.noise = self.sums = found.sums()
 
 
 class RealCauses:
@@ -367,6 +381,8 @@ def test_the_product_agrees_with_the_oracle(group):
             inference, block = infer(first, parameters, Y, temperature)
             if real:
                 truth = RealCauses(first, parameters, Y, np.asarray(inference.mean_causes), temperature)
+            elif isinstance(first.prior, priors.SpikeAndSlab):
+                truth = Spikes(parameters, Y, temperature)
             else:
                 truth = States(first, parameters, Y, temperature)
             if truth.bound is not None:
@@ -389,6 +405,10 @@ def test_the_product_agrees_with_the_oracle(group):
 def check_step(model, parameters, sums, new, slope, truth, Y):
     """A step stays within bounds and leads uphill; where the oracle knows more, it is compared."""
     old, after = parameters.components, np.asarray(new.components)
+    if isinstance(model.prior, priors.SpikeAndSlab):
+        # The prior has brought components to length one, and put their lengths into the slabs.
+        np.testing.assert_allclose(np.linalg.norm(after, axis=1), 1)
+        after = np.asarray(model.update.maximize(model, jax.tree.map(jnp.asarray, parameters), sums.components))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(jax.device_get(new)))
     assert (after >= model.combination.bounds[0]).all()
     assert (after <= model.combination.bounds[1]).all()

@@ -156,3 +156,81 @@ def of_gaussian_causes(parameters, Y):
     evidence = stats.multivariate_normal.logpdf(Y, np.zeros(len(G)), G @ np.diag(scale**2) @ G.T + noise)
     covariance = np.linalg.inv(np.diag(scale**-2.0) + G.T @ np.linalg.inv(noise) @ G)
     return evidence, Y @ np.linalg.inv(noise) @ G @ covariance, covariance
+
+
+class SpikeEnumeration:
+    """Sums over all states of few spikes, with the posterior of the slabs in closed form; temperature is of the spikes.
+
+    ``observed`` (N, D) says which values count, by default all. What is latent in addition where values are missing has
+    its expectation in ``cause_data``.
+    """
+
+    def __init__(self, parameters, Y, temperature=1.0, observed=None):
+        self.parameters, self.Y, self.temperature = parameters, Y, temperature
+        self.observed = np.ones(Y.shape, dtype=bool) if observed is None else np.asarray(observed, dtype=bool)
+        self.variance = np.broadcast_to(parameters.noise["variance"], Y.shape[1])
+        H = len(parameters.components)
+        self.states = all_states(H)
+        found = [[self._given(y, seen, s) for s in self.states] for y, seen in zip(Y, self.observed, strict=True)]
+        self.table = np.array([[joint for joint, _, _ in row] for row in found])
+        self.means = np.array([[mean for _, mean, _ in row] for row in found])  # (N, S, H)
+        self.covariances = np.array([[covariance for _, _, covariance in row] for row in found])  # (N, S, H, H)
+        scaled = self.table / temperature
+        largest = scaled.max(axis=1, keepdims=True)
+        weights = np.exp(scaled - largest)
+        self.q = weights / weights.sum(axis=1, keepdims=True)
+        self.free_energy = temperature * (np.log(weights.sum(axis=1)) + largest[:, 0])
+
+    def _given(self, y, seen, state):
+        """log p(s, y), and mean and covariance of s∘z given s and y."""
+        W, prior, on = self.parameters.components, self.parameters.prior, state == 1
+        joint = stats.bernoulli.logpmf(state, prior["activity"]).sum()
+        w, mu, psi = W[on][:, seen], prior["slab_mean"][on], prior["slab_variance"][on]
+        noise = np.diag(self.variance[seen])
+        mean, covariance = np.zeros(len(W)), np.zeros((len(W), len(W)))
+        if seen.any():
+            joint += stats.multivariate_normal.logpdf(y[seen], mu @ w, w.T @ np.diag(psi) @ w + noise)
+        gain = np.diag(psi) @ w @ np.linalg.inv(w.T @ np.diag(psi) @ w + noise)
+        mean[on] = mu + gain @ (y[seen] - mu @ w)
+        covariance[np.ix_(on, on)] = np.diag(psi) - gain @ w.T @ np.diag(psi)
+        return joint, mean, covariance
+
+    @property
+    def bound(self):
+        """Σ_n ⟨log p − log q⟩."""
+        return float(np.sum(self.q * (self.table - np.log(np.where(self.q > 0, self.q, 1)))))
+
+    @property
+    def mean_causes(self):
+        """⟨s∘z⟩: (N, H)."""
+        return np.einsum("nk,nkh->nh", self.q, self.means)
+
+    @property
+    def squares_of_causes(self):
+        """⟨(s∘z)(s∘z)ᵀ⟩ of each row: (N, H, H)."""
+        of_means = np.einsum("nk,nki,nkj->nij", self.q, self.means, self.means)
+        return of_means + np.einsum("nk,nkij->nij", self.q, self.covariances)
+
+    def residuals(self, W):
+        """Σ_n ⟨(y − w̄)²⟩ over observed values, given components: (D,)."""
+        means, pairs = self.mean_causes @ W, np.einsum("nij,id,jd->nd", self.squares_of_causes, W, W)
+        return np.sum(self.observed * (self.Y**2 - 2 * self.Y * means + pairs), axis=0)
+
+    def expected(self, W):
+        """Σ_n ⟨log p(y | s∘z, W)⟩, apart from a constant."""
+        return -0.5 * np.sum(self.residuals(W) / self.variance)
+
+    def sums(self):
+        """Every statistic of a part by its name."""
+        W, pairs = self.parameters.components, self.squares_of_causes
+        latent = np.einsum("nij,jd->nid", pairs, W)  # ⟨s∘z y⟩ where y was not observed
+        seen = self.mean_causes[:, :, None] * self.Y[:, None]
+        return {
+            "active": self.q.sum(axis=0) @ self.states,
+            "slabs": self.mean_causes.sum(axis=0),
+            "slab_squares": np.einsum("nhh->h", pairs),
+            "cause_data": np.sum(np.where(self.observed[:, None], seen, latent), axis=0),
+            "cause_pairs": pairs.sum(axis=0),
+            "squares": np.sum(self.observed * self.Y**2, axis=0),
+            "residual": float(self.residuals(W).sum()),
+        }

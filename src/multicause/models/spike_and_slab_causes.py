@@ -69,8 +69,8 @@ class SpikeAndSlabCauses(CausalEstimator):
         Most iterations of EM.
     tol : float, default=1e-4
         Learning has converged when the mean bound per row rises by less per iteration.
-    init : {"data", "random"} or array-like of shape (n_components, n_features), default="data"
-        Starting components, which are brought to length one: rows of the data, random numbers, or the user's.
+    init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
+        Starting components, which are brought to length one: random numbers, rows of the data, or the user's.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class SpikeAndSlabCauses(CausalEstimator):
         max_iter: int = 200,
         tol: float = 1e-4,
         n_init: int = 1,
-        init: str | ArrayLike = "data",
+        init: str | ArrayLike = "random",
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         engine: Engine | None = None,

@@ -16,6 +16,7 @@ values, each of which has a Gram matrix of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from math import comb
 from typing import NamedTuple
 
@@ -70,10 +71,13 @@ def search_states(
         jnp.zeros((m, 1, 0), data.dtype),
         jnp.zeros((m, 1, 0, 0), data.dtype),
     )
-    found = []
+    found, complete = [], True
     for size, n_states in enumerate(kept, 1):
         scores = states.score[..., None] + gains(strengths, products, lengths)
-        score, parent, added = best_children(without_repetitions(scores, states.active), n_states)
+        if complete := complete and n_states == comb(H, size):
+            score, parent, added = all_children(scores, size)
+        else:
+            score, parent, added = best_children(without_repetitions(scores, states.active), n_states)
         states = States(*(_of_parent(values, parent) for values in states))
         mean, variance = _strength_of_added(strengths, products, lengths, parent, added)
         if size == 1:
@@ -128,6 +132,15 @@ def without_repetitions(scores: Array, active: Array) -> Array:
     causes = jnp.concatenate([active, repeated], axis=-1)
     rows, parents = jnp.arange(m)[:, None, None], jnp.arange(n_parents)[:, None]
     return scores.at[rows, parents, causes].set(-jnp.inf, mode="drop")
+
+
+def all_children(scores: Array, size: int) -> tuple[Array, Array, Array]:
+    """Return scores of all states of one size, with parents and causes, out of (m, B, H): parents are complete, too."""
+    m, _, n_components = scores.shape
+    parents = {active: number for number, active in enumerate(combinations(range(n_components), size - 1))}
+    pairs = [(parents[active[:-1]], active[-1]) for active in combinations(range(n_components), size)]
+    parent, added = np.array(pairs).T
+    return scores[:, parent, added], *(jnp.broadcast_to(each, (m, len(pairs))) for each in (parent, added))  # type: ignore[return-value]
 
 
 def best_children(scores: Array, n_best: int) -> tuple[Array, Array, Array]:

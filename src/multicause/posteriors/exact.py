@@ -1,10 +1,14 @@
 """The exact posterior: every one of the 2^H states, MCA08 eq. 12."""
 
+from __future__ import annotations
+
 from numbers import Integral
 
 from multicause.arrays import Array
+from multicause.compatibility import Expectation, Support
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
+from multicause.posteriors.beam import Beam
 from multicause.posteriors.shared_states import SharedStates
 from multicause.posteriors.state_tree import all_states
 
@@ -27,7 +31,7 @@ class Exact(Posterior):
 
     monotone = True
     exhaustive = True
-    requires = OF_STATES
+    requires = OF_STATES.also(supports=frozenset({Support.BINARY, Support.ONE_HOT, Support.SPIKE_SLAB}))
     offers = EXPECTATIONS_OF_STATES
 
     def __init__(self, *, max_states: int = 2**16) -> None:
@@ -46,6 +50,10 @@ class Exact(Posterior):
     def n_states(self, n_components: int) -> int:
         """2^H."""
         return 2 ** int(n_components)
+
+    def resolved(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Exact:
+        """Return the same for causes with a strength, whose states take more memory."""
+        return ExactStrengths(max_states=self.max_states) if model.prior.support is Support.SPIKE_SLAB else self
 
     def check(self, n_components: int) -> None:
         """Refuse what would not end."""
@@ -73,3 +81,28 @@ class Exact(Posterior):
         """All states, in one list for all rows."""
         tree = all_states(parameters.components.shape[0])
         return SharedStates(model, parameters, tree, block, temperature)
+
+
+class ExactStrengths(Exact):
+    """Enumerate all states of causes with a strength, whose posterior is normal given a state.
+
+    It is what :class:`Exact` becomes for such causes.
+    """
+
+    offers = EXPECTATIONS_OF_STATES - {Expectation.CREDIT}
+
+    def _search(self, n_components: int) -> Beam:
+        """Return a beam search that keeps all states."""
+        return Beam(max_active=int(n_components), width=self.n_states(n_components))
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """Return the memory for covariances of all states."""
+        return self._search(n_components).bytes_per_row(n_components, n_features, itemsize, linear)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Return the memory for moments of the causes."""
+        return self._search(n_components).bytes_of_states(n_components, n_features, itemsize)
+
+    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+        """Return expectations over all states."""
+        return self._search(len(parameters.components)).infer(model, parameters, block, temperature)

@@ -37,19 +37,41 @@ class SpikeInference(Inference):
     """q_n(s) ∝ p(s, y_n)^β over states of each row, with the exact posterior of the strengths given each state.
 
     Temperature acts on the states alone: p(s, y) is the integral over all strengths. A subclass calls :meth:`_weigh`
-    with log p(s, y_n) of all states, and has ``mean_causes``, ``total_active`` and ``cause_pairs``.
+    with log p(s, y_n) of all states, and has ``mean_causes``, ``total_active``, ``cause_pairs`` and ``cause_means``.
+
+    ``observed`` (n, D) has ones where a value was observed and zeros elsewhere, where rows may hold anything; None says
+    that all values were observed. Missing values are latent variables, which leaves an M-step of the components as it
+    is.
     """
 
-    def __init__(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> None:
+    def __init__(
+        self, model: Model, parameters: Parameters, block: Block, temperature: Array, observed: Array | None = None
+    ) -> None:
         self._model, self._parameters, self._block = model, parameters, block
-        self.rows, self.row_weights = block.rows, block.weights
+        self.rows, self.row_weights, self.observed = block.rows, block.weights, observed
+        self._data = block.rows if observed is None else jnp.where(observed > 0, block.rows, 0)
         self._temperature = temperature.astype(block.rows.dtype)
         # Squares of binary causes are taken around the origin of the noise by way of ``residuals``.
         self.linear = model.prior.support is not Support.BINARY
 
-    def _weigh(self, log_joint: Array, base: Array) -> None:
-        """Take note of log p(s, y_n) of all states (n, S), without what all states of a row have in common (n,)."""
-        self._base, beta = base, 1 / self._temperature
+    @property
+    def _log_base(self) -> Array:
+        """Σ_d b(y_d) over observed values: (n,)."""
+        noise, parameters = self._model.noise, self._parameters.noise
+        of_all = noise.log_base(self._data, self._block.summary, parameters)
+        if self.observed is None:
+            return of_all
+        return of_all + 0.5 * matmul(1 - self.observed, jnp.log(2 * jnp.pi * self._variance).astype(of_all.dtype))
+
+    @property
+    def _variance(self) -> Array:
+        """The variance of the noise in each dimension, in double precision: (D,)."""
+        noise = self._model.noise
+        return noise.variance(self._parameters.components[0], self._parameters.noise).astype(jnp.float64)
+
+    def _weigh(self, log_joint: Array) -> None:
+        """Take note of log p(s, y_n) of all states (n, S), without what all states of a row have in common."""
+        self._base, beta = self._log_base, 1 / self._temperature
         largest = jnp.max(log_joint, axis=1)
         u = jnp.exp(beta * (log_joint - largest[:, None]))
         z = jnp.sum(u, axis=1)
@@ -92,7 +114,7 @@ class SpikeInference(Inference):
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
         """As the noise says."""
-        size = self._model.noise.magnitude(self.rows, self._block.summary, self._parameters.noise)
+        size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
         return sum_in_double(self.row_weights * size)
 
     @property
@@ -101,23 +123,38 @@ class SpikeInference(Inference):
         return sum_in_double(self.mean_causes * self.row_weights[:, None], axis=0)
 
     @cached_property
+    def _products(self) -> Array:
+        """Σ_n w_n ⟨s∘z⟩ y_nᵀ over observed values: (H, D)."""
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, self._data).astype(jnp.float64)
+
+    @property
+    @abstractmethod
+    def cause_means(self) -> Array:
+        """Σ_n w_n ⟨(s∘z) w̄ᵀ⟩ over observed values, in double precision: (H, D)."""
+
+    @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨s∘z⟩ y_nᵀ: (H, D)."""
-        return matmul((self.mean_causes * self.row_weights[:, None]).T, self.rows).astype(jnp.float64)
+        """Σ_n w_n ⟨s∘z⟩ y_nᵀ, with the posterior of missing values under the present components: (H, D)."""
+        if self.observed is None:
+            return self._products
+        return self._products + matmul(self.cause_pairs, self._components) - self.cause_means
+
+    @property
+    def _components(self) -> Array:
+        return self._parameters.components.astype(jnp.float64)
 
     @cached_property
     def residuals(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨(y_nd − w̄_d)²⟩ from first and second moments: (D,)."""
-        components = self._parameters.components.astype(jnp.float64)
-        squares = sum_in_double(self.row_weights[:, None] * self.rows**2, axis=0)
-        return squares + jnp.sum(components * (matmul(self.cause_pairs, components) - 2 * self.cause_data), axis=0)
+        """Σ_n w_n ⟨(y_nd − w̄_d)²⟩ over observed values, from first and second moments: (D,)."""
+        squares = sum_in_double(self.row_weights[:, None] * self._data**2, axis=0)
+        return squares + jnp.sum(self._components * (self.cause_means - 2 * self._products), axis=0)
 
     @property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨log p(y_n | s∘z)⟩, from the residuals."""
-        variance = self._model.noise.variance(self.rows[0], self._parameters.noise).astype(jnp.float64)
-        constant = sum_in_double(self.row_weights) * jnp.log(2 * jnp.pi * variance)
-        return -0.5 * jnp.sum(self.residuals / variance + constant)
+        """Σ_n w_n ⟨log p(y_n | s∘z)⟩ of observed values, from the residuals."""
+        weights = self.row_weights.astype(jnp.float64)
+        n_values = jnp.sum(weights) if self.observed is None else matmul(weights, self.observed.astype(jnp.float64))
+        return -0.5 * jnp.sum(self.residuals / self._variance + n_values * jnp.log(2 * jnp.pi * self._variance))
 
     def mean_data(self) -> Array:
         """⟨w̄⟩: (n, D)."""

@@ -38,6 +38,7 @@ class SpikeAndSlab(Bernoulli):
         likelihoods=frozenset({Likelihood.OF_MEANS}),
         spreads=frozenset({Spread.CONSTANT}),
         expectations=frozenset({Expectation.MOMENTS}),
+        estimator="SpikeAndSlabCauses",
     )
 
     def __init__(self, *, learn: tuple[str, ...] = LEARNABLE) -> None:

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.compatibility import Expectation, Likelihood, Link, Requirements
+from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Support
 from multicause.learning.updates.base import Update
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
@@ -22,6 +22,7 @@ class Gradient(Update):
     """
 
     requires = Requirements(
+        supports=frozenset({Support.BINARY, Support.ONE_HOT}),
         links=frozenset({Link.MEAN}),
         likelihoods=frozenset({Likelihood.OF_MEANS}),
         expectations=frozenset({Expectation.CREDIT}),
