@@ -223,8 +223,8 @@ def test_a_fingerprint_tells_rows_apart_and_not_how_they_are_cut(client, rows):
 
 def test_a_bad_value_is_named_with_its_block(client, rows):
     bad = rows.copy()
-    bad[1300, 7] = np.nan
-    with pytest.raises(ValueError, match=r"nan: row 1,300, column 7, which is row 276 of block 2"):
+    bad[1300, 7] = np.inf
+    with pytest.raises(ValueError, match=r"infinity: row 1,300, column 7, which is row 276 of block 2"):
         LinearCauses(3, **PLAIN).fit(da.from_array(bad, chunks=(CHUNK, 25)))
 
 

@@ -95,7 +95,7 @@ def bad_files(path, rows):
     frame.assign(more=1.0).to_parquet(path / "more.parquet")
     frame.assign(word="x").to_parquet(path / "text.parquet")
     frame[["f0"]].astype(str).to_parquet(path / "only_text.parquet")
-    frame.assign(f3=np.where(np.arange(20) == 7, np.nan, 1)).to_parquet(path / "gap.parquet")
+    frame.assign(f3=np.where(np.arange(20) == 7, np.inf, 1)).to_parquet(path / "gap.parquet")
     frame.iloc[:0].to_parquet(path / "empty.parquet")
     (path / "broken.parquet").write_bytes(b"nothing")
     (path / "broken.h5").write_bytes(b"nothing")
@@ -153,7 +153,7 @@ def test_columns_are_chosen_by_name(rows, tmp_path):
 def test_bad_values_and_damaged_row_groups_are_named(rows, folder, tmp_path):
     bad_files(tmp_path, rows)
     source = open_rows(tmp_path / "good.parquet", tmp_path / "gap.parquet")
-    with pytest.raises(ValueError, match=r"nan: row 7, column 3 \('f3'\) of .*gap.parquet"):
+    with pytest.raises(ValueError, match=r"infinity: row 7, column 3 \('f3'\) of .*gap.parquet"):
         source.read(0, 40)
     content = bytearray((folder / "part0.parquet").read_bytes())
     place = parquet.read_metadata(folder / "part0.parquet").row_group(3).column(4).data_page_offset

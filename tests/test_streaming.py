@@ -101,9 +101,9 @@ def test_a_fit_from_disk_is_resumed(rows, stored, tmp_path):
 
 def test_a_bad_value_is_named(rows, tmp_path):
     bad = rows.copy()
-    bad[20_123, 7] = np.nan
+    bad[20_123, 7] = np.inf
     np.save(tmp_path / "bad.npy", bad)
-    with pytest.raises(ValueError, match=r"nan: row 20,123, column 7 of the memory map of .*bad\.npy"):
+    with pytest.raises(ValueError, match=r"infinity: row 20,123, column 7 of the memory map of .*bad\.npy"):
         LinearCauses(3, engine=SMALL, **PLAIN).fit(np.load(tmp_path / "bad.npy", mmap_mode="r"))
 
 

@@ -27,6 +27,7 @@ from multicause.combinations.base import Combination
 from multicause.compatibility import check
 from multicause.engines import Data, Engine
 from multicause.engines.dask import is_distributed
+from multicause.engines.missing import check_columns, filled, with_any_value
 from multicause.learning import annealing as schedules
 from multicause.learning import online, recognition
 from multicause.learning.convergence import Outcome
@@ -155,6 +156,7 @@ class CausalEstimator(Shell):
     _learnable: tuple[str, ...] = LEARNABLE
     #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
     _remembers_all = False
+    _allows_missing = True
     #: Whether blocks must hold as few rows of weight zero as possible, as for learning in small batches.
     _exact_blocks = False
     lower_bounds_: np.ndarray
@@ -187,7 +189,8 @@ class CausalEstimator(Shell):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; float32 stays float32 inside, all else becomes float64.
+            Data; float32 stays float32 inside, all else becomes float64. NaN marks values that were not observed:
+            causes are learned from the likelihood of the observed values alone.
         y : None
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
@@ -198,6 +201,7 @@ class CausalEstimator(Shell):
             settings or other data are refused.
         """
         data = self._load(X, sample_weight, reset=True)
+        self._check_columns(data)
         self._threshold = None
         rows, weights = data.look()
         warn(lost_digits(rows))
@@ -205,8 +209,8 @@ class CausalEstimator(Shell):
             random = fitting.random
             self._preparation = self._prepare(data)
             data = self._condensed(data.transformed(self._preparer()))
-            model = self._wire(data)
-            data.each(lambda rows, weights: model.noise.check_data(rows))
+            model = self._wired(data)
+            data.each(lambda rows, weights: model.noise.check_data(with_any_value(rows)))
             repairing = self.annealing == "auto" and model.prior.repairable if self.repair is None else self.repair
             data = self._in_blocks(data, model, max(self._n_starts, self.n_components if repairing else 1))
             starts = self._starts(Outset(model, first_moments(data), data, random, self._n_starts))
@@ -283,6 +287,22 @@ class CausalEstimator(Shell):
     def reconstruct(self, X: ArrayLike) -> np.ndarray:
         """Posterior mean of the data, X as its causes explain it: (n_samples, n_features)."""
         return self._unprepared(self._by_rows(recognition.mean_data, X))
+
+    def impute(self, X: ArrayLike) -> np.ndarray:
+        """X with the posterior mean in place of each value that was not observed: (n_samples, n_features).
+
+        Observed values are kept as they are, and the result has the dtype of X if that is a floating-point one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data, in which NaN marks values that were not observed.
+        """
+        check_is_fitted(self)
+        if is_distributed(X):
+            return self._lazily(self.impute, X)
+        means = self._unprepared(self._by_rows(recognition.imputed_data, X))
+        return filled(self._validate_rows(X, reset=False), means)
 
     def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
         """The most probable states of each row, with their probabilities and the log evidence.
@@ -376,6 +396,7 @@ class CausalEstimator(Shell):
         return {
             "parts": {name: getattr(self._model, name) for name in PARTS},
             "learn": self._model.learn,
+            "missing": self._model.missing,
             "components": self._parameters.components,
             "prior": self._parameters.prior,
             "noise": self._parameters.noise,
@@ -386,7 +407,7 @@ class CausalEstimator(Shell):
 
     def _restore(self, state: dict[str, Any]) -> None:
         """Become the fitted model whose :meth:`_state` this is."""
-        model = Model(**state["parts"], learn=frozenset(state["learn"]))
+        model = Model(**state["parts"], learn=frozenset(state["learn"]), missing=bool(state.get("missing", False)))
         for name, base in PARTS.items():
             if not isinstance(getattr(model, name), base):
                 raise TypeError(f"{name} must be a {base.__name__}; got {getattr(model, name)!r}")
@@ -490,7 +511,7 @@ class CausalEstimator(Shell):
         prior, combination, noise, posterior = self._parts()
         self._check_learn()
         update = choose_update(prior, combination, noise, posterior, self.update)
-        model = Model(prior, combination, noise, posterior, update, frozenset(self.learn))
+        model = Model(prior, combination, noise, posterior, update, frozenset(self.learn), missing=data.has_missing)
         check(model, type(self), free=() if self.update is not None else ("update",))
         posterior.check(self.n_components)
         if self.repair and not prior.repairable:
@@ -516,10 +537,25 @@ class CausalEstimator(Shell):
         weights = validate_weights(sample_weight, X)
         if not first:
             X, weights = X.astype(self.components_.dtype), weights.astype(self.components_.dtype)
-        data = self._next_batch(self._engine().load(X, weights), first)
-        model = self._wire(data) if first else self._model
-        data.each(lambda rows, weights: model.noise.check_data(rows))
+        data = self._engine().load(X, weights)
+        if first:
+            self._check_columns(data)
+        data = self._next_batch(data, first)
+        model = self._wired(data) if first else self._model
+        if data.has_missing:
+            model = interned(replace(model, missing=True))
+        data.each(lambda rows, weights: model.noise.check_data(with_any_value(rows)))
         return model, data
+
+    def _wired(self, data: Data) -> Model:
+        """Return the model of this fit, with masks if values are missing."""
+        model = self._wire(data)
+        return interned(replace(model, missing=True)) if data.has_missing else model
+
+    def _check_columns(self, data: Data) -> None:
+        """Raise ValueError if a column has no observed value, so that nothing could be learned of it."""
+        if data.has_missing and data.n_weighted:
+            check_columns(data.missing, getattr(self, "feature_names_in_", None))
 
     def _check_learn(self) -> None:
         unknown = [name for name in self.learn if name not in self._learnable]
@@ -532,7 +568,7 @@ class CausalEstimator(Shell):
     @staticmethod
     def _try_posterior(model: Model, starts: Parameters, data: Data) -> None:
         """Try a user's own functions before learning begins."""
-        some = data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows)))
+        some = np.nan_to_num(data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows))))
         model.posterior.try_out(np.asarray(starts.components[0]), some)
 
     def _in_blocks(self, data: Data, model: Model, n_starts: int, *, fitted: bool = False) -> Data:
@@ -544,6 +580,7 @@ class CausalEstimator(Shell):
         at_once = starts_at_once(n_starts)
         size = (n_components, data.n_features, data.dtype.itemsize)
         per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
+        per_row += model.posterior.bytes_of_mask(*size) if model.missing else 0
         fixed = model.posterior.bytes_of_states(*size)
         summarize = partial(recognition.summarize, model)
         return data.arranged(summarize, at_once * per_row, at_once * fixed, exact=self._exact_blocks)
@@ -635,6 +672,7 @@ class CausalEstimator(Shell):
             **{name: getattr(finished, name) for name in self._results if hasattr(finished, name)},
             "_model": model,
             "_parameters": parameters,
+            "_preparation": finished._preparation,
             "_online": None if statistics is None else online.continued(statistics, seen.n_iterations),
             "annealing_": choose_annealing(None if self.annealing == "auto" else self.annealing),
             "lower_bound_": float(progress.bound[best]),
@@ -661,7 +699,9 @@ class CausalEstimator(Shell):
             return self._lazily(partial(self._by_rows, function, model=model), X, *arguments)
         data = self._load(X, None, reset=False)
         data = data.transformed(partial(np.asarray, dtype=self.components_.dtype)).transformed(self._preparer())
-        data.each(lambda rows, weights: model.noise.check_data(rows))
+        noise = model.noise
+        data.each(lambda rows, weights: noise.check_data(with_any_value(rows)))
+        model = interned(replace(model, missing=data.has_missing))
         with double_precision():
             data = self._in_blocks(data, model, 1, fitted=True)
 

@@ -36,15 +36,25 @@ class Model:
     posterior: Posterior
     update: Update
     learn: frozenset[str]
+    #: Whether rows may hold NaN for values that were not observed; programs of complete rows know no masks.
+    missing: bool = False
 
     def __post_init__(self) -> None:
         # Every call of a compiled program looks the model up by its hash, which takes longer than some programs.
-        parts = (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn)
+        parts = (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn, self.missing)
         object.__setattr__(self, "_hash", hash(parts))
 
     @property
     def linear(self) -> bool:
-        """Whether states need no means: ‖y − Σ_h s_h W_h‖² follows from projections on single causes and pairs."""
+        """Whether states need no means: ‖y − Σ_h s_h W_h‖² follows from projections on single causes and pairs.
+
+        Where values are missing, these projections would differ from row to row.
+        """
+        return self.sums_squares and not self.missing
+
+    @property
+    def sums_squares(self) -> bool:
+        """Whether causes add up under noise that does not depend on the mean."""
         return self.combination.linear and self.noise.linear
 
     def __hash__(self) -> int:
@@ -52,7 +62,15 @@ class Model:
 
     def __reduce__(self) -> Any:
         # Hashes of classes and texts differ between processes, so that of a pickled model must be computed anew.
-        return Model, (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn)
+        return Model, (
+            self.prior,
+            self.combination,
+            self.noise,
+            self.posterior,
+            self.update,
+            self.learn,
+            self.missing,
+        )
 
 
 @lru_cache(maxsize=128)
@@ -73,7 +91,7 @@ class Parameters(NamedTuple):
 class Block(NamedTuple):
     """Some rows of the data. Rows that only fill the block up have weight zero."""
 
-    rows: Array  # (n, D)
+    rows: Array  # (n, D), NaN where a value was not observed
     weights: Array  # (n,)
     summary: Array  # (n,) what the noise needs to know of each row in every iteration, computed once
 

@@ -18,9 +18,17 @@ from multicause.advice import Advice, advice_on
 from multicause.callbacks.adapter import CallbackSupportMixin, Fitting, fitting
 from multicause.engines import Dask, Data, Engine, Local
 from multicause.engines.dask import is_distributed
+from multicause.engines.missing import check_finite
+from multicause.engines.sources import Source
 from multicause.learning.convergence import Outcome
 from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
+
+#: Models that learn from rows with missing values, as errors name them.
+MODELS_FOR_MISSING = (
+    "MaximalCauses, LinearCauses, NonnegativeCauses, MixtureOfGaussians, KMeans, FactorAnalysis and "
+    "PrincipalComponents, among others,"
+)
 
 
 class ValueLabels(NamedTuple):
@@ -38,6 +46,10 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
     __metadata_request__transform = {"out": UNUSED}
     #: Attributes with a fit's results that only this model has; they are saved with it.
     _results: tuple[str, ...] = ()
+    #: Whether NaN may stand for values that were not observed.
+    _allows_missing = False
+    #: Why it may not, where it may not.
+    _needs_all_values = "learns from complete rows"
     components_: np.ndarray
     engine: Engine | None
 
@@ -94,22 +106,40 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
             sample_weight = validate_weights(sample_weight, np.broadcast_to(0.0, (len(sample_weight), 1)))
+        refusal = None if self._allows_missing else self._refusal_of_missing()
+        if isinstance(source, Source):
+            source.refusal = refusal
         data = engine.load(source, sample_weight)
+        if refusal is not None and not isinstance(source, Source) and data.has_missing:
+            raise ValueError(f"Input X contains NaN, in {data.missing.n_missing:,} places. {refusal}")
         least = 2 if reset else 1
         if data.n_rows < least:
             raise ValueError(f"Found array with {data.n_rows} sample(s) while a minimum of {least} is required.")
         # Scikit-learn takes note of the number of features, or compares it, by one row.
-        validate_data(self, data.rows(np.array([0])), reset=reset, dtype=[np.float64, np.float32])
+        row = data.rows(np.array([0]))
+        validate_data(self, row, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         return data
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
-        return validate_data(
+        rows = validate_data(
             self,
             X,
             reset=reset,
             dtype=[np.float64, np.float32],
             order="C",
             ensure_min_samples=2 if reset else 1,
+            ensure_all_finite="allow-nan",
+        )
+        if not self._allows_missing:
+            check_finite(rows, 0, "", refusal=self._refusal_of_missing())
+        return rows
+
+    def _refusal_of_missing(self) -> str:
+        """Return why no value may be missing, and which models allow it."""
+        return (
+            f"{type(self).__name__} {self._needs_all_values}, so that no value may be missing. Leave such rows or "
+            f"columns out, or fill the values in: {MODELS_FOR_MISSING} learn from the observed values alone, and "
+            "their impute(X) fills the others in."
         )
 
     @property
@@ -122,6 +152,7 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        tags.input_tags.allow_nan = self._allows_missing
         return tags
 
 

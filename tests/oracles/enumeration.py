@@ -25,7 +25,8 @@ def mean(state, W, combination):
 
 
 def log_likelihood(y, w, noise, sigma=None, floor=1e-6):
-    """log p(y | w̄) by SciPy's distributions."""
+    """log p(y | w̄) of the observed values, those that are not NaN, by SciPy's distributions."""
+    y, w = y[~np.isnan(y)], w[~np.isnan(y)]
     if noise == "poisson":
         return stats.poisson.logpmf(y, np.maximum(w, floor)).sum()
     return stats.norm.logpdf(y, w, sigma).sum()
@@ -88,7 +89,11 @@ def credit(state, W, temperature):
 
 
 def expectations(Y, W, q, combination, temperature=1.0, weights=None):
-    """Sums over rows and states of what the M-steps of the papers need."""
+    """Sums over rows and states of what the M-steps of the papers need.
+
+    Values that are NaN were not observed: they have no credit and no residual, and ``cause_data`` has their mean under
+    the state in their place.
+    """
     weights = np.ones(len(Y)) if weights is None else weights
     H, D = W.shape
     sums = {
@@ -104,9 +109,9 @@ def expectations(Y, W, q, combination, temperature=1.0, weights=None):
         for n, y in enumerate(Y):
             p = weights[n] * q[n, k]
             sums["active"] += p * s
-            sums["cause_data"] += p * np.outer(s, y)
+            sums["cause_data"] += p * np.outer(s, np.where(np.isnan(y), w, y))
             sums["cause_pairs"] += p * np.outer(s, s)
-            sums["credited_data"] += p * A * y
-            sums["credit"] += p * A
-            sums["residual"] += p * ((y - w) ** 2).sum()
+            sums["credited_data"] += p * np.where(np.isnan(y), 0, A * y)
+            sums["credit"] += p * np.where(np.isnan(y), 0, A)
+            sums["residual"] += p * np.nansum((y - w) ** 2)
     return sums

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from multicause.engines.fingerprints import hash_of_rows
+from multicause.engines.missing import MissingValues, combined, missing_values_of
 from multicause.model import Block
 from multicause.parts import Part
 
@@ -29,6 +31,22 @@ class Data(ABC):
     n_jobs: int  # programs that may run at the same time
     mesh: Any = None  # devices over which the rows of every resident block are spread, along the axis ROWS
     dtype: np.dtype
+
+    @cached_property
+    def missing(self) -> MissingValues:
+        """Return how many values are NaN, which marks those that were not observed, and where none was observed."""
+        return combined(self.each(missing_values_of), self.n_features)
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether any value is NaN."""
+        return self.missing.n_missing > 0
+
+    def _sharing(self, other: Any) -> Any:
+        """Return another handle on the same rows, which need not be searched for missing values again."""
+        if "missing" in self.__dict__:
+            other.__dict__["missing"] = self.__dict__["missing"]
+        return other
 
     @abstractmethod
     def arranged(

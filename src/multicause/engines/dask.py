@@ -220,7 +220,7 @@ class DaskData(Data):
             numbers: Any = jax.ShapeDtypeStruct((size,), self.dtype)
             rows: Any = jax.ShapeDtypeStruct((size, self.n_features), self.dtype)
             shapes += [Block(rows, numbers, numbers)] * n_blocks
-        return DaskData(self._engine, self._client, parts, self._facts, shapes)
+        return self._sharing(DaskData(self._engine, self._client, parts, self._facts, shapes))
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -320,7 +320,7 @@ class DaskData(Data):
 
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> DaskData:
         """Transform the rows of each part, on its worker."""
-        return self._replaced(partial(tasks.transform_part, function))
+        return self._sharing(self._replaced(partial(tasks.transform_part, function)))
 
     def look(self) -> tuple[np.ndarray, np.ndarray]:
         """Bring a sample that is the same each time to this process."""
@@ -329,7 +329,7 @@ class DaskData(Data):
 
     def released(self) -> DaskData:
         """Return the same rows, not arranged in blocks."""
-        return self._replaced(tasks.release_part)
+        return self._sharing(self._replaced(tasks.release_part))
 
     def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
         """Bring a sample to this process, where small problems are solved."""

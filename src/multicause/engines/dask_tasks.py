@@ -11,6 +11,7 @@ import numpy as np
 from multicause.arrays import double_precision
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.local import Local, LocalData, add, weighted_quantile
+from multicause.engines.missing import check_finite
 from multicause.engines.worker_memory import reuse_freed_memory
 
 # Order statistics by which each part describes its numbers.
@@ -25,12 +26,7 @@ def make_part(chunk: Any, weights: np.ndarray | None, number: int, start: int, m
             f"Block {number} of X must be a table of numbers; got the shape {rows.shape} and dtype {rows.dtype}."
         )
     rows = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(
-            f"Input X contains {rows[row, column]}: row {start + row:,}, column {column}, which is row {row} of block "
-            f"{number}. Rows must be finite."
-        )
+    check_finite(rows, start, lambda row: f", which is row {row} of block {number}")
     own = np.ones(len(rows), rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
     # Dask runs as many tasks at a time as a worker has threads.
     return LocalData(Local(memory_budget=memory_budget, n_jobs=1), rows, own)

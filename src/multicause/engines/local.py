@@ -172,7 +172,8 @@ class LocalData(BlockwiseData):
             rows, weights = filled_up(self._X[own], self._weights[own], size)
             on_device = jnp.asarray(rows)
             blocks.append(Block(on_device, jnp.asarray(weights), summarize(on_device)))
-        return LocalData(self._engine, self._X, self._weights, blocks, fixed_bytes + size * bytes_per_row, mesh)
+        size_of_block = fixed_bytes + size * bytes_per_row
+        return self._sharing(LocalData(self._engine, self._X, self._weights, blocks, size_of_block, mesh))
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -217,7 +218,7 @@ class LocalData(BlockwiseData):
 
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> LocalData:
         """Transform all rows at once."""
-        return LocalData(self._engine, function(self._X), self._weights)
+        return self._sharing(LocalData(self._engine, function(self._X), self._weights))
 
     def look(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the arrays that were loaded."""
@@ -225,7 +226,7 @@ class LocalData(BlockwiseData):
 
     def released(self) -> LocalData:
         """Return a handle on the arrays that were loaded."""
-        return LocalData(self._engine, self._X, self._weights)
+        return self._sharing(LocalData(self._engine, self._X, self._weights))
 
     def sample(self, n_rows: int, random: np.random.RandomState) -> LocalData:
         """Draw without replacement and keep the order; all rows are returned if no drawn row has a weight."""

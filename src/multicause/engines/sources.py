@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from multicause.engines.missing import check_finite
+
 
 class Source(ABC):
     """A table of numbers (N, D) somewhere else, of which rows can be read."""
 
     #: Names of the columns, if they have any.
     names: list[str] | None = None
+    #: Why no value may be missing, for models that cannot learn without it; None allows NaN.
+    refusal: str | None = None
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: Any) -> None:
         if len(shape) != 2:
@@ -51,7 +55,7 @@ class Source(ABC):
         return rows if dtype is None else rows.astype(dtype, copy=False)
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Return the rows from ``start`` to ``stop`` as finite floating-point numbers."""
+        """Return the rows from ``start`` to ``stop`` as floating-point numbers, NaN where a value is missing."""
         stop = min(stop, self.shape[0])
         try:
             rows = np.ascontiguousarray(self._read(start, stop), dtype=self.dtype)
@@ -62,13 +66,7 @@ class Source(ABC):
                 f"Rows {start:,} to {stop - 1:,} of {self.name} cannot be read: it has become smaller since it was "
                 "opened. Do not write to a file while it is learned from."
             )
-        if not np.isfinite(rows).all():
-            row, column = np.argwhere(~np.isfinite(rows))[0]
-            which = f"column {column}" if self.names is None else f"column {column} ({self.names[column]!r})"
-            raise ValueError(
-                f"Input X contains {rows[row, column]}: row {start + row:,}, {which} of {self.name}. Rows must be "
-                "finite."
-            )
+        check_finite(rows, start, f" of {self.name}", self.names, self.refusal)
         return rows
 
     @abstractmethod

@@ -70,7 +70,7 @@ class StreamedData(BlockwiseData):
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
     ) -> StreamedData:
         """Choose the size of blocks, which are read when they are needed."""
-        data = StreamedData(self._engine, self._source, self._weights, self._functions)
+        data = self.released()
         # A block that is read ahead is on its way in the dtype of the source and in that of the data.
         bytes_per_row += 2 * READ_AHEAD * self.n_features * self.dtype.itemsize
         data._size, _ = block_shape(self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact)
@@ -128,7 +128,8 @@ class StreamedData(BlockwiseData):
 
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> StreamedData:
         """Apply one more function to rows when they are read."""
-        return StreamedData(self._engine, self._source, self._weights, (*self._functions, function))
+        functions = (*self._functions, function)
+        return self._sharing(StreamedData(self._engine, self._source, self._weights, functions))
 
     def look(self) -> tuple[np.ndarray, np.ndarray]:
         """Return a sample that is the same each time."""
@@ -136,7 +137,7 @@ class StreamedData(BlockwiseData):
 
     def released(self) -> StreamedData:
         """Return the same rows, not arranged in blocks."""
-        return StreamedData(self._engine, self._source, self._weights, self._functions)
+        return self._sharing(StreamedData(self._engine, self._source, self._weights, self._functions))
 
     def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
         """Draw short runs of rows, and keep them in memory."""

@@ -14,7 +14,9 @@ import numpy as np
 
 from multicause.arrays import Array, compiled, double_precision, matmul
 from multicause.engines.base import Data
+from multicause.engines.missing import filled_with_means
 from multicause.model import Block
+from multicause.noises.incomplete_clusters import completed_sums
 
 # Arrays of the size of a block that its covariance needs at once.
 ARRAYS = 4
@@ -28,13 +30,38 @@ def covariance_of(data: Data) -> tuple[float, np.ndarray, np.ndarray]:
     with double_precision():
         data = _in_blocks(data)
         weight, mean = _mean_of(data)
-        covariance = np.asarray(data.sum(_scatter, jnp.asarray(mean))) / weight
+        if data.has_missing:
+            covariance = _covariance_of_observed(data, mean)
+        else:
+            covariance = np.asarray(data.sum(_scatter, jnp.asarray(mean))) / weight
     if not (np.abs(covariance) <= np.finfo(data.dtype).max).all():
-        largest = max(data.each(lambda rows, weights: float(np.abs(rows).max())))
+        largest = max(data.each(lambda rows, weights: float(np.nanmax(np.abs(rows)))))
         raise ValueError(
             f"The largest value of X, {largest:.3g}, is too large to be squared in {data.dtype}. Scale X down."
         )
     return weight, mean, covariance
+
+
+def _covariance_of_observed(data: Data, mean: np.ndarray) -> np.ndarray:
+    """Return covariances of pairs of dimensions, each over the rows in which both were observed: (D, D).
+
+    Together they may be no covariance of any data: negative eigenvalues become zero.
+    """
+    products, counts = (np.asarray(part) for part in data.sum(_observed_scatter, jnp.asarray(mean)))
+    values, vectors = np.linalg.eigh(products / np.where(counts > 0, counts, 1))
+    return (vectors * np.maximum(values, 0)) @ vectors.T
+
+
+def expected_moments(data: Data, mean: np.ndarray, covariance: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+    """Total weight, mean (D,) and covariance (D, D) that rows with missing values are expected to have.
+
+    Missing values are normal, given the observed ones, under a mean and a covariance that are known so far.
+    """
+    with double_precision():
+        sums = _in_blocks(data).sum(_completed, jnp.asarray(mean), jnp.asarray(covariance))
+        weight, total, squares = (np.asarray(part) for part in sums)
+    apart = total / weight
+    return float(weight), mean + apart, squares / weight - np.outer(apart, apart)
 
 
 def mean_of(data: Data) -> np.ndarray:
@@ -49,6 +76,10 @@ def _in_blocks(data: Data) -> Data:
 
 
 def _mean_of(data: Data) -> tuple[float, np.ndarray]:
+    if data.has_missing:
+        origin = filled_with_means(data.look()[0].astype(float))[0]
+        weight, observed, total = (np.asarray(part) for part in data.sum(_observed_sums, origin))
+        return float(weight), origin + total / np.where(observed > 0, observed, 1)
     origin = data.rows(np.array([0]))[0].astype(float)
     weight, total = (np.asarray(part) for part in data.sum(_sums, origin))
     return float(weight), origin + total / weight
@@ -62,17 +93,44 @@ def _sums(block: Block, origin: Array) -> tuple[Array, Array]:
 
 
 @partial(compiled, static=())
+def _observed_sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
+    """Σ w of all rows, and Σ w and Σ w (y − origin) over the observed values of each dimension."""
+    weights, centred = block.weights.astype(jnp.float64), block.rows.astype(jnp.float64) - origin
+    observed = ~jnp.isnan(centred)
+    return weights.sum(), weights @ observed.astype(jnp.float64), weights @ jnp.where(observed, centred, 0)
+
+
+@partial(compiled, static=())
 def _scatter(block: Block, mean: Array) -> Array:
     """Σ w (y − μ)(y − μ)ᵀ."""
     centred = block.rows.astype(jnp.float64) - mean
     return matmul((block.weights.astype(jnp.float64)[:, None] * centred).T, centred)
 
 
+@partial(compiled, static=())
+def _observed_scatter(block: Block, mean: Array) -> tuple[Array, Array]:
+    """Σ w (y − μ)(y − μ)ᵀ and Σ w over the rows in which both dimensions of a pair were observed."""
+    centred, weights = block.rows.astype(jnp.float64) - mean, block.weights.astype(jnp.float64)[:, None]
+    observed = (~jnp.isnan(centred)).astype(jnp.float64)
+    centred = jnp.where(observed > 0, centred, 0)
+    return matmul((weights * centred).T, centred), matmul((weights * observed).T, observed)
+
+
+@partial(compiled, static=())
+def _completed(block: Block, mean: Array, covariance: Array) -> tuple[Array, Array, Array]:
+    """Σ w, Σ w ⟨y − μ⟩ and Σ w ⟨(y − μ)(y − μ)ᵀ⟩, given the observed values."""
+    centred, weights = block.rows.astype(jnp.float64) - mean, block.weights.astype(jnp.float64)
+    observed = (~jnp.isnan(centred)).astype(jnp.float64)
+    centred = jnp.where(observed > 0, centred, 0)
+    sums = completed_sums(jnp.zeros_like(mean)[None], covariance[None], centred, observed, weights[None])
+    return weights.sum(), sums[0][0], sums[1][0]
+
+
 def check_variation(data: Data) -> None:
     """Raise ValueError if rows that count do not differ, or by so little that their squares vanish."""
     limits = [found for found in data.each(_limits_of_columns) if found is not None]
     lowest, highest = (np.array(part) for part in zip(*limits, strict=True))
-    span = float(np.max(highest.max(axis=0) - lowest.min(axis=0)))
+    span = float(np.nanmax(np.fmax.reduce(highest) - np.fmin.reduce(lowest)))
     if span == 0:
         raise ValueError(
             f"All {data.n_weighted} rows of X that have a weight are equal, so nothing varies that causes could "
@@ -86,7 +144,8 @@ def check_variation(data: Data) -> None:
 
 def _limits_of_columns(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     rows = rows[weights > 0]
-    return (rows.min(axis=0), rows.max(axis=0)) if len(rows) else None
+    # These leave NaN out, which marks missing values.
+    return (np.fmin.reduce(rows), np.fmax.reduce(rows)) if len(rows) else None
 
 
 def condensed(weight: float, covariance: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:

@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from multicause.arrays import Array, compiled
 from multicause.engines.base import Data
+from multicause.engines.missing import filled_with_means, with_any_value
 from multicause.learning.annealing import Annealing, NoAnnealing
 from multicause.model import Block, Model, Moments, Parameters
 from multicause.parts import resolve
@@ -43,10 +45,23 @@ def _sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
     return weights.sum(), weights @ centred, weights @ centred**2
 
 
+@partial(compiled, static=())
+def _observed_sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
+    """The same of the observed values alone; Σw is that of each dimension."""
+    centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)
+    centred, observed = jnp.where(jnp.isnan(centred), 0, centred), (~jnp.isnan(centred)).astype(jnp.float64)
+    return weights @ observed, weights @ centred, weights @ centred**2
+
+
 def first_moments(data: Data) -> Moments:
     """Weighted mean of each dimension, the variance of all values together, and that within dimensions."""
-    origin = data.rows(np.array([0]))[0].astype(np.float64)
-    weight, total, squares = (np.asarray(part) for part in data.sum(_sums, origin))
+    if data.has_missing:
+        origin = filled_with_means(data.look()[0].astype(np.float64))[0]
+        weight, total, squares = (np.asarray(part) for part in data.sum(_observed_sums, origin))
+        weight = np.where(weight > 0, weight, 1)
+    else:
+        origin = data.rows(np.array([0]))[0].astype(np.float64)
+        weight, total, squares = (np.asarray(part) for part in data.sum(_sums, origin))
     with np.errstate(over="ignore", invalid="ignore"):
         spread = float(np.mean(np.maximum(squares / weight - (total / weight) ** 2, 0)))
         mean = origin + total / weight
@@ -56,7 +71,7 @@ def first_moments(data: Data) -> Moments:
 
 def lost_digits(X: np.ndarray) -> str:
     """Say that rows are so far from zero that their dtype cannot tell them apart; empty if they are not."""
-    rows = X[:: -(-len(X) // ROWS_TO_MEASURE)].astype(float)
+    rows = filled_with_means(X[:: -(-len(X) // ROWS_TO_MEASURE)].astype(float))
     mean = rows.mean(axis=0)
     with np.errstate(over="ignore"):  # values that are too large have an error of their own
         spread, farthest = float(np.sqrt(np.mean((rows - mean) ** 2))), float(np.abs(mean).max())
@@ -76,7 +91,7 @@ def check_values(data: Data) -> tuple[float, float]:
 
     Raise ValueError if values do not differ, or if their squares are no numbers of their dtype.
     """
-    lowest, highest = np.array(data.each(lambda rows, weights: (rows.min(), rows.max()))).T
+    lowest, highest = np.array(data.each(_limits)).T
     low, high, limits = float(lowest.min()), float(highest.max()), np.finfo(data.dtype)
     largest = max(-low, high)
     if largest > np.sqrt(float(limits.max) / data.n_features):
@@ -93,6 +108,12 @@ def check_values(data: Data) -> tuple[float, float]:
             f"The largest value of X, {largest:.3g}, is too small to be squared in {data.dtype}. Scale X up."
         )
     return low, high
+
+
+def _limits(rows: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+    """Return the smallest and the largest observed value."""
+    rows = with_any_value(rows)
+    return float(rows.min(initial=np.inf)), float(rows.max(initial=-np.inf))
 
 
 def starting_parameters(
@@ -135,6 +156,7 @@ def _starting_components(outset: Outset, n_components: int, init: str | ArrayLik
             return draws if init == "random" else _around_mean(draws, moments.mean, model)
         if init == "data":
             X, weights = data.look()
+            X = filled_with_means(X, weights)
             possible = np.flatnonzero(weights > 0)
             chances = weights[possible] / weights[possible].sum(dtype=float)
             few = n_components > len(possible)
@@ -185,6 +207,8 @@ def _components_of(estimator: Any, n_components: int, data: Data, random: np.ran
     if "random_state" in settings and settings["random_state"] is None:
         model.set_params(random_state=random.randint(np.iinfo(np.int32).max))
     weighted = weights.min() < weights.max() and has_fit_parameter(model, "sample_weight")
+    if not get_tags(model).input_tags.allow_nan:
+        X = filled_with_means(X, weights)
     model.fit(X, **({"sample_weight": weights} if weighted else {}))
     if not hasattr(model, "components_"):
         raise ValueError(f"init must have components_ after fit; {type(estimator).__name__} has none.")

@@ -7,6 +7,7 @@ early parameters but still averages over ever more data (Cappé & Moulines 2009)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -48,9 +49,36 @@ def step(model: Model, data: Data, parameters: Parameters, before: Online | None
     n_batches = 1 if before is None else before.n_batches + 1
     if before is not None:
         rate = (n_batches + 1) ** -FORGETTING
-        new = before.averages.scaled(1 - rate) + new.scaled(rate)
+        averages = with_counts(before.averages, new, parameters) if model.missing else before.averages
+        new = averages.scaled(1 - rate) + new.scaled(rate)
     after = _maximize(model, new, parameters, model.posterior.max_active if share[0] < 1 else None)
     return Online(jax.device_get(new), n_batches), after, float(sums.bound / sums.seen)
+
+
+def with_counts(averages: Statistics, like: Statistics, parameters: Parameters) -> Statistics:
+    """Return averages over complete rows in the form of those over rows with missing values.
+
+    The latter say of each dimension how often it was observed, where the former have one weight for all of them.
+    """
+
+    def converted(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        record = {}
+        for name, value in new.items():
+            if name in old:
+                own = np.asarray(old[name])
+                record[name] = np.broadcast_to(own.reshape(own.shape + (1,) * (value.ndim - own.ndim)), value.shape)
+            elif name == "credit":
+                # Components with a constant sum: it is that of the mean of the data which come with the credit.
+                sums = np.sum(old["credited_data"], axis=1) / np.sum(parameters.components, axis=1)
+                record[name] = np.broadcast_to(sums[:, None], value.shape)
+            else:
+                # How many values were observed: of each dimension, or of all together.
+                record[name] = np.full(value.shape, averages.weight * (n_features if value.ndim == 0 else 1))
+        return record
+
+    n_features = max(leaf.shape[-1] for leaf in jax.tree.leaves(like.components))
+    components, noise = converted(averages.components, like.components), converted(averages.noise, like.noise)
+    return replace(averages, components=components, noise=noise)
 
 
 def saved(online: Online | None) -> dict[str, Any] | None:

@@ -19,8 +19,8 @@ def _infer(model: Model, block: Block, parameters: Parameters) -> Inference:
 
 @jit_by_parts
 def summarize(model: Model, rows: Array) -> Array:
-    """What the noise needs to know of each row: (n,)."""
-    return model.noise.summarize(rows)
+    """What the noise needs to know of each row, in which zeros take the place of missing values: (n,)."""
+    return model.noise.summarize(jnp.where(jnp.isnan(rows), 0, rows) if model.missing else rows)
 
 
 @jit_by_parts
@@ -33,6 +33,12 @@ def mean_causes(model: Model, block: Block, parameters: Parameters) -> Array:
 def mean_data(model: Model, block: Block, parameters: Parameters) -> Array:
     """⟨w̄(s)⟩: (n, D)."""
     return _infer(model, block, parameters).mean_data()
+
+
+@jit_by_parts
+def imputed_data(model: Model, block: Block, parameters: Parameters) -> Array:
+    """⟨y⟩ given the observed values: (n, D)."""
+    return _infer(model, block, parameters).imputed_data()
 
 
 @jit_by_parts

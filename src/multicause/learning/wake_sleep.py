@@ -31,9 +31,32 @@ class Machine(NamedTuple):
     recognition: Layers
 
 
-def log_bernoulli(values: Array, logits: Array) -> Array:
-    """Σ log P of binary values (..., H) given logits: (...)."""
-    return jnp.sum(values * logits - jax.nn.softplus(logits), axis=-1)
+class Mask(NamedTuple):
+    """What is known of rows with missing values, which have the probabilities of their dimensions in place of these."""
+
+    observed: Array  # (n, D) ones, and zeros where a value was not observed
+    empty: Array  # (n, 1) whether a row has no value at all, so that recognition must give the prior
+    prior: Array  # (H,) logits of the lowest causes without any data
+
+
+def masked(machine: Machine, rows: Array) -> tuple[Array, Mask]:
+    """Return rows (n, D) with probabilities in place of NaN, and their mask."""
+    above: Array | None = None
+    logits: list[Array] = []
+    for layer in reversed(machine.generative):
+        logits.append(predicted(layer, above, layer["bias"]))
+        above = jax.nn.sigmoid(logits[-1])
+    assert above is not None
+    observed = ~jnp.isnan(rows)
+    data = jnp.where(observed, rows, jax.lax.stop_gradient(above))
+    empty = ~jnp.any(observed, axis=1, keepdims=True)
+    return data, Mask(observed.astype(rows.dtype), empty, jax.lax.stop_gradient(logits[-2]))
+
+
+def log_bernoulli(values: Array, logits: Array, mask: Mask | None = None) -> Array:
+    """Σ log P of binary values (..., H), or of the observed ones, given logits: (...)."""
+    terms = values * logits - jax.nn.softplus(logits)
+    return jnp.sum(terms if mask is None else terms * mask.observed, axis=-1)
 
 
 def predicted(layer: dict[str, Array], above: Array | None, like: Array) -> Array:
@@ -43,26 +66,34 @@ def predicted(layer: dict[str, Array], above: Array | None, like: Array) -> Arra
     return matmul(above, layer["weights"]) + layer["bias"]
 
 
-def log_joint(generative: Layers, states: tuple[Array, ...]) -> Array:
-    """log P(u, v; G) of the layers' states, data first: (...)."""
-    above = (*states[1:], None)
+def log_joint(generative: Layers, states: tuple[Array, ...], mask: Mask | None = None) -> Array:
+    """log P(u, v; G) of the layers' states, data first, of which the mask says what was observed: (...)."""
+    above, masks = (*states[1:], None), (mask, *(None for _ in states[1:]))
+    layers = zip(generative, states, above, masks, strict=True)
+    return sum((log_bernoulli(s, predicted(layer, a, s), mask) for layer, s, a, mask in layers), jnp.zeros(()))
+
+
+def recognition_logits(layer: dict[str, Array], below: Array, mask: Mask | None = None) -> Array:
+    """Logits of the causes above some states, or those of the prior for rows of which nothing was observed."""
+    logits = matmul(below, layer["weights"]) + layer["bias"]
+    return logits if mask is None else jnp.where(mask.empty, mask.prior, logits)
+
+
+def log_recognition(recognition: Layers, states: tuple[Array, ...], mask: Mask | None = None) -> Array:
+    """log Q(v; u, W) of the layers' states, data first: (...)."""
+    masks = (mask, *(None for _ in recognition[1:]))
+    layers = zip(recognition, states[:-1], states[1:], masks, strict=True)
     return sum(
-        (log_bernoulli(s, predicted(layer, a, s)) for layer, s, a in zip(generative, states, above, strict=True)),
+        (log_bernoulli(above, recognition_logits(layer, below, mask)) for layer, below, above, mask in layers),
         jnp.zeros(()),
     )
 
 
-def log_recognition(recognition: Layers, states: tuple[Array, ...]) -> Array:
-    """log Q(v; u, W) of the layers' states, data first: (...)."""
-    pairs = zip(recognition, states[:-1], states[1:], strict=True)
-    return sum((log_bernoulli(above, predicted(layer, below, above)) for layer, below, above in pairs), jnp.zeros(()))
-
-
-def recognized(recognition: Layers, data: Array, uniforms: Array) -> tuple[Array, ...]:
+def recognized(recognition: Layers, data: Array, uniforms: Array, mask: Mask | None = None) -> tuple[Array, ...]:
     """States drawn from Q, data first, by uniform numbers (..., ΣH) for the causes of all layers."""
     states, used = [data], 0
-    for layer in recognition:
-        chance = jax.nn.sigmoid(matmul(states[-1], layer["weights"]) + layer["bias"])
+    for number, layer in enumerate(recognition):
+        chance = jax.nn.sigmoid(recognition_logits(layer, states[-1], mask if number == 0 else None))
         size = chance.shape[-1]
         states.append((uniforms[..., used : used + size] < chance).astype(chance.dtype))
         used += size
@@ -90,21 +121,26 @@ def fantasies(generative: Layers, key: Array, n_samples: int) -> tuple[Array, ..
     return tuple(reversed(states))
 
 
-def importance(machine: Machine, data: Array, uniforms: Array) -> tuple[tuple[Array, ...], Array]:
+def importance(
+    machine: Machine, data: Array, uniforms: Array, mask: Mask | None = None
+) -> tuple[tuple[Array, ...], Array]:
     """Several recognised states of each row (K, n, ·), and log p(v, u) − log q(v | u) of each (K, n)."""
     repeated = jnp.broadcast_to(data, (uniforms.shape[0], *data.shape))
-    states = recognized(machine.recognition, repeated, uniforms)
-    return states, log_joint(machine.generative, states) - log_recognition(machine.recognition, states)
+    states = recognized(machine.recognition, repeated, uniforms, mask)
+    ratio = log_joint(machine.generative, states, mask) - log_recognition(machine.recognition, states, mask)
+    return states, ratio
 
 
-def log_joint_of_lowest(machine: Machine, data: Array, lowest: Array, uniforms: Array) -> Array:
+def log_joint_of_lowest(
+    machine: Machine, data: Array, lowest: Array, uniforms: Array, mask: Mask | None = None
+) -> Array:
     """log p(v, u) of states v (..., n, H) of the causes next to the data (n, D): (..., n).
 
     It is exact for one layer of causes. Under higher causes the sum over their states has no closed form, and p(v) is
     estimated by importance sampling with uniform numbers (K, n, ΣH) for the higher causes. All states of a row share
     these numbers, so that their estimates differ as little as possible by chance.
     """
-    explained = log_bernoulli(data, predicted(machine.generative[0], lowest, data))
+    explained = log_bernoulli(data, predicted(machine.generative[0], lowest, data), mask)
     return explained + log_prior_of_lowest(machine, lowest, uniforms)
 
 
@@ -129,6 +165,7 @@ class Recipe(NamedTuple):
 
     n_particles: int  # recognised states of each row
     nonnegative: bool  # whether causes may only switch data on
+    missing: bool = False  # whether rows may hold NaN for values that were not observed
 
 
 def step(
@@ -139,15 +176,19 @@ def step(
     Gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
     """
     key_wake, key_sleep = jax.random.split(key)
+    data, mask = masked(machine, data) if recipe.missing else (data, None)
     shape = (recipe.n_particles, len(data), n_causes(machine.recognition))
-    states, log_ratio = importance(machine, data, jax.random.uniform(key_wake, shape, data.dtype))
+    states, log_ratio = importance(machine, data, jax.random.uniform(key_wake, shape, data.dtype), mask)
     total = jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
     credit = jax.nn.softmax(log_ratio, axis=0) * (weights / total)
-    wake = jax.grad(lambda layers: jnp.sum(credit * log_joint(layers, states)))(machine.generative)
+    wake = jax.grad(lambda layers: jnp.sum(credit * log_joint(layers, states, mask)))(machine.generative)
     dreamt = fantasies(machine.generative, key_sleep, len(data))
-    asleep = jax.grad(lambda layers: jnp.mean(log_recognition(layers, dreamt)))(machine.recognition)
+    if mask is not None:
+        # Recognition learns from fantasies in which the same values are missing as in the data.
+        dreamt = (jnp.where(mask.observed > 0, dreamt[0], data), *dreamt[1:])
+    asleep = jax.grad(lambda layers: jnp.mean(log_recognition(layers, dreamt, mask)))(machine.recognition)
     if recipe.n_particles > 1:
-        awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states)))(machine.recognition)
+        awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states, mask)))(machine.recognition)
         asleep = jax.tree.map(lambda a, b: 0.5 * (a + b), asleep, awake)
 
     def moved(layers: Any, gradient: Any) -> Any:

@@ -3,19 +3,24 @@
 TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from multicause.callbacks.adapter import Seen
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
 from multicause.engines import Data, Engine, Local
 from multicause.estimator import CausalEstimator
-from multicause.learning.condensing import check_variation, condensed, covariance_of
+from multicause.learning.annealing import Annealing
+from multicause.learning.condensing import check_variation, condensed, covariance_of, expected_moments
+from multicause.learning.initialization import Outset
+from multicause.learning.results import Fit, Progress
 from multicause.learning.updates import LeastSquares
-from multicause.model import Model, interned
+from multicause.model import Model, Parameters, Statistics, interned
 from multicause.models.summary import Brief
 from multicause.noises import DiagonalGaussian, Noise
 from multicause.posteriors import LinearGaussian
@@ -131,19 +136,74 @@ class GaussianFactors(CausalEstimator):
         return rows + self._preparation["mean"].astype(rows.dtype)
 
     def _condensed(self, data: Data) -> Data:
-        """Rows with the same moments, of which there are never more than twice the number of features."""
-        if data.n_rows <= 2 * data.n_features:
+        """Rows with the same moments, of which there are never more than twice the number of features.
+
+        Moments do not tell all about rows with missing values, which are learned from as they are.
+        """
+        if data.has_missing or data.n_rows <= 2 * data.n_features:
             return data
         return Local().load(*condensed(float(self._preparation["weight"]), self._preparation["covariance"], data.dtype))
 
+    def _starts(self, outset: Outset) -> Parameters:
+        """The shared starts; where values are missing, the mean of the data is learned too."""
+        starts = super()._starts(outset)
+        if not outset.model.missing:
+            return starts
+        offset: Any = np.zeros((len(starts.components), outset.data.n_features), outset.data.dtype)
+        return starts._replace(noise={**starts.noise, "offset": offset})
+
+    def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
+        """Without the offset, which becomes part of the mean that is subtracted from rows."""
+        if "offset" not in parameters.noise:
+            return parameters
+        noise = dict(parameters.noise)
+        mean = self._preparation["mean"] + np.asarray(noise.pop("offset"), dtype=float)
+        self._preparation = {**self._preparation, "mean": mean}
+        self.mean_ = mean.astype(parameters.components.dtype)
+        return parameters._replace(noise=noise)
+
+    def _keep(self, model: Model, parameters: Parameters) -> None:
+        """Keep a model of complete rows: what later batches are learned from has no missing values."""
+        super()._keep(interned(replace(model, missing=False)), parameters)
+
+    def _keep_history(self, result: Fit, annealing: Annealing) -> None:
+        """Keep no statistics of rows with missing values, which later batches could not be added to."""
+        super()._keep_history(result, annealing)
+        if "offset_data" in result.statistics.noise:
+            self._online = None
+
+    def _so_far(self, model: Model, progress: Progress, seen: Seen) -> dict[str, Any]:
+        """The same of a model that is still learning."""
+        attributes = super()._so_far(model, progress, seen)
+        if model.missing:
+            attributes |= {"_model": interned(replace(model, missing=False)), "_online": None}
+        return attributes
+
     def _next_batch(self, data: Data, first: bool) -> Data:
-        """Rows with the moments of all batches so far: nothing of the stream is forgotten."""
+        """Rows with the moments of all batches so far: nothing of the stream is forgotten.
+
+        Moments of a batch with missing values are those expected by what was learned so far.
+        """
         if first:
             self._preparation = self._prepare(data)
+            if data.has_missing:
+                return self._from_moments(data.dtype)
             return self._condensed(data.transformed(self._preparer()))
-        self._preparation = merged(self._preparation, self._moments(data))
+        moments = self._expected_moments(data) if data.has_missing else self._moments(data)
+        self._preparation = merged(self._preparation, moments)
         self.mean_ = self._preparation["mean"].astype(data.dtype)
-        return Local().load(*condensed(float(self._preparation["weight"]), self._preparation["covariance"], data.dtype))
+        return self._from_moments(data.dtype)
+
+    def _from_moments(self, dtype: np.dtype) -> Data:
+        return Local().load(*condensed(float(self._preparation["weight"]), self._preparation["covariance"], dtype))
+
+    def _expected_moments(self, data: Data) -> dict[str, np.ndarray]:
+        """Weight, mean and covariance of rows whose missing values are normal, given the observed ones."""
+        G, scale = np.asarray(self.components_, dtype=float), np.asarray(self.activity_, dtype=float)
+        noise = np.asarray(self.noise_variance_, dtype=float) * np.ones(data.n_features)
+        covariance = (G.T * scale**2) @ G + np.diag(noise)
+        weight, mean, found = expected_moments(data, self._preparation["mean"], covariance)
+        return {"weight": np.asarray(weight), "mean": mean, "covariance": found}
 
 
 def merged(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -192,7 +252,7 @@ class FactorAnalysis(GaussianFactors):
     noise_variance_ : ndarray of shape (n_features,)
         Σ.
     mean_ : ndarray of shape (n_features,)
-        Mean of the data.
+        Mean of the data; where values are missing, the one of greatest likelihood, which is learned with the rest.
     activity_ : ndarray of shape (n_components,)
         Standard deviation of each cause under the prior, one.
     lower_bound_, lower_bounds_, n_iter_, converged_, outcome_

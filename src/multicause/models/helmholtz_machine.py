@@ -300,7 +300,7 @@ def learn_by_wake_and_sleep(
 ) -> Fit:
     """Passes over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
     n_starts = len(starts.components)
-    recipe, rate = model.update.recipe, jnp.asarray(model.update.rate)
+    recipe, rate = model.update.recipe._replace(missing=model.missing), jnp.asarray(model.update.rate)
     presentation = Presentation(data.blocks, batch_size)
 
     def step(state: Nights) -> Nights:

@@ -180,6 +180,9 @@ class IndependentComponents(CausalEstimator):
         model = Model(prior, Sum(), Noiseless(), Inverse(), update, learn=frozenset(self.learn))
         return interned(check(model, type(self)))
 
+    _allows_missing = False
+    _needs_all_values = "whitens data, which takes complete rows"
+
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         """Mean and whitening."""
         if self.n_components is not None and self.n_components > data.n_features:

@@ -46,7 +46,7 @@ class KMeans(Mixture):
     components_ : ndarray of shape (n_components, n_features)
         Centres.
     inertia_ : float
-        Σ_n w_n ‖u_n − g_v(u_n)‖² of the data that ``fit`` has seen.
+        Σ_n w_n ‖u_n − g_v(u_n)‖² of the data that ``fit`` has seen, over observed values.
     noise_variance_ : float
         Mean squared distance to the centre, per dimension.
     lower_bound_, lower_bounds_, n_iter_, converged_, outcome_
@@ -145,4 +145,5 @@ def _inertia(model: Model, block: Block, parameters: Parameters) -> Array:
     """Σ_n w_n ‖u_n − g_v(u_n)‖², by differences: squares that cancel could leave less than nothing."""
     nearest = jnp.argmax(model.posterior.infer(model, parameters, block, jnp.ones(())).mean_causes, axis=1)
     apart = block.rows - parameters.components[nearest]
+    apart = jnp.where(jnp.isnan(apart), 0, apart) if model.missing else apart
     return sum_in_double(block.weights * jnp.sum(apart**2, axis=1))

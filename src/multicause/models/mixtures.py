@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, Options
 from multicause.combinations import Combination, Sum
 from multicause.compatibility import check
 from multicause.engines import Data, Engine
+from multicause.engines.missing import filled_with_means
 from multicause.estimator import LEARNABLE, CausalEstimator
 from multicause.learning.annealing import Annealing
 from multicause.learning.initialization import Outset, check_values
@@ -124,6 +125,7 @@ class Mixture(CausalEstimator):
             return self._starts_from(kept, outset)
         draws = []
         X, weights = outset.data.look()
+        X = filled_with_means(X, weights)
         for _ in range(outset.n_starts):
             centres, _ = kmeans_plusplus(X, self.n_components, sample_weight=weights, random_state=outset.random)
             draws.append(self._starts_from(centres, outset._replace(n_starts=1)))

@@ -17,14 +17,19 @@ from multicause.estimator import FitProblem
 from multicause.learning import recognition
 from multicause.learning.annealing import Annealing, NoAnnealing
 from multicause.learning.convergence import Outcome
+from multicause.learning.em_loop import learn
 from multicause.learning.initialization import Outset, first_moments
-from multicause.learning.results import Fit, Progress, one_start, start_of
-from multicause.model import Parameters
+from multicause.learning.results import Fit, Progress, Watcher, one_start, start_of
+from multicause.model import Parameters, interned
 from multicause.models.factor_analysis import GaussianFactors
 from multicause.models.summary import Brief
 from multicause.noises import Gaussian, Noise
 from multicause.posteriors import LinearGaussian
 from multicause.shell import ValueLabels
+
+# Most iterations of EM where values are missing, and the rise of the mean log-likelihood per row at which it ends.
+MOST_ITERATIONS = 2000
+TOLERANCE = 1e-7
 
 
 class Solution(NamedTuple):
@@ -75,9 +80,9 @@ class PrincipalComponents(GaussianFactors):
     lower_bounds_ : ndarray
         ``lower_bound_`` after ``fit``, and after each batch of ``partial_fit`` for all rows up to it.
     n_iter_ : int
-        1 after ``fit``; with ``partial_fit``, one more for each batch.
+        1 after ``fit``, or the iterations of EM where values are missing; one more for each batch of ``partial_fit``.
     converged_, outcome_
-        True and "converged".
+        True and "converged", unless EM for missing values needs more iterations than it is allowed.
 
     Examples
     --------
@@ -155,7 +160,9 @@ class PrincipalComponents(GaussianFactors):
         return self
 
     def _learn(self, problem: FitProblem) -> tuple[Fit, Annealing]:
-        """Find the solution, and report it to callbacks as one iteration."""
+        """Find the solution, and report it to callbacks as one iteration; where values are missing, by EM."""
+        if problem.model.missing:
+            return self._learn_by_em(problem)
         watch, journal = problem.settings["watch"], problem.settings["journal"]
         with journal.loop(Solution, lambda: self._solve(start_of(problem.starts))) as loop:
             solution = loop.state
@@ -176,6 +183,24 @@ class PrincipalComponents(GaussianFactors):
             statistics=nothing,
         )
         return result, NoAnnealing()
+
+    def _learn_by_em(self, problem: FitProblem) -> tuple[Fit, Annealing]:
+        """Maximize the likelihood of the observed values by EM with noise, from the components of their covariances.
+
+        Axes and variances follow from the components that it finds, which may be turned.
+        """
+        start = self._solve(start_of(problem.starts)).parameters
+        scale: Any = start.prior["scale"]
+        start = start._replace(components=start.components * scale[:, None], prior={"scale": np.ones_like(scale)})
+        model = interned(replace(problem.model, posterior=LinearGaussian()))
+        settings = {**problem.settings, "max_iter": MOST_ITERATIONS, "tol": TOLERANCE}
+        settings["watch"] = Watcher(
+            settings["watch"], lambda progress: progress._replace(parameters=_turned_all(progress.parameters))
+        )
+        result = learn(model, problem.data, one_start(start), annealing=NoAnnealing(), **settings)
+        parameters = _turned(result.parameters)
+        self.explained_variance_ = np.asarray(parameters.prior["scale"] ** 2 + parameters.noise["variance"])
+        return result._replace(parameters=parameters), NoAnnealing()
 
     def _solve(self, start: Parameters) -> Solution:
         """Return the components of the covariance so far, in the dtype and with the least noise of other parameters."""
@@ -200,8 +225,24 @@ class PrincipalComponents(GaussianFactors):
     def _keep_history(self, result: Fit, annealing: Annealing) -> None:
         self._online = None
         self._keep_bounds(result.bounds, result.n_rounds)
+        self.converged_, self.outcome_ = result.converged, result.outcome.value
 
     def _keep_bounds(self, bounds: np.ndarray, n_iter: int) -> None:
         self.lower_bound_, self.lower_bounds_, self.n_iter_ = float(bounds[-1]), bounds, n_iter
         self.temperatures_, self.rows_kept_, self.phases_ = np.ones(len(bounds)), None, ()
         self.annealing_, self.converged_, self.outcome_ = NoAnnealing(), True, Outcome.CONVERGED.value
+
+
+def _turned(parameters: Parameters) -> Parameters:
+    """Return the same density with axes of length one, the most important first, and causes of different scales."""
+    components = np.asarray(parameters.components, dtype=float) * np.asarray(parameters.prior["scale"])[:, None]
+    _, scale, axes = np.linalg.svd(components, full_matrices=False)
+    signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
+    dtype, least = parameters.components.dtype, np.sqrt(float(parameters.noise["floor"]))
+    turned: Any = (axes * signs[:, None]).astype(dtype)
+    return parameters._replace(components=turned, prior={"scale": np.maximum(scale, least).astype(dtype)})
+
+
+def _turned_all(parameters: Parameters) -> Parameters:
+    """The same of parameters with a leading axis of one start."""
+    return one_start(_turned(start_of(parameters)))

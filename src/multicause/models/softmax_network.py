@@ -138,6 +138,8 @@ class SoftmaxNetwork(RestrictedCauses):
     tol = 0.0
     annealing: LinearCooling | None
     _results = ("temperature_", "n_presentations_", "n_learned_")
+    _allows_missing = False
+    _needs_all_values = "compares responses of units to complete rows"
 
     def __init__(
         self,

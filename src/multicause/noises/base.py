@@ -61,10 +61,33 @@ class Noise(Part):
         peak = self.natural(values, parameters) * values - self.log_normalizer(values, parameters)
         return jnp.where(mean > values, reached - peak, 0)
 
-    def score_singles(self, components: Array, parameters: dict[str, Array], rows: Array) -> Array:
-        """Σ_d η(W_hd)·y_d − A(W_hd) of every cause alone: (H, n). Noise that differs between causes has its own."""
+    def score_singles(
+        self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array | None = None
+    ) -> Array:
+        """Σ_d η(W_hd)·y_d − A(W_hd) of every cause alone: (H, n). Noise that differs between causes has its own.
+
+        Where values may be missing, ``observed`` (n, D) has zeros for them, as the rows have, and ones elsewhere.
+        """
+        if observed is not None:
+            normalizers = matmul(self.log_normalizer(components, parameters), observed.T)
+            return matmul(self.natural(components, parameters), rows.T) - normalizers
         normalizers = jnp.sum(self.log_normalizer(components, parameters), axis=-1)
         return matmul(self.natural(components, parameters), rows.T) - normalizers[:, None]
+
+    def complete(
+        self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array, weighted: Array
+    ) -> tuple[Array, Array] | None:
+        """Σ_n w_n q_n(h) of ⟨y⟩ (H, D) and ⟨y yᵀ⟩ (H, D, D) relative to the origin, given the observed values.
+
+        Only noise that is correlated between dimensions says more of missing values than their mean; None for others.
+        """
+        return None
+
+    def conditional_mean(
+        self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array, weights: Array
+    ) -> Array | None:
+        """Σ_h q_n(h) ⟨y⟩ given the observed values and cause h (n, D), for noise that is correlated; else None."""
+        return None
 
     def origin(self, parameters: dict[str, Array]) -> Array | None:
         """A point (D,) amid the data that may be subtracted from data and means alike; None if that is not allowed.

@@ -9,7 +9,9 @@ from multicause.compatibility import Expectation, Likelihood, Requirements, Supp
 from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
+from multicause.noises.incomplete_clusters import completed_sums, conditional_means, log_densities
 from multicause.posteriors.base import Inference
+from multicause.posteriors.observed import observed_data
 
 COVARIANCES = ("spherical", "diagonal", "full")
 
@@ -61,10 +63,14 @@ class ClusterGaussian(Noise):
         }
         return {"variance": shapes[self.covariance], "floor": np.asarray(floor), "origin": np.asarray(moments.mean)}
 
-    def score_singles(self, components: Array, parameters: dict[str, Array], rows: Array) -> Array:
-        """−½ (y − W_h)ᵀ Σ_h⁻¹ (y − W_h) − ½ log |Σ_h|: (H, n)."""
+    def score_singles(
+        self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array | None = None
+    ) -> Array:
+        """−½ (y − W_h)ᵀ Σ_h⁻¹ (y − W_h) − ½ log |Σ_h|, of the observed dimensions: (H, n)."""
         centred, means = rows - parameters["origin"], components - parameters["origin"]
         variance = parameters["variance"]
+        if observed is not None:
+            return self._score_observed(means, variance, centred * observed, observed)
         if self.covariance == "spherical":
             squares = jnp.sum(centred**2, axis=1) - 2 * matmul(means, centred.T) + jnp.sum(means**2, axis=1)[:, None]
             log_det = rows.shape[1] * jnp.log(variance)
@@ -81,6 +87,35 @@ class ClusterGaussian(Noise):
 
         whitening, log_det = _whitening(variance)
         return -0.5 * (jax.lax.map(one, (means, whitening)) + log_det[:, None])
+
+    def _score_observed(self, means: Array, variance: Array, centred: Array, observed: Array) -> Array:
+        """The same of rows (n, D) that are zero where nothing was observed."""
+        if self.covariance == "full":
+            return log_densities(means, variance, centred, observed)
+        variance = variance[:, None] * jnp.ones_like(means) if self.covariance == "spherical" else variance
+        squares = matmul(1 / variance, (centred**2).T) - 2 * matmul(means / variance, centred.T)
+        squares = squares + matmul(means**2 / variance, observed.T)
+        return -0.5 * (jnp.maximum(squares, 0) + matmul(jnp.log(variance), observed.T))
+
+    def complete(
+        self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array, weighted: Array
+    ) -> tuple[Array, Array] | None:
+        """Sums over rows in which missing values are latent, if dimensions are correlated; see ``Noise.complete``."""
+        if self.covariance != "full":
+            return None
+        origin = parameters["origin"]
+        centred = (rows - origin) * observed
+        return completed_sums(components - origin, parameters["variance"], centred, observed, weighted)
+
+    def conditional_mean(
+        self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array, weights: Array
+    ) -> Array | None:
+        """Return the means of missing values given the observed ones, if dimensions are correlated: (n, D)."""
+        if self.covariance != "full":
+            return None
+        origin = parameters["origin"]
+        centred = (rows - origin) * observed
+        return conditional_means(components - origin, parameters["variance"], centred, observed, weights) + origin
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """−½ D log 2π."""
@@ -110,8 +145,13 @@ class ClusterGaussian(Noise):
         return mean + draws * (scale[:, None] if self.covariance == "spherical" else scale)
 
     def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
-        """Σ_n w_n q_n(h) of 1, y − origin, and its squares or products."""
+        """Σ_n w_n q_n(h) of 1, y − origin, and its squares or products.
+
+        Where values may be missing, sums are over observed values, or missing ones are latent in full covariances.
+        """
         weighted, rows = inference.weighted, inference.rows
+        if inference.observed is not None:
+            return self._statistics_of_observed(inference, parameters)
         centred = rows - parameters["origin"]
         total = inference.total_causes
         sums = {"weight": total, "data": inference.cause_data - total[:, None] * parameters["origin"]}
@@ -123,12 +163,27 @@ class ClusterGaussian(Noise):
             sums["squares"] = jax.lax.map(lambda mine: matmul((centred * mine[:, None]).T, centred), weighted)
         return sums
 
+    def _statistics_of_observed(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
+        counts = inference.observed_causes
+        data = inference.observed_cause_data - counts * parameters["origin"]
+        if self.covariance == "full":
+            squares = inference.completed_squares  # type: ignore[attr-defined]
+            return {"weight": inference.total_causes, "data": data, "squares": squares}
+        squares = observed_data(inference.rows, parameters["origin"], inference.observed) ** 2
+        if self.covariance == "spherical":
+            of_clusters = sum_in_double(inference.weighted * jnp.sum(squares, axis=1), axis=1)
+        else:
+            of_clusters = matmul(inference.weighted, squares)
+        return {"weight": counts, "data": data, "squares": of_clusters}
+
     def maximize_around(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, components: Array
     ) -> dict[str, Array]:
         """TN10 eq. 10.3 and its appendix: ⟨P[v|u] |u − g_v|²⟩ / (N_u γ_v); a cluster without rows keeps its own."""
         means, data, old = components - parameters["origin"], statistics["data"], parameters["variance"]
         count = statistics["weight"]
+        if count.ndim == 2:  # of each dimension, where values may be missing
+            return self._maximize_observed(parameters, statistics, means)
         used = count > jnp.finfo(count.dtype).tiny
         safe = jnp.where(used, count, 1)
         if self.covariance == "full":
@@ -143,6 +198,19 @@ class ClusterGaussian(Noise):
         else:
             variance = (statistics["squares"] + squares) / safe[:, None]
             used = used[:, None]
+        new = jnp.maximum(variance, parameters["floor"])
+        return {**parameters, "variance": jnp.where(used, new, old).astype(old.dtype)}
+
+    def _maximize_observed(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], means: Array
+    ) -> dict[str, Array]:
+        """Mean squares of the observed values around the means; what was never observed keeps its variance."""
+        count, old = statistics["weight"], parameters["variance"]
+        squares = -2 * statistics["data"] * means + count * means**2
+        if self.covariance == "spherical":
+            squares, count = jnp.sum(squares, axis=1), jnp.sum(count, axis=1)
+        used = count > jnp.finfo(count.dtype).tiny
+        variance = (statistics["squares"] + squares) / jnp.where(used, count, 1)
         new = jnp.maximum(variance, parameters["floor"])
         return {**parameters, "variance": jnp.where(used, new, old).astype(old.dtype)}
 

@@ -9,7 +9,9 @@ from multicause.compatibility import Expectation, Requirements, Spread
 from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
+from multicause.noises.offset import maximized_offset, offset_statistics
 from multicause.posteriors.base import Inference
+from multicause.posteriors.observed import observed_data
 
 
 class DiagonalGaussian(Noise):
@@ -65,6 +67,15 @@ class DiagonalGaussian(Noise):
 
     def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Σ_n w_n of y², ⟨s⟩ y and ⟨s sᵀ⟩ of real causes that add up; else of (y − origin)² and ⟨(y − w̄)²⟩."""
+        if inference.observed is not None:
+            data = observed_data(inference.rows, self.origin(parameters), inference.observed)
+            weights = inference.row_weights.astype(jnp.float64)
+            return {
+                "squares": matmul(weights, data.astype(jnp.float64) ** 2),
+                "residuals": inference.residuals,
+                "observed": matmul(weights, inference.observed),
+                **offset_statistics(inference, parameters),
+            }
         if inference.linear:
             squares = matmul(inference.row_weights, inference.rows**2)
             return {"squares": squares, "cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
@@ -84,8 +95,22 @@ class DiagonalGaussian(Noise):
         else:
             explained = matmul(statistics["cause_pairs"], components) - 2 * statistics["cause_data"]
             residual = statistics["squares"] + jnp.sum(components * explained, axis=0)
+        if "observed" in statistics:
+            return self._maximize_observed(parameters, statistics, components)
         relative, squares = parameters["relative_floor"], statistics["squares"] / weight
         # A dimension that never varies has the floor of a dimension a thousand times smaller than the others.
         floor = relative * jnp.maximum(squares, relative * jnp.mean(squares))
         variance = jnp.maximum(residual / weight, floor)
         return {**parameters, "variance": variance.astype(parameters["variance"].dtype)}
+
+    def _maximize_observed(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], components: Array
+    ) -> dict[str, Array]:
+        """The same over observed values; a dimension of which none was seen keeps its variance."""
+        seen, old, relative = statistics["observed"] > 0, parameters["variance"], parameters["relative_floor"]
+        weight = jnp.where(seen, statistics["observed"], 1)
+        squares = statistics["squares"] / weight
+        floor = relative * jnp.maximum(squares, relative * jnp.mean(squares))
+        variance = jnp.where(seen, jnp.maximum(statistics["residuals"] / weight, floor), old)
+        new = {**parameters, "variance": variance.astype(old.dtype)}
+        return maximized_offset(new, statistics, components)

@@ -8,6 +8,7 @@ from multicause.arrays import Array, sum_in_double
 from multicause.compatibility import Expectation, Requirements, Spread
 from multicause.model import Moments
 from multicause.noises.base import Noise
+from multicause.noises.offset import maximized_offset, offset_statistics
 from multicause.posteriors.base import Inference
 
 # The learned variance stays above this part of the data's variance over rows (or above 1000 roundings of it, in single
@@ -69,12 +70,25 @@ class Gaussian(Noise):
     def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
         """Σ_n w_n ⟨‖y − w̄(s)‖²⟩, from the expected log-likelihood −⟨‖y − w̄‖²⟩/2σ² − ½ D log 2πσ²."""
         variance = parameters["variance"].astype(jnp.float64)
+        if inference.observed is not None:
+            observed = sum_in_double(inference.row_weights[:, None] * inference.observed)
+            constant = 0.5 * jnp.log(2 * jnp.pi * variance) * observed
+            residual = -2 * variance * (inference.total_log_likelihood + constant)
+            return {"residual": residual, "observed": observed, **offset_statistics(inference, parameters)}
         constant = 0.5 * inference.rows.shape[1] * jnp.log(2 * jnp.pi * variance) * sum_in_double(inference.row_weights)
         return {"residual": -2 * variance * (inference.total_log_likelihood + constant)}
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int
     ) -> dict[str, Array]:
-        """σ² = mean squared residual."""
-        variance = (statistics["residual"] / (weight * n_features)).astype(parameters["variance"].dtype)
+        """σ² = mean squared residual of all observed values."""
+        observed = statistics.get("observed", weight * n_features)
+        variance = (statistics["residual"] / observed).astype(parameters["variance"].dtype)
         return {**parameters, "variance": jnp.maximum(variance, parameters["floor"])}
+
+    def maximize_around(
+        self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, components: Array
+    ) -> dict[str, Array]:
+        """The same, and the mean of the data where it is learned (:mod:`multicause.noises.offset`)."""
+        new = super().maximize_around(parameters, statistics, weight, components)
+        return maximized_offset(new, statistics, components)

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
+from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Support
 from multicause.parts import Part
 
@@ -44,14 +45,15 @@ class Recognized(NamedTuple):
 class Inference(ABC):
     """q_n(s) for some rows, and the expectations under it that parts ask for. Lives inside one compiled program."""
 
-    rows: Array  # (n, D) y_n
+    rows: Array  # (n, D) y_n, NaN where a value was not observed
+    observed: Array | None = None  # (n, D) ones, and zeros where a value was not observed; None if all were
     row_weights: Array  # (n,) w_n, zero for rows from which nothing is to be learned
     total_bound: Array  # () Σ_n w_n F_n of all rows, F_n = ⟨log p(s, y_n)⟩ + H(q_n) ≤ log p(y_n), in double precision
     total_log_likelihood: Array  # () Σ_n w_n ⟨log p(y_n | s)⟩, in double precision
     total_free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), which EM at temperature T raises
     magnitude: Array  # () Σ_n w_n |b(y_n)|, in double precision
     total_causes: Array  # (H,) Σ_n w_n ⟨s⟩
-    cause_data: Array  # (H, D) Σ_n w_n ⟨s⟩ y_nᵀ
+    cause_data: Array  # (H, D) Σ_n w_n ⟨s⟩ y_nᵀ; missing values are latent (posteriors/observed.py)
     cause_pairs: Array  # (H, H) Σ_n w_n ⟨s sᵀ⟩
     mean_causes: Array  # (n, H) ⟨s⟩
     log_evidence: Array  # (n,) log Σ p(s, y_n) over the states considered; only at temperature one
@@ -77,9 +79,25 @@ class Inference(ABC):
         """Σ_n w_n of the probability that each cause is on, which is ``total_causes`` of binary causes: (H,)."""
         return self.total_causes
 
+    @property
+    def observed_causes(self) -> Array:
+        """Σ_n w_n ⟨s⟩ over the rows in which each dimension was observed: (H, D). Only where values may be missing."""
+        assert self.observed is not None
+        return matmul((self.mean_causes * self.row_weights[:, None]).T.astype(jnp.float64), self.observed)
+
+    @property
+    def observed_cause_data(self) -> Array:
+        """Σ_n w_n ⟨s⟩ y_nᵀ over the observed values: (H, D). Only where values may be missing."""
+        data = jnp.where(jnp.isnan(self.rows), 0, self.rows).astype(jnp.float64)
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, data)
+
     @abstractmethod
     def mean_data(self) -> Array:
         """⟨w̄(s)⟩, the reconstruction of each row: (n, D)."""
+
+    def imputed_data(self) -> Array:
+        """⟨y⟩ of values that were not observed, given those that were; anything in other places: (n, D)."""
+        return self.mean_data()
 
     @abstractmethod
     def recognize(self, top: int) -> Recognized:
@@ -160,6 +178,10 @@ class Posterior(Part):
 
         ``linear`` says that scores of states follow from projections, without means (sums under Gaussian noise).
         """
+
+    def bytes_of_mask(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Memory that one row takes in addition where values may be missing."""
+        return itemsize * 3 * n_features
 
     @abstractmethod
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:

@@ -50,11 +50,14 @@ def absolute_products(model: Model, parameters: Parameters, natural: Array, prod
     origin = model.noise.origin(parameters.noise)
     if origin is None or not model.noise.linear:
         return products
+    if model.missing:
+        observed = jnp.where(jnp.isnan(rows), 0, rows)
+        return matmul(model.noise.natural(parameters.components, parameters.noise), observed.T)
     return products + matmul(natural, origin)[:, None] + matmul(rows, model.noise.natural(origin, parameters.noise))
 
 
 def scores_of_means(model: Model, parameters: Parameters, data: Array, candidates: Array, tree: StateTree) -> Array:
-    """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n)."""
+    """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n). Missing values are NaN and left out."""
     noise, combination, components = model.noise, model.combination, parameters.components
     of_features, shared = noise.split_parameters(parameters.noise)
     origin = noise.origin(parameters.noise)
@@ -66,7 +69,8 @@ def scores_of_means(model: Model, parameters: Parameters, data: Array, candidate
         point = noise.origin(own)
         means = combination.combine(mine, tree, None if point is None else -point)
         natural = combination.natural(noise, mine, tree, own) if point is None else noise.natural(means, own)
-        return natural * values - noise.log_normalizer(means, own)
+        found = natural * values - noise.log_normalizer(means, own)
+        return jnp.where(jnp.isnan(values), 0, found) if model.missing else found
 
     return Features(components, candidates, data, of_features).sum(scores, tree.n_states)
 

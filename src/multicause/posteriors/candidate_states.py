@@ -20,6 +20,7 @@ from multicause.posteriors.candidate_scores import (
 )
 from multicause.posteriors.expansion import absolute, relative
 from multicause.posteriors.features import Features
+from multicause.posteriors.observed import cause_data_of, log_base, mask_of, minus_mean, observed_data, one
 from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import Selection
 from multicause.posteriors.state_tree import StateTree, sparse_states
@@ -47,7 +48,7 @@ class Sums(NamedTuple):
     """Over rows, each with its weight."""
 
     causes: Array  # (H,) of ⟨s⟩, in double precision
-    singles: Array  # (H,) of the probabilities of single causes
+    singles: Array  # (H, 1) of the probabilities of single causes; (H, D) of rows with a value, where some are missing
     data: Array  # (H, D) of products with the data, relative to the origin: of ⟨s⟩ where causes add up, else of singles
 
 
@@ -83,7 +84,7 @@ def weigh(
         found = _weigh_rows(model, parameters, rows, temperature, tree, selection, singletons, gram)
         scale = weights / found.z
         data = relative(rows, model.noise.origin(parameters.noise))
-        return _sum_rows(model.linear, data, scale, found.singles, found.candidates, found.moments), found
+        return _sum_rows(model, data, scale, found.singles, found.candidates, found.moments), found
 
     sums, found = pieces.scan(of_piece, pieces.split_rows(block.rows), pieces.split(block.weights))
     return jax.tree.map(pieces.join, found._replace(singles=None))._replace(singles=found.singles), sums
@@ -104,8 +105,14 @@ def _weigh_rows(
     H = components.shape[0]
     first = 1 + n_candidates  # of the states with two and more active candidates
 
-    origin = noise.origin(parameters.noise)
-    data, means, nothing = (relative(each, origin) for each in (rows, components, jnp.zeros_like(components[:1])))
+    origin, observed = noise.origin(parameters.noise), mask_of(model, rows)
+    marked, means, nothing = (relative(each, origin) for each in (rows, components, jnp.zeros_like(components[:1])))
+    data = marked if observed is None else jnp.where(observed > 0, marked, 0)
+
+    def normalizers(means: Array) -> Array:
+        """A(w̄) of all or of the observed dimensions: (S, 1) or (S, n)."""
+        values = noise.log_normalizer(means, parameters.noise)
+        return jnp.sum(values, axis=1)[:, None] if observed is None else matmul(values, observed.T)
 
     natural = noise.natural(means, parameters.noise)
     products = matmul(natural, data.T)
@@ -113,10 +120,10 @@ def _weigh_rows(
     candidates = indices_of_largest(scores, n_candidates)
 
     empty_score = matmul(noise.natural(nothing, parameters.noise), data.T)[0]
-    empty_score -= jnp.sum(noise.log_normalizer(nothing, parameters.noise))
+    empty_score -= normalizers(nothing)[0]
     if not selection.reliable:
         empty_score = jnp.where(jnp.any(jnp.isnan(scores), axis=0), jnp.nan, empty_score)
-    single_score = products - jnp.sum(noise.log_normalizer(means, parameters.noise), axis=1)[:, None]
+    single_score = products - normalizers(means)
     few_prior = model.prior.log_probability_of_singles(parameters.prior)
     empty_prior, single_prior = few_prior[0], few_prior[1:, None]
     empty, every_single = empty_score + empty_prior, single_score + single_prior
@@ -125,7 +132,7 @@ def _weigh_rows(
         chosen = jnp.any(candidates[:, None, :] == jnp.arange(H)[:, None], axis=0)
         singles = jnp.where(chosen, every_single, -jnp.inf)
     if gram is None:
-        own_score = scores_of_means(model, parameters, data, candidates, tree)[first:]
+        own_score = scores_of_means(model, parameters, marked, candidates, tree)[first:]
     else:
         own_score = scores_of_sums(model, parameters, data, single_score, empty_score, candidates, tree, gram)
         own_score = own_score[first:]
@@ -144,7 +151,7 @@ def _weigh_rows(
     # States that are left out have a weight of zero, which must not meet their infinite log-joint.
     log_joint = expected(empty, every_single, own)
     score = expected(empty_score, single_score, own_score)
-    moments = _moments(tree, u_own, pairs=gram is not None)
+    moments = _moments(tree, u_own, pairs=model.sums_squares)
     return Weighed(candidates, u_empty, u_singles, u_own, moments, z, jnp.log(z) + largest, log_joint, score)
 
 
@@ -156,11 +163,15 @@ def _moments(tree: StateTree, own: Array, *, pairs: bool) -> Array:
     return matmul(jnp.asarray(both, dtype=own.dtype), own)
 
 
-def _sum_rows(linear: bool, data: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
-    """Of single causes (H, m) and moments of candidates, each row times its scale."""
+def _sum_rows(model: Model, data: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
+    """Of single causes (H, m) and moments of candidates, each row times its scale. Missing values of data are NaN."""
     causes = add_by_index(singles, candidates, moments[: len(candidates)]) * scale
-    scaled = singles * scale
-    return Sums(sum_in_double(causes, axis=1), jnp.sum(scaled, axis=1), matmul(causes if linear else scaled, data))
+    scaled, observed = singles * scale, mask_of(model, data)
+    if observed is None:
+        of_singles = jnp.sum(scaled, axis=1)[:, None]
+    else:
+        of_singles, data = matmul(scaled, observed), jnp.where(observed > 0, data, 0)
+    return Sums(sum_in_double(causes, axis=1), of_singles, matmul(causes if model.linear else scaled, data))
 
 
 class CandidateStates(Inference):
@@ -184,8 +195,11 @@ class CandidateStates(Inference):
         self.rows, self._temperature, self._weighed = block.rows, temperature, weighed
         self._given, self._given_sums, self._summary = block.weights, sums, block.summary
         self._origin = model.noise.origin(parameters.noise)
-        self._data = relative(block.rows, self._origin)
-        self._base = model.noise.log_base(self._data, block.summary, parameters.noise)
+        self.observed = mask_of(model, block.rows)
+        #: Relative to the origin, with NaN for missing values, and with zeros in their place.
+        self._marked = relative(block.rows, self._origin)
+        self._data = observed_data(block.rows, self._origin, self.observed)
+        self._base = log_base(model.noise, self._data, block.summary, parameters.noise, self.observed)
         kept = self._given
         if threshold is not None:
             kept = jnp.where(self.free_energy >= threshold.astype(kept.dtype), kept, 0)
@@ -195,7 +209,7 @@ class CandidateStates(Inference):
     @property
     def _features(self) -> Features:
         of_features, _ = self._model.noise.split_parameters(self._parameters.noise)
-        return Features(self._parameters.components, self._weighed.candidates, self._data, of_features)
+        return Features(self._parameters.components, self._weighed.candidates, self._marked, of_features)
 
     @property
     def _n_components(self) -> int:
@@ -248,8 +262,8 @@ class CandidateStates(Inference):
             return self._given_sums
         pieces, weighed = self._pieces, self._weighed
         return pieces.sum(
-            partial(_sum_rows, self._model.linear),
-            pieces.split_rows(self._data),
+            partial(_sum_rows, self._model),
+            pieces.split_rows(self._marked),
             pieces.split(self._scale),
             weighed.singles,
             pieces.split(weighed.candidates),
@@ -272,6 +286,9 @@ class CandidateStates(Inference):
     @property
     def cause_data(self) -> Array:  # type: ignore[override]
         """Σ_n w_n ⟨s⟩ y_nᵀ: (H, D)."""
+        if self.observed is not None:
+            slope = self.pull((one, minus_mean))[0]
+            return cause_data_of(self.cause_pairs, self._parameters.components, slope)
         if self._model.linear:
             products = self._sums.data
         else:
@@ -294,9 +311,9 @@ class CandidateStates(Inference):
         return self._pull_of_singles(terms) + self._pull_of_candidates(terms, functions)
 
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
-        means, one = relative(self._parameters.components, self._origin), jnp.ones((1, 1), self.rows.dtype)
-        of_rows, of_data = self._sums.singles[:, None], self._data_of_singles
-        return jnp.stack([_value(term, means, one, self._parameters.noise, of_data, of_rows) for term in terms])
+        means, overlap = relative(self._parameters.components, self._origin), jnp.ones((1, 1), self.rows.dtype)
+        of_rows, of_data = self._sums.singles, self._data_of_singles
+        return jnp.stack([_value(term, means, overlap, self._parameters.noise, of_data, of_rows) for term in terms])
 
     @property
     def _data_of_singles(self) -> Array:
@@ -336,7 +353,7 @@ class CandidateStates(Inference):
                 value = jnp.zeros_like(mine)
                 value += 0 if of_data is None else pulled[of_data] * data
                 value += 0 if of_mean is None else pulled[of_mean]
-                return value
+                return jnp.where(jnp.isnan(data), 0, value) if self._model.missing else value
 
             return [value_of(term) for term in terms]
 
@@ -351,15 +368,17 @@ class CandidateStates(Inference):
 
         def of_candidates(mine: Array, values: Array, of_feature: dict[str, Array], weights: Array) -> Array:
             means = combination.relative_means(mine, tree, noise.origin(shared | of_feature))[first:]
-            return jnp.sum((values - means) ** 2 * weights, axis=0)
+            found = jnp.sum((values - means) ** 2 * weights, axis=0)
+            return jnp.where(jnp.isnan(values), 0, found) if self._model.missing else found
 
         own = sum_in_double(self._features.map(of_candidates, self._weighed.own * self._scale), axis=0)
-        empty = matmul((self._weighed.empty * self._scale).astype(jnp.float64), self.rows.astype(jnp.float64) ** 2)
+        rows = observed_data(self.rows, None, self.observed).astype(jnp.float64)
+        empty = matmul((self._weighed.empty * self._scale).astype(jnp.float64), rows**2)
         # Sums over single causes are expanded around the origin.
         means, squares = relative(self._parameters.components, self._origin).astype(jnp.float64), self._data**2
         alone = jnp.sum(self._pieces.join(self._weighed.singles), axis=0) * self._scale
         singles = matmul(alone, squares) + jnp.sum(
-            means * (means * self._sums.singles[:, None] - 2 * self._data_of_singles), axis=0
+            means * (means * self._sums.singles - 2 * self._data_of_singles), axis=0
         )
         return own + empty + singles
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.posteriors.incomplete_gaussian import IncompleteGaussianCauses
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 # Arrays of (n, H) and of (n, D) that are alive at once.
 ARRAYS_PER_CAUSE = 4
 ARRAYS_PER_FEATURE = 3
+# Matrices (H, H) of each row that are alive at once, where values may be missing.
+MATRICES_PER_ROW = 5
 # Damping of each cause in the limit, in roundings of its precision, which is singular there if causes are parallel.
 DAMPING = 64
 
@@ -61,12 +64,19 @@ class LinearGaussian(Posterior):
         """A few numbers for each cause and feature."""
         return itemsize * (ARRAYS_PER_CAUSE * n_components + ARRAYS_PER_FEATURE * n_features)
 
+    def bytes_of_mask(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Some matrices (H, H) for each row."""
+        return itemsize * (ARRAYS_PER_FEATURE * n_features + MATRICES_PER_ROW * n_components**2)
+
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """Components, and covariances of the causes."""
         return itemsize * ARRAYS_PER_CAUSE * n_components * (n_components + n_features)
 
     def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
-        """The same covariance for all rows, and a mean for each."""
+        """The same covariance for all rows, and a mean for each; a covariance for each if values may be missing."""
+        if model.missing:
+            posterior = (model, parameters, block, temperature)
+            return IncompleteGaussianCauses(*posterior, limit=self.limit, damping=DAMPING)
         return GaussianCauses(model, parameters, block, temperature, limit=self.limit)
 
 

@@ -10,6 +10,7 @@ from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Support
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior, Recognized, Term
 from multicause.posteriors.expansion import absolute, relative
+from multicause.posteriors.observed import cause_data_of, log_base, mask_of, minus_mean, observed_data, one
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -75,10 +76,12 @@ class Responsibilities(Inference):
         self._temperature, self._beta = temperature, (1 / temperature).astype(block.rows.dtype)
         self._log_prior = model.prior.log_probability_of_singles(parameters.prior)[1:]
         self._origin = model.noise.origin(parameters.noise)
-        self._data = relative(block.rows, self._origin)
+        self.observed = mask_of(model, block.rows)
+        self._data = observed_data(block.rows, self._origin, self.observed)
         means = relative(parameters.components, self._origin)
-        self._scores = model.noise.score_singles(means, parameters.noise, self._data)
-        self._base = model.noise.log_base(self._data, block.summary, parameters.noise)
+        masks = () if self.observed is None else (self.observed,)
+        self._scores = model.noise.score_singles(means, parameters.noise, self._data, *masks)
+        self._base = log_base(model.noise, self._data, block.summary, parameters.noise, self.observed)
         #: log p(h, y) up to b(y): (H, n).
         self.log_joint = self._scores + self._log_prior[:, None]
         self._hard = hard
@@ -146,7 +149,11 @@ class Responsibilities(Inference):
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
         """As the noise says."""
-        size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
+        noise, data = self._parameters.noise, self._data
+        if self.observed is not None and self._origin is None and "origin" in noise:
+            # Noise that takes data as they are says nothing of values at its origin.
+            data = jnp.where(self.observed > 0, data, noise["origin"])
+        size = self._model.noise.magnitude(data, self._block.summary, noise)
         return sum_in_double(self.row_weights * size)
 
     @property
@@ -169,9 +176,57 @@ class Responsibilities(Inference):
             return jax.ops.segment_sum(self._data * self.row_weights[:, None], self._best, len(self._u))
         return matmul(self.weighted, self._data)
 
+    @cached_property
+    def _counts(self) -> Array:
+        """Σ_n w_n q_n, of all rows (H, 1) or of those in which each dimension was observed (H, D)."""
+        if self.observed is None:
+            return self.total_causes[:, None]
+        if self._hard:
+            return jax.ops.segment_sum(self.observed * self.row_weights[:, None], self._best, len(self._u))
+        return matmul(self.weighted, self.observed)
+
+    @cached_property
+    def _completed(self) -> tuple[Array, Array] | None:
+        """Sums of first and second moments of rows, where missing values depend on observed ones beyond the cause."""
+        assert self.observed is not None
+        components, noise = self._parameters.components, self._parameters.noise
+        return self._model.noise.complete(components, noise, self._data, self.observed, self.weighted)
+
+    @property
+    def completed_squares(self) -> Array:
+        """Σ_n w_n q_n ⟨y yᵀ⟩ relative to the noise's origin, with missing values as latent variables: (H, D, D)."""
+        assert self._completed is not None
+        return self._completed[1]
+
+    @property
+    def observed_causes(self) -> Array:
+        """Σ_n w_n q_n of the rows with a value in each dimension, or of all rows where missing values are latent."""
+        if self._completed is None:
+            return self._counts
+        return jnp.broadcast_to(self.total_causes[:, None], self._parameters.components.shape)
+
+    @property
+    def observed_cause_data(self) -> Array:
+        """Σ_n w_n q_n y_nᵀ over the observed values, or over all, where missing values are latent: (H, D)."""
+        if self._completed is not None:
+            return self._completed[0] + self.observed_causes * self._parameters.noise["origin"]
+        data, counts = self._relative_data.astype(jnp.float64), self._counts
+        return data if self._origin is None else data + counts * self._origin
+
+    def imputed_data(self) -> Array:
+        """⟨y⟩ given the observed values: (n, D)."""
+        if self.observed is None:
+            return self.mean_data()
+        components, noise, weights = self._parameters.components, self._parameters.noise, self._u / self._z
+        found = self._model.noise.conditional_mean(components, noise, self._data, self.observed, weights)
+        return self.mean_data() if found is None else found
+
     @property
     def cause_data(self) -> Array:  # type: ignore[override]
         """Σ_n w_n q_n y_nᵀ: (H, D)."""
+        if self.observed is not None:
+            slope = self.pull((one, minus_mean))[0]
+            return cause_data_of(self.cause_pairs, self._parameters.components, slope)
         return absolute(self._relative_data, self.total_causes, self._origin)
 
     @property
@@ -189,7 +244,7 @@ class Responsibilities(Inference):
             if of_data is not None:
                 value += of_data(means, overlap, noise) * self._relative_data
             if of_mean is not None:
-                value += of_mean(means, overlap, noise) * self.total_causes[:, None]
+                value += of_mean(means, overlap, noise) * self._counts
             pulled.append(value)
         return jnp.stack(pulled)
 
@@ -198,8 +253,7 @@ class Responsibilities(Inference):
         """Σ_n w_n Σ_h q_n(h) (y_nd − W_hd)²: (D,)."""
         means = relative(self._parameters.components, self._origin).astype(jnp.float64)
         squares = matmul(self.row_weights.astype(jnp.float64), self._data.astype(jnp.float64) ** 2)
-        active = self.total_causes[:, None]
-        return squares + jnp.sum(means * (means * active - 2 * self._relative_data), axis=0)
+        return squares + jnp.sum(means * (means * self._counts - 2 * self._relative_data), axis=0)
 
     def mean_data(self) -> Array:
         """Σ_h q_n(h) W_h: (n, D)."""

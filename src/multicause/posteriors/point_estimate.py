@@ -11,6 +11,7 @@ import numpy as np
 from multicause.arrays import Array, largest_eigenvalue, matmul, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -96,15 +97,24 @@ class PointEstimate(Inference):
         self.rows, self.row_weights = block.rows, block.weights
         natural = model.noise.natural(parameters.components, parameters.noise)
         self._natural, self._gram = natural, matmul(natural, parameters.components.T)
-        self._drive = matmul(block.rows, natural.T)
+        self.observed = mask_of(model, block.rows)
+        self._data = observed_data(block.rows, None, self.observed)
+        self._drive = matmul(self._data, natural.T)
         self._prior: Any = model.prior
         #: v(u): (n, H).
         self.mean_causes = self._solve(solver)
-        self._base = model.noise.log_base(block.rows, block.summary, parameters.noise)
+        self._base = log_base(model.noise, self._data, block.summary, parameters.noise, self.observed)
+
+    def _explained(self, v: Array) -> Array:
+        """v·GᵀΣ⁻¹G over the observed dimensions of each row: (n, H)."""
+        if self.observed is None:
+            return matmul(v, self._gram)
+        return matmul(self.observed * matmul(v, self._parameters.components), self._natural.T)
 
     def _solve(self, solver: MostProbable) -> Array:
         """Follow the gradient of F (eq. 10.31) in all rows at once until all are at rest."""
         scale, gram, drive, prior = self._parameters.prior["scale"], self._gram, self._drive, self._prior
+        explained = self._explained
         kink = prior.kinked
         # Components that are all zero drive nothing, and any step will do.
         curvature = jnp.maximum(largest_eigenvalue(gram), jnp.finfo(gram.dtype).tiny)
@@ -113,7 +123,7 @@ class PointEstimate(Inference):
 
         def forward(v: Array) -> Array:
             """One Euler step."""
-            slope = drive - matmul(v, gram)
+            slope = drive - explained(v)
             if kink:
                 moved = v + step * slope
                 return jnp.sign(moved) * jnp.maximum(jnp.abs(moved) - step / scale, 0)
@@ -143,7 +153,7 @@ class PointEstimate(Inference):
     @cached_property
     def _scores(self) -> Array:
         """η·y − A at v: (n,)."""
-        explained = jnp.sum(matmul(self.mean_causes, self._gram) * self.mean_causes, axis=1)
+        explained = jnp.sum(self._explained(self.mean_causes) * self.mean_causes, axis=1)
         return jnp.sum(self.mean_causes * self._drive, axis=1) - 0.5 * explained
 
     @property
@@ -174,7 +184,7 @@ class PointEstimate(Inference):
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
         """As the noise says."""
-        size = self._model.noise.magnitude(self.rows, self._block.summary, self._parameters.noise)
+        size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
         return sum_in_double(self.row_weights * size)
 
     @cached_property
@@ -185,7 +195,16 @@ class PointEstimate(Inference):
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
         """Σ_n w_n v y_nᵀ: (H, D)."""
+        if self.observed is not None:
+            slope = matmul((self.mean_causes * self.row_weights[:, None]).T, self._apart)
+            return cause_data_of(self.cause_pairs, self._parameters.components, slope)
         return matmul((self.mean_causes * self.row_weights[:, None]).T, self.rows)
+
+    @property
+    def _apart(self) -> Array:
+        """y − G·v of the observed values, zero elsewhere: (n, D)."""
+        apart = self._data - self.mean_data()
+        return apart if self.observed is None else self.observed * apart
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
@@ -200,8 +219,7 @@ class PointEstimate(Inference):
     @property
     def residuals(self) -> Array:  # type: ignore[override]
         """Σ_n w_n (y − G·v)²: (D,)."""
-        apart = (self.rows - self.mean_data()).astype(jnp.float64)
-        return matmul(self.row_weights.astype(jnp.float64), apart**2)
+        return matmul(self.row_weights.astype(jnp.float64), self._apart.astype(jnp.float64) ** 2)
 
     def mean_data(self) -> Array:
         """G·v: (n, D)."""

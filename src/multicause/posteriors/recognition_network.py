@@ -8,8 +8,9 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Support
-from multicause.learning.wake_sleep import Layers, Machine, importance, n_causes
+from multicause.learning.wake_sleep import Layers, Machine, Mask, importance, masked, n_causes, recognition_logits
 from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.posteriors.observed import observed_data
 from multicause.posteriors.state_search import best_distinct, n_found, search
 
 if TYPE_CHECKING:
@@ -100,9 +101,13 @@ class Sampled(Inference):
         self._model, self._parameters, self._posterior = model, parameters, posterior
         self.rows, self.row_weights = block.rows, block.weights
         self._machine = machine_of(model, parameters)
-        first = self._machine.recognition[0]
+        self._mask: Mask | None = None
+        self._data = block.rows
+        if model.missing:
+            self._data, self._mask = masked(self._machine, block.rows)
+        self.observed = None if self._mask is None else self._mask.observed
         #: f(w + W·u): (n, H).
-        self.mean_causes = jax.nn.sigmoid(matmul(block.rows, first["weights"]) + first["bias"])
+        self.mean_causes = jax.nn.sigmoid(recognition_logits(self._machine.recognition[0], self._data, self._mask))
 
     @cached_property
     def _uniforms(self) -> Array:
@@ -114,13 +119,13 @@ class Sampled(Inference):
         of_causes, of_data = jax.random.split(jax.random.key(SEED))
         first, angle = jax.random.uniform(of_causes, shape, jnp.float64)
         turns = TURNS * jax.random.uniform(of_data, (self.rows.shape[1],), jnp.float64)
-        turned = first + jnp.sum(self.rows * turns, axis=1)[:, None] * angle
+        turned = first + jnp.sum(observed_data(self.rows, None, self.observed) * turns, axis=1)[:, None] * angle
         return (turned - jnp.floor(turned)).astype(self.rows.dtype)
 
     @cached_property
     def _samples(self) -> tuple[Array, Array]:
         """States of the lowest causes (K, n, H), and log p(v, u) − log q(v | u) of each sample (n, K)."""
-        states, log_ratio = importance(self._machine, self.rows, self._uniforms)
+        states, log_ratio = importance(self._machine, self._data, self._uniforms, self._mask)
         return states[1], log_ratio.T
 
     @property
@@ -161,7 +166,7 @@ class Sampled(Inference):
     @property
     def cause_data(self) -> Array:  # type: ignore[override]
         """Σ_n w_n ⟨v⟩ u_nᵀ: (H, D)."""
-        return matmul((self.mean_causes * self.row_weights[:, None]).T, self.rows)
+        return matmul((self.mean_causes * self.row_weights[:, None]).T, self._data)
 
     @property
     def cause_pairs(self) -> Array:  # type: ignore[override]
@@ -182,5 +187,5 @@ class Sampled(Inference):
         added up, and their sum is uncertain by how often a state happened to be drawn.
         """
         higher = self._uniforms[..., self.mean_causes.shape[1] :]
-        states, log_joint = search(self._machine, self.rows, self._samples[0], higher)
+        states, log_joint = search(self._machine, self._data, self._samples[0], higher, self._mask)
         return Recognized(*best_distinct(states, log_joint, top), self.log_evidence)

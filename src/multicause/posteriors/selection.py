@@ -27,7 +27,10 @@ class Selection(Part):
 
     @abstractmethod
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
-        """S_h(y) of rows (n, D): (H, n). ``products`` are η(W_h)·y of every cause and row: (H, n)."""
+        """S_h(y) of rows (n, D): (H, n). ``products`` are η(W_h)·y of every cause and row: (H, n).
+
+        With ``model.missing``, rows have NaN for values that were not observed, and products leave them out.
+        """
 
 
 class UpperBound(Selection):
@@ -45,7 +48,8 @@ class UpperBound(Selection):
         of_features, shared = model.noise.split_parameters(parameters.noise)
 
         def of_feature(weights: Array, values: Array, own: dict[str, Array]) -> Array:
-            return model.noise.overshoot(weights[:, None], values[None, :], shared | own)
+            found = model.noise.overshoot(weights[:, None], values[None, :], shared | own)
+            return jnp.where(jnp.isnan(values), 0, found) if model.missing else found
 
         zero = jnp.zeros((components.shape[0], rows.shape[0]), rows.dtype)
         total = sum_over_features(of_feature, zero, components.T, rows.T, of_features)
@@ -61,9 +65,13 @@ class ScalarProduct(Selection):
         if model.noise.linear:
             components = model.noise.standardize(components, parameters.noise)
         else:
-            products = matmul(components, rows.T)
-        lengths = jnp.linalg.norm(components, axis=1)
-        return products / jnp.maximum(lengths, jnp.finfo(lengths.dtype).tiny)[:, None]
+            products = matmul(components, (jnp.where(jnp.isnan(rows), 0, rows) if model.missing else rows).T)
+        if model.missing:
+            # Lengths are those in the observed dimensions of each row.
+            lengths = jnp.sqrt(matmul(components**2, (~jnp.isnan(rows)).astype(rows.dtype).T))
+        else:
+            lengths = jnp.linalg.norm(components, axis=1)[:, None]
+        return products / jnp.maximum(lengths, jnp.finfo(lengths.dtype).tiny)
 
 
 class ByFunction(Selection):
@@ -81,7 +89,8 @@ class ByFunction(Selection):
         self.function = function
 
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
-        """Whatever the user says."""
+        """Whatever the user says of rows with zeros in place of missing values."""
+        rows = jnp.where(jnp.isnan(rows), 0, rows) if model.missing else rows
         return jnp.asarray(self.function(rows, parameters.components)).T
 
     def try_out(self, components: np.ndarray, rows: np.ndarray) -> None:

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Inference, Recognized, Term
-from multicause.posteriors.expansion import absolute, coordinates, relative
+from multicause.posteriors.expansion import absolute, coordinates
+from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
 from multicause.posteriors.state_tree import StateTree
 
 
@@ -27,12 +28,13 @@ class SharedStates(Inference):
         rows, self.row_weights = block.rows, block.weights
         self.rows, self._summary, self._temperature = rows, block.summary, temperature
         self._origin = model.noise.origin(parameters.noise)
-        self._data = relative(rows, self._origin)
+        self.observed = mask_of(model, rows)
+        self._data = observed_data(rows, self._origin, self.observed)
         self._states = jnp.asarray(tree.states(), dtype=rows.dtype)
         self._log_prior = model.prior.log_probability(self._states, parameters.prior)
         self._beta = (1 / temperature).astype(rows.dtype)
         #: b(y), and what else all states of a row have in common: (n,).
-        self._base = model.noise.log_base(self._data, block.summary, parameters.noise)
+        self._base = log_base(model.noise, self._data, block.summary, parameters.noise, self.observed)
         if model.linear:
             self._weigh_sums()
         else:
@@ -46,10 +48,15 @@ class SharedStates(Inference):
         self._log_z = jnp.log(self._z) + largest
 
     def _weigh_means(self) -> None:
-        """Set η(w̄)·y of every state and row (S, n) and A(w̄) (S,)."""
+        """Set η(w̄)·y of every state and row (S, n) and A(w̄) (S,), or zero where it is a part of the former."""
         noise, parameters = self._model.noise, self._parameters.noise
         self._products = matmul(self._natural, self._data.T)
-        self._normalizers = jnp.sum(noise.log_normalizer(self._means, parameters), axis=1)
+        normalizers = noise.log_normalizer(self._means, parameters)
+        if self.observed is None:
+            self._normalizers = jnp.sum(normalizers, axis=1)
+        else:
+            self._products -= matmul(normalizers, self.observed.T)
+            self._normalizers = jnp.zeros(len(normalizers), normalizers.dtype)
 
     def _weigh_sums(self) -> None:
         """The same where causes add up, in H coordinates instead of D dimensions."""
@@ -105,11 +112,20 @@ class SharedStates(Inference):
         return matmul(self._u, self.row_weights / self._z) if self._model.linear else self._state_sums[1]
 
     @cached_property
+    def _state_counts(self) -> Array:
+        """Σ_n w_n q_n(s) over the rows in which each dimension was observed: (S, D)."""
+        assert self.observed is not None
+        return matmul(self._u, self.observed * (self.row_weights / self._z)[:, None])
+
+    @cached_property
     def _total_products(self) -> Array:
         """Σ_n w_n ⟨η(w̄)·y⟩, from expected causes or from sums over rows: no expectation is taken state by state."""
         if self._model.linear:
             means = self._coordinates.means(self.mean_causes)
             return sum_in_double(self.row_weights[:, None] * self._projected * means)
+        if self.observed is not None:
+            normalizers = self._model.noise.log_normalizer(self._means, self._parameters.noise)
+            return sum_in_double(self._state_sums[0] * self._natural - self._state_counts * normalizers)
         return sum_in_double(self._state_sums[0] * self._natural)
 
     @cached_property
@@ -159,8 +175,18 @@ class SharedStates(Inference):
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
         """By way of ⟨s⟩: H products instead of D for each state."""
+        if self.observed is not None:
+            return cause_data_of(self.cause_pairs, self._parameters.components, self._slope)
         products = matmul((self.mean_causes * self.row_weights[:, None]).T, self._data)
         return absolute(products, self._active, self._origin)
+
+    @property
+    def _slope(self) -> Array:
+        """Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values: (H, D)."""
+        assert self.observed is not None
+        scale = (self.row_weights / self._z)[:, None]
+        data, counts = matmul(self._u, self._data * scale), matmul(self._u, self.observed * scale)
+        return matmul(self._states.T.astype(jnp.float64), data - counts * self._means.astype(jnp.float64))
 
     @property
     def cause_pairs(self) -> Array:  # type: ignore[override]
@@ -171,7 +197,9 @@ class SharedStates(Inference):
     def pull(self, *terms: Term) -> Array:
         """Terms are linear in y, so the sum over rows comes first: f(w̄_s) M_s + g(w̄_s) R_s, state by state."""
         tree = self._credited
-        means, of_states = self._means[: tree.n_states], self._state_weights[: tree.n_states, None]
+        means = self._means[: tree.n_states]
+        counts = self._state_weights[:, None] if self.observed is None else self._state_counts
+        of_states = counts[: tree.n_states]
         overlap, noise = jnp.asarray(self._model.combination.overlap(tree), dtype=means.dtype), self._parameters.noise
         values = []
         for of_data, of_mean in terms:
@@ -188,9 +216,13 @@ class SharedStates(Inference):
         """Σ_n w_n ⟨(y_nd − w̄_d)²⟩, from sums over rows: (D,)."""
         weights = self.row_weights / self._z
         data = matmul(self._u * weights, self._data).astype(jnp.float64)
-        means, of_states = self._means.astype(jnp.float64), matmul(self._u, weights).astype(jnp.float64)
+        means = self._means.astype(jnp.float64)
+        if self.observed is None:
+            of_states = matmul(self._u, weights).astype(jnp.float64)[:, None]
+        else:
+            of_states = matmul(self._u * weights, self.observed).astype(jnp.float64)
         squares = matmul(self.row_weights.astype(jnp.float64), self._data.astype(jnp.float64) ** 2)
-        return squares + jnp.sum(means * (means * of_states[:, None] - 2 * data), axis=0)
+        return squares + jnp.sum(means * (means * of_states - 2 * data), axis=0)
 
     def mean_data(self) -> Array:
         """Σ_s q_n(s) w̄(s)."""

@@ -1,11 +1,13 @@
 """Probable states of a machine whose states are too many to enumerate: samples, local search, and one list of both."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
-from multicause.learning.wake_sleep import Machine, log_bernoulli, log_joint_of_lowest, log_prior_of_lowest
+from multicause.learning.wake_sleep import Machine, Mask, log_bernoulli, log_joint_of_lowest, log_prior_of_lowest
 
 # Most sweeps over all causes from the best state on. On bars, three were enough for every row.
 MAX_SWEEPS = 20
@@ -13,7 +15,17 @@ MAX_SWEEPS = 20
 SEED = 0
 
 
-def search(machine: Machine, data: Array, sampled: Array, uniforms: Array) -> tuple[Array, Array]:
+class Seen(NamedTuple):
+    """What states are compared with."""
+
+    data: Array  # (n, D)
+    uniforms: Array  # (K, n, ΣH) numbers by which higher causes are drawn
+    mask: Mask | None  # which values were observed; None for all
+
+
+def search(
+    machine: Machine, data: Array, sampled: Array, uniforms: Array, mask: Mask | None = None
+) -> tuple[Array, Array]:
     """Probable states (n, S, H) of int8 and their log p(v, u) (n, S), given samples (K, n, H); some may be equal.
 
     One sweep of coordinate ascent begins at each sample, at the state without active causes and at that with all of
@@ -22,13 +34,14 @@ def search(machine: Machine, data: Array, sampled: Array, uniforms: Array) -> tu
     sweep, the best one, and all that differ from it in one cause: S = 2K + 3 + H.
     """
     starts = jnp.concatenate([sampled, jnp.zeros_like(sampled[:1]), jnp.ones_like(sampled[:1])])
-    before = jax.lax.map(lambda states: log_joint_of_lowest(machine, data, states, uniforms), starts)
-    swept, after = jax.lax.map(lambda start: _sweep(machine, data, start[0], start[1], uniforms)[:2], (starts, before))
+    seen = Seen(data, uniforms, mask)
+    before = jax.lax.map(lambda states: log_joint_of_lowest(machine, data, states, uniforms, mask), starts)
+    swept, after = jax.lax.map(lambda start: _sweep(machine, seen, start[0], start[1])[:2], (starts, before))
     first = jnp.argmax(after, axis=0)[None]
-    best = _climb(machine, data, _take(swept, first[..., None])[0], _take(after, first)[0], uniforms)
+    best = _climb(machine, seen, _take(swept, first[..., None])[0], _take(after, first)[0])
     # Sums that were changed many times have lost digits.
-    of_best = log_joint_of_lowest(machine, data, best, uniforms)
-    around, of_around = _neighbours(machine, data, best, uniforms)
+    of_best = log_joint_of_lowest(machine, data, best, uniforms, mask)
+    around, of_around = _neighbours(machine, seen, best)
     by_rows = [jnp.swapaxes(states, 0, 1).astype(jnp.int8) for states in (sampled, swept, best[None])]
     log_joint = jnp.concatenate([before[: len(sampled)], after, of_best[None]]).T
     return jnp.concatenate([*by_rows, around], axis=1), jnp.concatenate([log_joint, of_around], axis=1)
@@ -61,19 +74,19 @@ def _take(values: Array, indices: Array) -> Array:
     return jnp.take_along_axis(values, indices, axis=0)
 
 
-def _climb(machine: Machine, data: Array, states: Array, values: Array, uniforms: Array) -> Array:
+def _climb(machine: Machine, seen: Seen, states: Array, values: Array) -> Array:
     """Sweep until no state (n, H) changes any more."""
 
     def unfinished(carry: tuple[Array, Array, Array, Array]) -> Array:
         return carry[2] & (carry[3] < MAX_SWEEPS)
 
     def sweep(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        return (*_sweep(machine, data, *carry[:2], uniforms), carry[3] + 1)
+        return (*_sweep(machine, seen, *carry[:2]), carry[3] + 1)
 
     return jax.lax.while_loop(unfinished, sweep, (states, values, jnp.asarray(True), jnp.asarray(0)))[0]
 
 
-def _sweep(machine: Machine, data: Array, states: Array, values: Array, uniforms: Array) -> tuple[Array, Array, Array]:
+def _sweep(machine: Machine, seen: Seen, states: Array, values: Array) -> tuple[Array, Array, Array]:
     """Visit the causes of states (n, H) in turn, and switch each where that raises log p(v, u), ``values`` (n,).
 
     Returns the states, their values, and whether any state has changed.
@@ -81,7 +94,7 @@ def _sweep(machine: Machine, data: Array, states: Array, values: Array, uniforms
 
     def visit(carry: tuple[Array, Array, Array], cause: Array) -> tuple[tuple[Array, Array, Array], Array]:
         states, values, logits = carry
-        new, new_logits, found = _switched(machine, data, states, logits, cause, uniforms)
+        new, new_logits, found = _switched(machine, seen, states, logits, cause)
         better = found > values
         states, logits = (jnp.where(better[:, None], a, b) for a, b in ((new, states), (new_logits, logits)))
         return (states, jnp.where(better, found, values), logits), jnp.any(better)
@@ -91,12 +104,12 @@ def _sweep(machine: Machine, data: Array, states: Array, values: Array, uniforms
     return states, values, jnp.any(changed)
 
 
-def _neighbours(machine: Machine, data: Array, states: Array, uniforms: Array) -> tuple[Array, Array]:
+def _neighbours(machine: Machine, seen: Seen, states: Array) -> tuple[Array, Array]:
     """The states that differ from given ones (n, H) in one cause, (n, H, H) of int8, and their log p(v, u), (n, H)."""
     logits = _logits(machine, states)
 
     def one(cause: Array) -> Array:
-        return _switched(machine, data, states, logits, cause, uniforms)[2]
+        return _switched(machine, seen, states, logits, cause)[2]
 
     causes = jnp.arange(states.shape[1])
     switched = states.astype(jnp.int8)[:, None, :] ^ jnp.eye(len(causes), dtype=jnp.int8)
@@ -108,11 +121,10 @@ def _logits(machine: Machine, states: Array) -> Array:
     return matmul(states, lowest["weights"]) + lowest["bias"]
 
 
-def _switched(
-    machine: Machine, data: Array, states: Array, logits: Array, cause: Array, uniforms: Array
-) -> tuple[Array, Array, Array]:
+def _switched(machine: Machine, seen: Seen, states: Array, logits: Array, cause: Array) -> tuple[Array, Array, Array]:
     """States with one cause switched, logits of the data and log p(v, u), without another product with all weights."""
     change = 1 - 2 * states[:, cause]
     new = states.at[:, cause].add(change)
     new_logits = logits + change[:, None] * machine.generative[0]["weights"][cause]
-    return new, new_logits, log_bernoulli(data, new_logits) + log_prior_of_lowest(machine, new, uniforms)
+    explained = log_bernoulli(seen.data, new_logits, seen.mask)
+    return new, new_logits, explained + log_prior_of_lowest(machine, new, seen.uniforms)

@@ -35,7 +35,7 @@ class TruncatedStates(SharedStates):
         """Without an empty state, rows that show anything have an active cause (MCA08 appendix C.2)."""
         if self._empty_state:
             return log_joint
-        shown = jnp.any(self.rows != 0, axis=1)
+        shown = jnp.any(self.rows != 0 if self.observed is None else (self.rows != 0) & (self.observed > 0), axis=1)
         return log_joint.at[0].set(jnp.where(shown, -jnp.inf, log_joint[0]))
 
     @cached_property
@@ -48,6 +48,13 @@ class TruncatedStates(SharedStates):
         """Data are needed for states with credit only, which spares most of the second matrix product."""
         n, scale = self._credited.n_states, self.row_weights / self._z
         return matmul(self._u[:n] * scale, self._data), matmul(self._u, scale)
+
+    @cached_property
+    def _state_counts(self) -> Array:
+        """The same of the rows in which each dimension was observed."""
+        assert self.observed is not None
+        n, scale = self._credited.n_states, self.row_weights / self._z
+        return matmul(self._u[:n], self.observed * scale[:, None])
 
     @cached_property
     def _total_products(self) -> Array:

@@ -33,6 +33,11 @@ class Update(Part):
         """New components: (H, D)."""
 
 
+def of_features(active: Array) -> Array:
+    """Return how often causes are active (H,), or (H, D) where values may be missing, for division of (H, D)."""
+    return active[:, None] if active.ndim == 1 else active
+
+
 def choose_update(
     prior: Prior, combination: Combination, noise: Noise, posterior: Posterior, update: str | Update | None = None
 ) -> Update:

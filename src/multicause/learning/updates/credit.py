@@ -7,11 +7,7 @@ from multicause.compatibility import Expectation, Link, Requirements, Rule
 from multicause.learning.updates.base import Update
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
-
-
-def one(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
-    """The function of the means that is one everywhere."""
-    return jnp.ones_like(mean)
+from multicause.posteriors.observed import one
 
 
 class CreditMean(Update):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Spread, Support
-from multicause.learning.updates.base import Update
+from multicause.learning.updates.base import Update, of_features
 from multicause.learning.updates.least_squares import OF_SQUARES, linear_sums
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
@@ -67,11 +67,12 @@ class MultiplicativeCounts(Update):
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """What each cause gets of the data, W_hd Σ⟨s_h y_d / w̄_d⟩, and how often it is active."""
         (pulled,) = inference.pull((lambda mean, overlap, noise: 1 / model.noise.variance(mean, noise), None))
-        return {"shares": parameters.components * pulled, "active": inference.total_causes}
+        active = inference.total_causes if inference.observed is None else inference.observed_causes
+        return {"shares": parameters.components * pulled, "active": active}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """One step."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
-        active = statistics["active"][:, None]
+        active = of_features(statistics["active"])
         shares = (statistics["shares"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
         return jnp.where(active > tiny, shares, parameters.components)

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Spread
 from multicause.learning.updates.base import Update
-from multicause.learning.updates.credit import one
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
+from multicause.posteriors.observed import one
 
 
 class NormalizedMean(Update):
@@ -26,12 +26,21 @@ class NormalizedMean(Update):
     )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Data that come with each credit."""
+        """Data that come with each credit; where values may be missing, also the credit in each dimension."""
+        if inference.observed is not None:
+            credited_data, credit = inference.pull((one, None), (None, one))
+            return {"credited_data": credited_data, "credit": credit}
         return {"credited_data": inference.pull((one, None))[0]}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """A component without any credit stays as it is."""
+        """A component without any credit stays as it is.
+
+        Dimensions that were observed more or less often count by their mean, and not by their sum.
+        """
         data = statistics["credited_data"]
-        total, constant = jnp.sum(data, axis=1, keepdims=True), jnp.sum(parameters.components, axis=1, keepdims=True)
         tiny = jnp.finfo(data.dtype).tiny
+        if "credit" in statistics:
+            credit = statistics["credit"]
+            data = jnp.where(credit > tiny, data / jnp.maximum(credit, tiny), parameters.components)
+        total, constant = jnp.sum(data, axis=1, keepdims=True), jnp.sum(parameters.components, axis=1, keepdims=True)
         return jnp.where(total > tiny, constant * data / jnp.maximum(total, tiny), parameters.components)

@@ -1,0 +1,169 @@
+"""The posterior of Gaussian causes, given rows with missing values: each row has a covariance of its own.
+
+With the mask m of a row, Ψ = (1/scale² + Σ_d m_d G_d G_dᵀ/Σ_d)⁻¹ and the mean is Ψ Gᵀ Σ⁻¹ (m ∘ u).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+
+from multicause.arrays import Array, matmul, sum_in_double
+from multicause.posteriors.base import Inference, Recognized
+from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
+
+if TYPE_CHECKING:
+    from multicause.model import Block, Model, Parameters
+
+
+class IncompleteGaussianCauses(Inference):
+    """q_n(v) = N(m_n, TΨ_n) at temperature T.
+
+    In the ``limit`` of vanishing noise, complete rows are recognised without the prior. A row with missing values may
+    have too few of them to determine its causes, and keeps the prior.
+
+    The noise may have an ``offset`` (D,), the mean of the data relative to what was subtracted before; it is learned
+    with the components, because the mean of the observed values alone is not that of greatest likelihood.
+    """
+
+    linear = True
+
+    def __init__(
+        self, model: Model, parameters: Parameters, block: Block, temperature: Array, *, limit: bool, damping: float
+    ) -> None:
+        self._model, self._parameters, self._block, self._limit = model, parameters, block, limit
+        self.rows, self.row_weights = block.rows, block.weights
+        self._temperature = temperature.astype(block.rows.dtype)
+        observed = mask_of(model, block.rows)
+        assert observed is not None
+        self.observed = observed
+        self._data = observed_data(block.rows, parameters.noise.get("offset"), observed)
+        components = parameters.components
+        H, D = components.shape
+        natural = model.noise.natural(components, parameters.noise)
+        products = (natural[:, None] * components).reshape(H * H, D)
+        self._grams = matmul(observed, products.T).reshape(-1, H, H)
+        self._scale = model.prior.activity(parameters.prior)
+        prior = jnp.broadcast_to(self._scale**-2, (len(self.rows), H))
+        if limit:
+            complete = jnp.all(observed > 0, axis=1, keepdims=True)
+            damped = damping * jnp.finfo(prior.dtype).eps * jnp.diagonal(self._grams, axis1=1, axis2=2)
+            prior = jnp.where(complete, damped, prior)
+        precisions = self._grams + prior[:, :, None] * jnp.eye(H, dtype=prior.dtype)
+        factors = jnp.linalg.cholesky(precisions)
+        self._log_det = -2 * jnp.sum(jnp.log(jnp.diagonal(factors, axis1=1, axis2=2)), axis=1)  # of Ψ: (n,)
+        identity = jnp.broadcast_to(jnp.eye(H, dtype=prior.dtype), precisions.shape)
+        self._covariances = jax.scipy.linalg.cho_solve((factors, True), identity)  # Ψ: (n, H, H)
+        self._projected = matmul(self._data, natural.T)
+        self._precisions = self._grams if limit else precisions
+        #: Ψ Gᵀ Σ⁻¹ (m ∘ u): (n, H).
+        self.mean_causes = jax.scipy.linalg.cho_solve((factors, True), self._projected[..., None])[..., 0]
+        self._base = log_base(model.noise, self._data, block.summary, parameters.noise, observed)
+
+    def _energy(self, weight_of_entropy: Array) -> Array:
+        """⟨log p⟩ + weight · H(q); in the limit, log p at the mean without the prior: (n,)."""
+        quadratic = jnp.einsum("nij,nj->ni", self._precisions, self.mean_causes, precision=jax.lax.Precision.HIGHEST)
+        joint = self._base + jnp.sum(self.mean_causes * (self._projected - 0.5 * quadratic), axis=1)
+        if self._limit:
+            return joint
+        H = len(self._scale)
+        joint = joint - jnp.sum(jnp.log(self._scale)) - 0.5 * H * jnp.log(2 * jnp.pi)
+        entropy = 0.5 * (H * (1 + jnp.log(2 * jnp.pi * self._temperature)) + self._log_det)
+        return joint - 0.5 * H * self._temperature + weight_of_entropy * entropy
+
+    @property
+    def log_evidence(self) -> Array:  # type: ignore[override]
+        """log N of the observed values; in the limit, F: (n,)."""
+        return self._energy(jnp.ones((), self.rows.dtype))
+
+    @property
+    def free_energy(self) -> Array:  # type: ignore[override]
+        """⟨log p⟩ + T H(q): (n,)."""
+        return self._energy(self._temperature)
+
+    @property
+    def total_free_energy(self) -> Array:  # type: ignore[override]
+        """Of all rows."""
+        return sum_in_double(self.row_weights * self.free_energy)
+
+    @property
+    def total_bound(self) -> Array:  # type: ignore[override]
+        """⟨log p⟩ + H(q) of all rows."""
+        return sum_in_double(self.row_weights * self.log_evidence)
+
+    @property
+    def magnitude(self) -> Array:  # type: ignore[override]
+        """As the noise says."""
+        size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
+        return sum_in_double(self.row_weights * size)
+
+    @cached_property
+    def _residual_data(self) -> Array:
+        """y − G·m of the observed values, zero elsewhere: (n, D)."""
+        assert self.observed is not None
+        return self._data - self.observed * self.mean_data()
+
+    @cached_property
+    def _doubts(self) -> Array:
+        """Σ_n w_n m_nd TΨ_n G_d of the observed values of each dimension: (H, D)."""
+        components, (n, H, _) = self._parameters.components, self._covariances.shape
+        if self._limit:
+            return jnp.zeros_like(components)
+        assert self.observed is not None
+        weighted = (self.observed * self.row_weights[:, None]).T
+        of_features = matmul(weighted, self._covariances.reshape(n, H * H)).reshape(-1, H, H)
+        found = jnp.einsum("dij,jd->id", of_features, components, precision=jax.lax.Precision.HIGHEST)
+        return self._temperature * found
+
+    @property
+    def total_log_likelihood(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨log p(y_o | v)⟩."""
+        scores = jnp.sum(self.mean_causes * self._projected, axis=1)
+        explained = jnp.einsum("nij,ni,nj->n", self._grams, self.mean_causes, self.mean_causes)
+        if not self._limit:
+            explained += self._temperature * jnp.sum(self._grams * self._covariances, axis=(1, 2))
+        return sum_in_double(self.row_weights * (scores - 0.5 * explained + self._base))
+
+    @cached_property
+    def total_causes(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n m_n: (H,)."""
+        return matmul(self.row_weights, self.mean_causes)
+
+    @cached_property
+    def cause_pairs(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n (m_n m_nᵀ + TΨ_n): (H, H)."""
+        pairs = matmul((self.mean_causes * self.row_weights[:, None]).T, self.mean_causes)
+        if self._limit:
+            return pairs
+        return pairs + self._temperature * jnp.tensordot(self.row_weights, self._covariances, axes=1)
+
+    @cached_property
+    def cause_data(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨v y_nᵀ⟩ with missing values as latent variables: (H, D)."""
+        slope = matmul((self.mean_causes * self.row_weights[:, None]).T, self._residual_data) - self._doubts
+        return cause_data_of(self.cause_pairs, self._parameters.components, slope)
+
+    @property
+    def total_effects(self) -> Array:  # type: ignore[override]
+        """½ Σ_n w_n ⟨v_a²⟩ Σ_d m_d G_ad²/Σ_d: (H,)."""
+        squares = self.mean_causes**2
+        if not self._limit:
+            squares = squares + self._temperature * jnp.diagonal(self._covariances, axis1=1, axis2=2)
+        return 0.5 * matmul(self.row_weights, squares * jnp.diagonal(self._grams, axis1=1, axis2=2))
+
+    @property
+    def residuals(self) -> Array:  # type: ignore[override]
+        """Σ_n w_n ⟨(y − G·v)²⟩ over the observed values: (D,)."""
+        of_means = matmul(self.row_weights.astype(jnp.float64), self._residual_data.astype(jnp.float64) ** 2)
+        return of_means + jnp.sum(self._parameters.components * self._doubts, axis=0)
+
+    def mean_data(self) -> Array:
+        """G·m: (n, D)."""
+        return matmul(self.mean_causes, self._parameters.components)
+
+    def recognize(self, top: int) -> Recognized:
+        """The mean, which is also the most probable state."""
+        return Recognized(self.mean_causes[:, None], jnp.ones((len(self.rows), 1), self.rows.dtype), self.log_evidence)
