@@ -10,6 +10,7 @@ from multicause.compatibility import Expectation, Likelihood, Link, Requirements
 from multicause.posteriors.base import Inference, Posterior
 from multicause.posteriors.beam_search import numbers_of_states
 from multicause.posteriors.beam_states import BeamStates
+from multicause.posteriors.observed import mask_of
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -87,4 +88,5 @@ class Beam(Posterior):
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Search the states of all rows."""
-        return BeamStates(model, parameters, block, temperature, self._kept(len(parameters.components)))
+        kept = self._kept(len(parameters.components))
+        return BeamStates(model, parameters, block, temperature, kept, mask_of(model, block.rows))
