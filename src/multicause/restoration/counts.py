@@ -6,7 +6,7 @@ import numpy as np
 
 
 def stabilize_counts(counts: np.ndarray) -> np.ndarray:
-    """Return 2 √(x + 3/8), whose noise has variance one if x is a Poisson count that is not very small (Anscombe 1948)."""
+    """Return 2 √(x + 3/8), whose noise has variance one if x is a Poisson count and not very small (Anscombe 1948)."""
     return 2 * np.sqrt(counts + 3 / 8)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from multicause.arrays import memory_size
+from multicause.arrays import bytes_from
 from multicause.restoration.counts import expected_counts, stabilize_counts
 from multicause.restoration.denoising import Restoration, Settings, choose_patch_size, denoise, estimate_level
 from multicause.restoration.inpainting import inpaint
@@ -167,7 +167,8 @@ def restore_image(
     if noise == "poisson":
         if np.nanmin(pixels, initial=0) < 0:
             raise ValueError(
-                f'Counts are not negative; the least pixel is {np.nanmin(pixels):g}. Subtract no background, or use noise="gaussian".'
+                f"Counts are not negative; the least pixel is {np.nanmin(pixels):g}. Subtract no background, or use "
+                'noise="gaussian".'
             )
         pixels = stabilize_counts(pixels)
     picture = as_picture(pixels)
@@ -194,7 +195,7 @@ def _settings(memory_budget: int | str, **given: Any) -> Settings:
             continue
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    return Settings(memory=memory_size(memory_budget), **given)
+    return Settings(memory=bytes_from(memory_budget), **given)
 
 
 def _check_size(image: np.ndarray, settings: Settings) -> None:
@@ -203,8 +204,10 @@ def _check_size(image: np.ndarray, settings: Settings) -> None:
     size = settings.patch_size or choose_patch_size(image, estimate_level(image))
     if min(height, width) < size:
         raise ValueError(
-            f"A patch of {size}×{size} does not fit into the image of {height}×{width}. Give a smaller patch_size, or a "
-            "larger image; components are learned from many patches, so that some thousand pixels are needed."
+            f"A patch of {size}×{size} does not fit into the image of {height}×{width}. Give a smaller patch_size, or "
+            "a larger image; components are learned from many patches, so that some thousand pixels are needed."
         )
     if settings.step is not None and settings.step > size:
-        raise ValueError(f"step must be at most patch_size, {size}, so that patches leave no gaps; got {settings.step}.")
+        raise ValueError(
+            f"step must be at most patch_size, {size}, so that patches leave no gaps; got {settings.step}."
+        )

@@ -34,49 +34,57 @@ class Restored(NamedTuple):
 
 
 def infer(
-    rows: np.ndarray, learned: Components, max_active: int, width: int, activity: np.ndarray | None = None
+    rows: np.ndarray,
+    learned: Components,
+    max_active: int,
+    width: int,
+    activity: np.ndarray | None = None,
+    precision: np.ndarray | None = None,
 ) -> Restored:
-    """Return the posterior of rows (n, D); values that are NaN were not observed, and are restored from the others.
+    """Return the posterior of rows (n, D).
 
-    ``activity`` (n, H), the prior probabilities of causes in each row, takes the place of the learned ones.
+    ``activity`` (n, H), the prior probabilities of causes in each row, takes the place of the learned ones. Values have
+    noise of variance σ² / ``precision`` (n, D): it is one for observed values, and less for those that are uncertain.
     """
     on_cpu = jax.default_backend() == "cpu"
     n, size = len(rows), ROWS_ON_CPU if on_cpu else ROWS_ON_ACCELERATOR
     kept = tuple(numbers_of_states(len(learned.components), max_active, width))
-    masked = bool(np.isnan(rows).any())
     shared = tuple(jnp.asarray(values, jnp.float32) for values in learned)
     prior = learned.activity[None] if activity is None else activity
 
     def block(begin: int) -> Any:
-        own = rows[begin : begin + size].astype(np.float32)
-        odds = prior if activity is None else prior[begin : begin + size]
-        if len(own) < size:  # filled up, so that the last block needs no program of its own
-            own = np.concatenate([own, np.zeros((size - len(own), own.shape[1]), np.float32)])
-            if activity is not None:
-                odds = np.concatenate([odds, np.repeat(odds[-1:], size - len(odds), axis=0)])
-        return [np.asarray(each) for each in _infer(kept, masked, own, odds.astype(np.float32), *shared)]
+        odds = prior if activity is None else _filled(prior[begin : begin + size], size)
+        weights = None if precision is None else _filled(precision[begin : begin + size], size)
+        own = _filled(rows[begin : begin + size], size)
+        return [np.asarray(each) for each in _infer(kept, own, odds.astype(np.float32), weights, *shared)]
 
     with double_precision():
         found = run_all(block, [(begin,) for begin in range(0, n, size)], number_of_jobs(None) if on_cpu else 1)
     return Restored(*(np.concatenate(each)[:n] for each in zip(*found, strict=True)))
 
 
+def _filled(rows: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return so many rows in single precision, the last of them repeated, so that the last block needs no program."""
+    rows = rows.astype(np.float32)
+    return rows if len(rows) == n_rows else np.concatenate([rows, np.repeat(rows[-1:], n_rows - len(rows), axis=0)])
+
+
 def _posterior(
     kept: tuple[int, ...],
-    masked: bool,
     rows: Array,
     activity: Array,
+    precision: Array | None,
     components: Array,
     _: Array,
     variance: Array,
     noise_variance: Array,
 ) -> tuple[Array, Array, Array]:
     scale = 1 / jnp.sqrt(noise_variance)
-    observed = (~jnp.isnan(rows)).astype(rows.dtype) if masked else None
-    data = jnp.where(jnp.isnan(rows), 0, rows) if masked else rows
+    # Sums over observed values are weighted ones, which serve precisions between zero and one as well.
+    data = rows if precision is None else precision * rows
     log_odds = (jnp.log(activity) - jnp.log1p(-activity))[:, None]
     strengths = Strengths(log_odds, jnp.zeros_like(variance), variance)
-    found = search_states(components * scale, data * scale, strengths, kept, observed)
+    found = search_states(components * scale, data * scale, strengths, kept, precision)
     scores = jnp.concatenate([jnp.zeros((len(rows), 1), rows.dtype), *(states.score for states in found)], axis=1)
     probabilities = jax.nn.softmax(scores, axis=1)[:, 1:]
     gram = matmul(components, components.T)
@@ -97,4 +105,4 @@ def _posterior(
     return mean, spread, active
 
 
-_infer = compiled(_posterior, static=(0, 1))
+_infer = compiled(_posterior, static=(0,))

@@ -12,8 +12,8 @@ def estimate_noise_level(image: np.ndarray) -> float:
     """Return a robust estimate of the noise's standard deviation in a grey image (height, width).
 
     It is the median absolute diagonal difference of neighbouring pixels, (a − b − c + d) / 2, divided by that of a
-    standard normal variable (Donoho & Johnstone 1994): smooth regions and straight edges have little of it, so most of it
-    is noise. Pixels that are NaN are left out. Zero where no square of four pixels is known.
+    standard normal variable (Donoho & Johnstone 1994): smooth regions and straight edges have little of it, so
+    most of it is noise. Pixels that are NaN are left out. Zero where no square of four pixels is known.
 
     Examples
     --------

@@ -13,6 +13,9 @@ from multicause.restoration.patches import PatchGrid
 # Arrays of (patches, causes) that are alive at once.
 ARRAYS_PER_CAUSE = 6
 
+# Where all patches nearby share a cause, those that do not must stay possible.
+MOST_ACTIVE = 0.7
+
 
 class Neighbourhood(NamedTuple):
     """Causes of a patch are as probable as in patches nearby, mixed with their probability in the whole image."""
@@ -39,13 +42,14 @@ def restore_patches(
     steady: float,
     memory: int,
     progress: Callable[[float], None],
+    precision: np.ndarray | None = None,
 ) -> np.ndarray:
     """Return the weighted mean of all restored patches at each pixel: (height, width, channels).
 
     Parameters
     ----------
     image : array of shape (height, width, channels)
-        Pixels, with NaN where they are missing.
+        Pixels.
     centres : array of the same shape
         What the means of patches are taken from, which are subtracted before and added after.
     grid : PatchGrid
@@ -60,6 +64,8 @@ def restore_patches(
         Bytes for temporary arrays; lines of patches are worked through in strips.
     progress : callable
         Told which part of the work is done.
+    precision : array of the same shape, optional
+        σ² over the variance of the noise of each pixel, by default one everywhere.
     """
     sums, total = np.zeros(image.shape), np.zeros(image.shape)
     lines, per_line = grid.shape
@@ -73,22 +79,20 @@ def restore_patches(
         rows = outer.extract(image).astype(np.float32)
         means = patch_means(outer.extract(centres), image.shape[2])
         rows -= means
-        found = infer(rows, learned, *search)
+        certain = None if precision is None else outer.extract(precision)
+        found = infer(rows, learned, *search, precision=certain)
         inner = slice((begin - max(0, begin - radius)) * per_line, (end - max(0, begin - radius)) * per_line)
         if radius:
             nearby = outer.average_nearby(found.active, radius)[inner]
             activity = neighbourhood.share * nearby + (1 - neighbourhood.share) * learned.activity
-            found = infer(rows[inner], learned, *search, activity=np.minimum(activity, MOST_ACTIVE))
+            certain = None if certain is None else certain[inner]
+            found = infer(rows[inner], learned, *search, np.minimum(activity, MOST_ACTIVE), certain)
         else:
             found = Restored(*(each[inner] for each in found))
         weights = 1 / (found.variance + steady * learned.noise_variance)
         grid.strip(begin, end).add(found.mean + means[inner], weights, sums, total)
         progress(end / lines)
     return sums / total
-
-
-# Where all patches nearby share a cause, those that do not must stay possible.
-MOST_ACTIVE = 0.7
 
 
 def patch_means(rows: np.ndarray, n_channels: int) -> np.ndarray:

@@ -6,8 +6,6 @@ from copy import copy
 
 import numpy as np
 
-from multicause.arrays import Array
-
 
 class PatchGrid:
     """Square patches of an image (height, width, channels), ``step`` pixels apart, which cover all of its pixels.
@@ -61,7 +59,7 @@ class PatchGrid:
                 sums[place] += weights * patches[:, :, y, x]
                 total[place] += weights
 
-    def average_nearby(self, values: Array, radius: int) -> np.ndarray:
+    def average_nearby(self, values: np.ndarray, radius: int) -> np.ndarray:
         """Return the mean of values (n, m) of patches over those at most ``radius`` patches away, in a square."""
         means = np.asarray(values, dtype=np.float32).reshape(*self.shape, -1)
         for axis in (0, 1):
