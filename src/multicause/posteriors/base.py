@@ -72,11 +72,6 @@ class Inference(ABC):
     #: object.
     pull: Callable[..., Array]
 
-    @property
-    def total_active(self) -> Array:
-        """Σ_n w_n of the probability that each cause is on, which is ``total_causes`` of binary causes: (H,)."""
-        return self.total_causes
-
     @abstractmethod
     def mean_data(self) -> Array:
         """⟨w̄(s)⟩, the reconstruction of each row: (n, D)."""
@@ -84,6 +79,11 @@ class Inference(ABC):
     @abstractmethod
     def recognize(self, top: int) -> Recognized:
         """The ``top`` most probable states of each row."""
+
+    @property
+    def total_active(self) -> Array:
+        """Σ_n w_n of the probability that each cause is on, which is ``total_causes`` of binary causes: (H,)."""
+        return self.total_causes
 
 
 class Posterior(Part):
