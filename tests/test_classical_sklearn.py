@@ -13,6 +13,7 @@ from multicause import (
     MixtureOfPoissons,
     PrincipalComponents,
     SparseCoding,
+    SpikeAndSlabCauses,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -40,6 +41,7 @@ ESTIMATORS = [
     (FactorAnalysis(1, max_iter=3, random_state=0), {}),
     (PrincipalComponents(1), {}),
     (SparseCoding(2, max_iter=2, tol=0, random_state=0), {}),
+    (SpikeAndSlabCauses(2, max_iter=3, random_state=0), {}),
     (IndependentComponents(1, max_iter=3, random_state=0), {}),
 ]
 

@@ -29,13 +29,14 @@ from multicause import (
     RestrictedMaximalCauses,
     SoftmaxNetwork,
     SparseCoding,
+    SpikeAndSlabCauses,
 )
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars
 from multicause.interruption import STOPPING
 from multicause.learning.annealing import LinearCooling
 from multicause.persistence import ModelFileError, container, newest_checkpoint
-from multicause.posteriors import Preselected, Truncated
+from multicause.posteriors import Beam, Preselected, Truncated
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
@@ -60,6 +61,7 @@ PROBLEMS = {
     "mixture": (MixtureOfGaussians(3, covariance="full", max_iter=6, **SEED), IMAGES),
     "counts": (MixtureOfPoissons(3, max_iter=6, **SEED), COUNTS),
     "k-means": (KMeans(3, max_iter=6, **SEED), IMAGES),
+    "replacement": (SpikeAndSlabCauses(6, posterior=Beam(2, 2), max_iter=40, **SEED), IMAGES),
     "factors": (FactorAnalysis(2, max_iter=6, **SEED), IMAGES),
     "axes": (PrincipalComponents(2, **SEED), IMAGES),
     "sparse": (SparseCoding(4, batch_size=20, max_iter=6, **SEED), IMAGES),

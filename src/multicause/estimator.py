@@ -73,6 +73,15 @@ class Recognition(NamedTuple):
     log_evidence: np.ndarray  # (n,)
 
 
+class SlabRecognition(NamedTuple):
+    """Which causes explain each row, and how strong they are: a :class:`Recognition` with strengths of the causes."""
+
+    states: np.ndarray  # (n, K, H) of zeros and ones, the spikes
+    probabilities: np.ndarray  # (n, K)
+    log_evidence: np.ndarray  # (n,)
+    slabs: np.ndarray  # (n, K, H) posterior mean of s∘z given each state; zero where the spike is off
+
+
 class FitProblem(NamedTuple):
     """What a model learns from, and how."""
 

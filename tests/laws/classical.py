@@ -1,4 +1,4 @@
-"""The classical models on which the common laws run: mixtures, factor analysis and the other models of TN10."""
+"""Models with other than binary causes on which the common laws run, such as mixtures and factor analysis."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,9 +14,10 @@ from multicause import (
     MixtureOfGaussians,
     PrincipalComponents,
     SparseCoding,
+    SpikeAndSlabCauses,
 )
 from multicause.datasets import make_bars
-from multicause.posteriors import MostProbable
+from multicause.posteriors import Beam, MostProbable
 from tests.laws.configurations import CAUSES
 
 
@@ -63,5 +64,7 @@ CLASSICAL = [
     Classical("principal-components", PrincipalComponents, IMAGES),
     Classical("sparse-coding", SparseCoding, IMAGES, {"tol": 0.0, "posterior": MostProbable(tol=1e-11)}),
     Classical("independent-components", IndependentComponents, IMAGES, {"tol": 1e-12}),
+    Classical("spike-and-slab", SpikeAndSlabCauses, IMAGES, {"posterior": "exact", "annealing": None, "tol": 1e-9}),
+    Classical("spike-and-slab-beam", SpikeAndSlabCauses, IMAGES, {"posterior": Beam(2, 2), "tol": 1e-9}),
     Classical("helmholtz-machine", HelmholtzMachine, binary, {"tol": 0.0}),
 ]

@@ -66,6 +66,7 @@ CASES = [
         for size in (1, 7, 200)
     ),
     Weighted(multicause.IndependentComponents, IMAGES, {"n_components": None}, init=False),
+    Weighted(multicause.SpikeAndSlabCauses, IMAGES, PLAIN),
     *(Weighted(multicause.HelmholtzMachine, binary, {"tol": 0.0, "batch_size": size}) for size in (1, 7)),
     *(
         Weighted(

@@ -28,8 +28,6 @@ ROUNDS = 4
 UNUSED = 0.1
 # Part of the rows, those with the lowest evidence, from which new components are drawn.
 WORST = 0.1
-# Rows that are looked at for that.
-POOL = 10_000
 
 
 def learn_and_replace(
@@ -88,13 +86,13 @@ def replace_unused(model: Model, pool: Data, fit: Fit, random: np.random.RandomS
     unused = active < UNUSED * active.mean()
     if not unused.any():
         return fit
-    rows, weights = pool.look()
+    weights = np.concatenate(pool.each(lambda rows, weights: weights))
     evidence = pool.collect(pool.map(partial(log_evidence, model), fit.parameters))
     possible = np.flatnonzero(weights > 0)
     worst = possible[np.argsort(evidence[possible], kind="stable")][: max(1, int(WORST * len(possible)))]
-    chosen = random.choice(worst, unused.sum(), replace=unused.sum() > len(worst))
-    left = rows[chosen] - pool.collect(pool.map(partial(mean_data, model), fit.parameters))[chosen]
-    left = np.where(np.isnan(left), 0, left)  # nothing is left of values that were not observed
+    chosen = np.sort(random.choice(worst, unused.sum(), replace=unused.sum() > len(worst)))
+    left = pool.rows(chosen) - pool.collect(pool.map(partial(mean_data, model), fit.parameters))[chosen]
+    left = np.where(np.isnan(left), 0, left)  # a value that was not observed has no residual
     length = np.linalg.norm(fit.parameters.components[~unused], axis=1).mean()
     components: Any = np.array(fit.parameters.components)
     components[unused] = left * (length / np.maximum(np.linalg.norm(left, axis=1), np.finfo(left.dtype).tiny))[:, None]

@@ -6,41 +6,31 @@ A.-S. Sheikh, J. A. Shelton and J. Lücke, A Truncated EM Approach for Spike-and
 Learning, NIPS 2011.
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.combinations import Combination, Sum
-from multicause.engines import Data, Engine, Local
-from multicause.estimator import CausalEstimator, FitProblem
+from multicause.engines import Data, Engine
+from multicause.estimator import CausalEstimator, FitProblem, SlabRecognition
 from multicause.learning import annealing as schedules
 from multicause.learning.initialization import Outset
-from multicause.learning.replacement import POOL, learn_and_replace
+from multicause.learning.replacement import learn_and_replace
 from multicause.learning.results import Fit
-from multicause.model import Model, Parameters
+from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
 from multicause.parts import PartChoice
 from multicause.posteriors import NAMES, Beam, Posterior
 from multicause.priors import SpikeAndSlab
-from multicause.priors.spike_and_slab import LEARNABLE
-
-
-class SlabRecognition(NamedTuple):
-    """Which causes explain each row, and how strong they are: the most probable states, best first."""
-
-    states: np.ndarray  # (n, K, H) of zeros and ones, the spikes
-    probabilities: np.ndarray  # (n, K) among all states considered
-    log_evidence: np.ndarray  # (n,)
-    slabs: np.ndarray  # (n, K, H) posterior mean of s∘z given each state; zero where the spike is off
+from multicause.priors.spike_and_slab import LEARNABLE, with_slabs
 
 
 class SpikeAndSlabCauses(CausalEstimator):
     """Spike-and-slab sparse coding (GSC, SSSC): causes are on or off, and have a normally distributed strength.
 
-    As Sheikh et al. eq. 1–4, with independent slabs::
+    The model of Sheikh et al. (2014) with independent slabs::
 
         p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
         p(z) = Π_h N(z_h; μ_h, ψ_h)
@@ -57,27 +47,21 @@ class SpikeAndSlabCauses(CausalEstimator):
     noise : {"gaussian", "diagonal_gaussian"} or Noise, default="gaussian"
         Noise of one variance σ², or of one for each feature.
     posterior : {"beam", "exact"} or Posterior, optional
-        Which states of the spikes are considered; by default ``Beam()``.
+        Which spikes are considered; by default ``Beam()``.
     annealing : {"auto"}, Annealing or None, default="auto"
         "auto" is EM in which components that are hardly used are replaced at some points by residuals of rows that are
         explained worst; None is plain EM. A schedule gives the spikes a temperature.
     learn : tuple of str, default=("components", "activity", "slab_variance", "noise")
         Names out of "components" (W), "activity" (π), "slab_mean" (μ, otherwise zero), "slab_variance" (ψ) and "noise".
-    activity, noise_scale, n_init, random_state, verbose, engine
+    activity, noise_scale, max_iter, tol, n_init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`. After the first replacement, learning goes on from the best start.
-    max_iter : int, default=200
-        Most iterations of EM.
-    tol : float, default=1e-4
-        Learning has converged when the mean bound per row rises by less per iteration.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
         Starting components, which are brought to length one: random numbers, rows of the data, or the user's.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_features)
-        W.
-    activity_, slab_mean_, slab_variance_ : ndarray of shape (n_components,)
-        π, μ and ψ.
+    components_, activity_, slab_mean_, slab_variance_ : ndarray of shape (n_components, n_features) or (n_components,)
+        W, π, μ and ψ.
     noise_variance_, lower_bound_, lower_bounds_, temperatures_, n_iter_, converged_, outcome_
         As for :class:`multicause.MaximalCauses`.
 
@@ -86,8 +70,7 @@ class SpikeAndSlabCauses(CausalEstimator):
     >>> import numpy as np
     >>> from multicause import SpikeAndSlabCauses
     >>> random = np.random.RandomState(0)
-    >>> causes = (random.uniform(size=(500, 4)) < 0.3) * random.normal(size=(500, 4))
-    >>> X = causes @ random.normal(size=(4, 8)) + 0.1 * random.normal(size=(500, 8))
+    >>> X = random.laplace(size=(500, 4)) @ random.normal(size=(4, 8)) + 0.1 * random.normal(size=(500, 8))
     >>> SpikeAndSlabCauses(4, random_state=0).fit_transform(X).shape
     (500, 4)
     """
@@ -101,9 +84,6 @@ class SpikeAndSlabCauses(CausalEstimator):
     _recognition_record = SlabRecognition
     _learnable = ("components", "noise", *LEARNABLE)
 
-    slab_mean_: np.ndarray
-    slab_variance_: np.ndarray
-
     def __init__(
         self,
         n_components: int = 10,
@@ -115,7 +95,7 @@ class SpikeAndSlabCauses(CausalEstimator):
         activity: float | ArrayLike | None = None,
         noise_scale: float | None = None,
         max_iter: int = 200,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         n_init: int = 1,
         init: str | ArrayLike = "random",
         random_state: int | np.random.RandomState | None = None,
@@ -148,32 +128,22 @@ class SpikeAndSlabCauses(CausalEstimator):
         _, combination, noise, posterior = super()._parts()
         return SpikeAndSlab(learn=learned), combination, noise, Beam() if self.posterior is None else posterior
 
+    def _wire(self, data: Data) -> Model:
+        """Return the model, which learns its prior if any name belongs to it; the prior itself knows which."""
+        model = super()._wire(data)
+        own = {"activity"} if model.learn & set(LEARNABLE) else set()
+        return interned(replace(model, learn=model.learn & {"components", "noise"} | own))
+
     def _starts(self, outset: Outset) -> Parameters:
-        """Return components of length one, and slabs that explain what the noise leaves of the data's mean square."""
-        starts = super()._starts(outset)
-        components = np.asarray(starts.components)
-        length = np.maximum(np.linalg.norm(components, axis=-1, keepdims=True), np.finfo(components.dtype).tiny)
-        moments, n_features = outset.moments, outset.data.n_features
-        square = float(n_features * moments.spread + np.sum(moments.mean**2))
-        noise = n_features * float(np.mean(starts.noise["variance"]))
-        variance = max(square - noise, square / 4) / starts.prior["activity"].sum(axis=-1, keepdims=True)
-        slabs: Any = np.broadcast_to(variance, starts.prior["activity"].shape).astype(components.dtype)
-        return starts._replace(components=components / length, prior=starts.prior | {"slab_variance": slabs})
+        return with_slabs(super()._starts(outset), outset.moments)
 
     def _learn(self, problem: FitProblem) -> tuple[Fit, schedules.Annealing]:
         if self.annealing != "auto":
             return super()._learn(problem)
-        model, data, _, starts, _, random, settings = problem
-        rows, weights = data.look()
-        some = np.linspace(0, len(rows) - 1, min(POOL, len(rows))).astype(int)
-        pool = self._in_blocks(Local().load(rows[some], weights[some]), model, 1)
+        model, data, pool, starts, _, random, settings = problem
         return learn_and_replace(model, data, pool, starts, random=random, **settings), schedules.NoAnnealing()
 
     @staticmethod
     def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
         slabs = {f"{name}_": np.array(parameters.prior[name]) for name in ("slab_mean", "slab_variance")}
         return CausalEstimator._learned(model, parameters) | slabs
-
-    def _search_data(self, model: Model, data: Data, random: np.random.RandomState) -> Data:
-        """Return all rows: components are not searched for in some of them first."""
-        return data
