@@ -302,7 +302,7 @@ def bad_files(path):
         ("two.npz", "holds 2 arrays (a, b); expected one. Choose one with --array NAME"),
         ("two.npz --array c", "there is no 'c'"),
         ("text.csv", "has no column of numbers to learn from (texts: 'name', 'colour')"),
-        ("gap.csv", "values that are missing (empty or NaN): column 'b' in 1 of 2 rows (1) (rows are counted from 0)"),
+        ("gap.csv --model ica", "NaN: row 1, column 1. IndependentComponents whitens data, which takes complete rows"),
         ("gap.csv --drop z", "has no column 'z' to drop; it has 'a', 'b'"),
         ("counted.csv", "('0', '1', '2') may hold names of columns or data. Say which with --header or --no-header"),
         ("stereo.wav", "has 2 channels; expected one. Choose a channel"),

@@ -105,14 +105,14 @@ def test_several_paths_that_do_not_fit_together(tmp_path):
     imsave(tmp_path / "a.png", np.eye(3, dtype=np.uint8), check_contrast=False)
     np.save(tmp_path / "wide.npy", np.ones((2, 3)))
     np.save(tmp_path / "narrow.npy", np.ones((2, 2)))
-    np.save(tmp_path / "gap.npy", np.full((2, 3), np.nan))
+    np.save(tmp_path / "gap.npy", np.full((2, 3), np.inf))
     for names, message in [
         (
             ["a.png", "wide.npy"],
             r"a.png' \(image\) and .*wide.npy' \(table\) are of different kinds; give paths of one",
         ),
         (["wide.npy", "narrow.npy"], r"must have the same columns, but .*wide.npy' has 3 and .*narrow.npy' has 2"),
-        (["wide.npy", "gap.npy"], r"gap.npy' has values that are missing"),
+        (["wide.npy", "gap.npy"], r"gap.npy' has values that are infinite"),
         (["a.png", "none.png"], r"There is no .*none.png'"),
         ([], "Name at least one file or folder"),
     ]:

@@ -177,13 +177,17 @@ def test_remarks_on_what_may_be_meant_otherwise(text, remark, tmp_path):
             "row 3002 such as '1,5' (rows are counted from 0). If comma",
         ),
         ("a\n1.5\n2.123\n", {"thousands": ".", "header": True}, "other text in row 0 such as '1.5'"),
-        ("a,b,c\n1,,3\n,2,3\n4,5,6\nNA,1,2\n", {}, "column 'a' in 2 of 4 rows (1, 3); column 'b' in 1 of 4 rows (0)"),
         (
-            "a,b\n1,\n3,4\n",
+            "a,b,c\n1,inf,3\ninf,2,3\n4,5,6\n-inf,1,2\n",
             {},
-            "Models need complete rows: leave columns out with --drop b, remove these rows, or fill",
+            "column 'a' in 2 of 4 rows (1, 3); column 'b' in 1 of 4 rows (0)",
         ),
-        ("a,b\n1,inf\n3,4\n", {}, "has values that are missing or infinite: column 'b' in 1 of 2 rows (0)"),
+        (
+            "a,b\n1,inf\n3,4\n",
+            {},
+            "Models need finite values: leave columns out with --drop b, remove these rows, or fill",
+        ),
+        ("a,b\n1,inf\n3,4\n5,\n", {}, "has values that are infinite: column 'b' in 1 of 3 rows (0)"),
         (
             "a,b\n1,2\n3,4\n",
             {"index": "z"},

@@ -139,7 +139,7 @@ class Shell(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMi
         return (
             f"{type(self).__name__} {self._needs_all_values}, so that no value may be missing. Leave such rows or "
             f"columns out, or fill the values in: {MODELS_FOR_MISSING} learn from the observed values alone, and "
-            "their impute(X) fills the others in."
+            "their method impute fills the others in."
         )
 
     @property

@@ -47,4 +47,4 @@ def has_probabilities(model: Any) -> bool:
 
 def is_signed(rows: np.ndarray) -> bool:
     """Whether negative values matter."""
-    return bool(rows.min() < -0.01 * np.abs(rows).max())
+    return bool(np.nanmin(rows) < -0.01 * np.nanmax(np.abs(rows)))

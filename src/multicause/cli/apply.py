@@ -152,6 +152,7 @@ def reconstruct(
     data: DataPaths,
     out: Annotated[Path, typer.Option(help="File to write, or folder for several images.", show_default=False)],
     step: Annotated[int, typer.Option(help="Pixels from one patch of an image to the next.", min=1)] = 1,
+    impute: Annotated[bool, typer.Option("--impute", help="Keep observed values, and fill missing ones in.")] = False,
     array: Array = None,
     channel: Channel = None,
     separator: Separator = None,
@@ -170,6 +171,8 @@ def reconstruct(
       multicause reconstruct run noisy.png --out clean.png
 
       multicause reconstruct run noisy.csv --out clean.csv
+
+      multicause reconstruct run gaps.csv --impute --out whole.csv
     """
     with command(json, verbose) as output:
         from multicause.cli.places import IMAGES, check_data, describe_paths
@@ -197,6 +200,12 @@ def reconstruct(
                 f"This model has learned from patches, so it reconstructs images; got {describe_paths(data)}. "
                 f"Expected a folder, or files that end in {', '.join(pictures.SUFFIXES)}."
             )
+        if impute and as_images:
+            raise ValueError(
+                "--impute fills missing values of tables in, which are empty or NaN; an image file has none."
+            )
+        if impute and not hasattr(fitted.model, "impute"):
+            raise ValueError(f"{type(fitted.model).__name__} cannot fill missing values in.")
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:
@@ -211,7 +220,7 @@ def reconstruct(
                 encoding=encoding,
             )
             tell_data(output, data, found)
-            _reconstruct_rows(output, fitted, found, out)
+            _reconstruct_rows(output, fitted, found, out, impute)
 
 
 def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
@@ -220,7 +229,7 @@ def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
         output.say(f"Not in {out}, which holds numbers only (csv and parquet hold all): {', '.join(lost)}.", "yellow")
 
 
-def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None:
+def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute: bool) -> None:
     import numpy as np
 
     from multicause.cli.places import TABLES, check_ending
@@ -228,9 +237,14 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path) -> None
 
     check_ending(out, TABLES)
     with errors_in_options(fitted.model):
-        rows = np.asarray(fitted.model.reconstruct(data.rows))
+        rows = np.asarray(fitted.model.impute(data.rows) if impute else fitted.model.reconstruct(data.rows))
     tell_lost(output, out, write_table(out, rows, data.names, data.others()))
-    error = float(np.sqrt(np.mean((rows - data.rows) ** 2, dtype=float)))
+    if impute:
+        n_missing = int(np.isnan(data.rows).sum())
+        output.say(f"{len(rows)} rows, {n_missing:,} missing values of which were filled in: {out}")
+        output.result(out=str(out), shape=list(rows.shape), n_missing=n_missing)
+        return
+    error = float(np.sqrt(np.nanmean((rows - data.rows) ** 2, dtype=float)))
     output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")
     output.result(out=str(out), shape=list(rows.shape), root_mean_square=error)
 

@@ -113,7 +113,8 @@ def read_data(
     if not isinstance(data.rows, np.ndarray):
         return data._replace(remarks=(*remarks, *data.remarks))
     place = paths[0] if len(paths) == 1 else Path(os.path.commonpath([file.absolute() for file in files]))
-    tables.check_finite(data.rows, place, data.names)
+    tables.check_finite(data.rows, place, data.names, allow_missing=data.kind in ("table", "images"))
+    data = data._replace(remarks=(*data.remarks, *tables.remark_on_missing(data.rows, data.names)))
     summary = data.summary or f"{data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind})"
     rows = data.rows.astype(reading.dtype, order="C")
     return data._replace(rows=rows, remarks=(*remarks, *data.remarks), summary=summary)
@@ -189,10 +190,10 @@ def _tables(files: Sequence[Path], reading: Reading, memory_budget: int | str | 
                 f"Tables that are read together must have the same columns, but {str(files[0])!r} has "
                 f"{first.rows.shape[1]} and {str(file)!r} has {more.rows.shape[1]}."
             )
-        tables.check_finite(more.rows, file, more.names)
+        tables.check_finite(more.rows, file, more.names, allow_missing=True)
         rows.append(more.rows)
         others.append(more.others)
-    tables.check_finite(first.rows, files[0], first.names)
+    tables.check_finite(first.rows, files[0], first.names, allow_missing=True)
     whole = np.concatenate(rows)
     summary = f"{len(whole)} rows of {len(files)} tables; the first: {first.summary}"
     return first._replace(rows=whole, files=tuple(files), summary=summary, others=partial(_all_others, others))

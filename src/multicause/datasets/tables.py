@@ -99,9 +99,11 @@ def read_table(
     return Table(rows, columns_.features, summary, tuple(remarks), understood, lambda: table.texts(columns_.left_out))
 
 
-def check_finite(rows: np.ndarray, path: Path, names: Sequence[str] | None = None) -> None:
-    """Refuse NaN and infinity, and say in which columns and rows they are."""
-    bad = ~np.isfinite(rows)
+def check_finite(
+    rows: np.ndarray, path: Path, names: Sequence[str] | None = None, *, allow_missing: bool = False
+) -> None:
+    """Refuse infinity, and NaN unless values may be missing, and say in which columns and rows they are."""
+    bad = np.isinf(rows) if allow_missing else ~np.isfinite(rows)
     if not bad.any():
         return
     flat = bad.reshape(len(bad), -1)
@@ -114,11 +116,30 @@ def check_finite(rows: np.ndarray, path: Path, names: Sequence[str] | None = Non
         told.append(f"column {name} in {len(places)} of {len(rows)} rows ({some})")
     if len(columns) > LISTED:
         told.append(f"{len(columns) - LISTED} more columns")
-    what = "missing (empty or NaN)" if np.isnan(rows[bad]).all() else "missing or infinite"
+    if np.isinf(rows[bad]).all():
+        what, need = "infinite", "Models need finite values"
+    else:
+        what = "missing (empty or NaN)" if np.isnan(rows[bad]).all() else "missing or infinite"
+        need = "Models need complete rows"
     drop = f" leave columns out with --drop {','.join(names[c] for c in columns[:LISTED])}," if names else ""
     raise ValueError(
-        f"{str(path)!r} has values that are {what}: {'; '.join(told)} (rows are counted from 0). Models need complete "
-        f"rows:{drop} remove these rows, or fill the values in."
+        f"{str(path)!r} has values that are {what}: {'; '.join(told)} (rows are counted from 0). {need}:{drop} remove "
+        "these rows, or fill the values in."
+    )
+
+
+def remark_on_missing(rows: np.ndarray, names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Say how many values are missing, and in which columns; nothing if all are there."""
+    absent = np.isnan(rows).reshape(len(rows), -1)
+    columns = np.flatnonzero(absent.any(axis=0))
+    if not len(columns):
+        return ()
+    some = ", ".join(repr(names[column]) if names is not None else str(column) for column in columns[:LISTED])
+    more = f" and {len(columns) - LISTED} more" if len(columns) > LISTED else ""
+    size, share = absent.size, absent.mean()
+    return (
+        f"{int(absent.sum()):,} of {size:,} values ({share:.2g} of all) are missing (empty or NaN), in columns "
+        f"{some}{more}. Models learn from the others alone; 'multicause reconstruct --impute' fills them in.",
     )
 
 

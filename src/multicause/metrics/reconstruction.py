@@ -26,7 +26,8 @@ def reconstruction_quality(
 
     ``r2`` is 1 − Σ_n w_n ‖y_n − r_n‖² / Σ_n w_n ‖y_n − ȳ‖² with the weighted mean ȳ of all rows. It is high as soon as
     the overall level of each row is right. ``r2_without_row_means`` is the same after the mean of its own values has
-    been subtracted from each row and from each reconstruction: it says how well the form of rows is explained.
+    been subtracted from each row and from each reconstruction: it says how well the form of rows is explained. Both
+    are over the observed values of data with missing ones, which are NaN.
 
     Parameters
     ----------
@@ -45,11 +46,11 @@ def reconstruction_quality(
     check_is_fitted(model)
     if not hasattr(model, "reconstruct"):
         raise TypeError(f"reconstruction_quality needs a model with reconstruct; {type(model).__name__} has none.")
-    rows = check_array(X, dtype=[np.float64, np.float32])
+    rows = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     size = min(len(rows), max(1, BLOCK_VALUES // rows.shape[1]))
     starts = range(0, len(rows), size)
-    mean = sum(weights[s : s + size] @ rows[s : s + size].astype(float) for s in starts) / weights.sum()
+    mean = _mean_row(rows, weights, starts, size)
     errors, totals = np.zeros(2), np.zeros(2)
     for start in starts:
         # All blocks have one size, for which one program is compiled.
@@ -57,13 +58,27 @@ def reconstruction_quality(
         n = min(size, len(rows) - start)
         again = np.asarray(model.reconstruct(rows[places]), dtype=float)[:n]
         block, own = rows[start : start + n].astype(float), weights[start : start + n, None]
+        # Missing values are left out of every row that is compared.
+        again, usual = (np.where(np.isnan(block), np.nan, values) for values in (again, mean))
         for number, centred in enumerate((lambda values: values, _without_row_means)):
-            errors[number] += (own * (centred(block) - centred(again)) ** 2).sum()
-            totals[number] += (own * (centred(block) - centred(mean[None])) ** 2).sum()
-    least = (np.finfo(rows.dtype).eps * np.abs(rows).max()) ** 2 * rows.shape[1] * weights.sum()
+            errors[number] += np.nansum(own * (centred(block) - centred(again)) ** 2)
+            totals[number] += np.nansum(own * (centred(block) - centred(usual)) ** 2)
+    least = (np.finfo(rows.dtype).eps * np.nanmax(np.abs(rows))) ** 2 * rows.shape[1] * weights.sum()
     found = np.where(totals > least, 1 - errors / np.where(totals > least, totals, 1), np.nan)
     return ReconstructionQuality(*(float(value) for value in found))
 
 
+def _mean_row(rows: np.ndarray, weights: np.ndarray, starts: range, size: int) -> np.ndarray:
+    """Return the weighted mean of the observed values of each column: (D,)."""
+    total, count = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    for start in starts:
+        block, own = rows[start : start + size].astype(float), weights[start : start + size]
+        observed = ~np.isnan(block)
+        total, count = total + own @ np.where(observed, block, 0), count + own @ observed
+    return total / np.where(count > 0, count, 1)
+
+
 def _without_row_means(rows: np.ndarray) -> np.ndarray:
-    return rows - rows.mean(axis=1, keepdims=True)
+    observed = ~np.isnan(rows)
+    count = observed.sum(axis=1, keepdims=True)
+    return rows - np.nansum(rows, axis=1, keepdims=True) / np.where(count > 0, count, 1)

@@ -9,6 +9,7 @@ import numpy as np
 
 from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, stored, sum_in_double
 from multicause.model import Block, Model, Parameters
+from multicause.posteriors import masked_sums
 from multicause.posteriors.base import Function, Inference, Recognized, Term
 from multicause.posteriors.candidate_scores import (
     Gram,
@@ -24,6 +25,10 @@ from multicause.posteriors.observed import cause_data_of, log_base, mask_of, min
 from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import Selection
 from multicause.posteriors.state_tree import StateTree, sparse_states
+
+# Pairs of all causes, for each candidate of a row, up to which moments of pairs are summed for all of them where values
+# are missing: one matrix product then replaces sums over the states of each row.
+PAIRS_PER_CANDIDATE = 400
 
 
 class Weighed(NamedTuple):
@@ -131,7 +136,18 @@ def _weigh_rows(
     if not singletons:
         chosen = jnp.any(candidates[:, None, :] == jnp.arange(H)[:, None], axis=0)
         singles = jnp.where(chosen, every_single, -jnp.inf)
-    if gram is None:
+    if model.missing and model.sums_squares:
+
+        def of_pairs() -> Array:
+            of_candidates = jnp.take_along_axis(single_score, candidates, axis=0)
+            pairs = masked_sums.products_of_candidates(model, parameters, marked, candidates)
+            return masked_sums.scores(tree, of_candidates, empty_score, pairs)
+
+        def of_means() -> Array:
+            return scores_of_means(model, parameters, marked, candidates, tree)
+
+        own_score = jax.lax.cond(masked_sums.is_far(model, parameters), of_means, of_pairs)[first:]
+    elif gram is None:
         own_score = scores_of_means(model, parameters, marked, candidates, tree)[first:]
     else:
         own_score = scores_of_sums(model, parameters, data, single_score, empty_score, candidates, tree, gram)
@@ -287,13 +303,32 @@ class CandidateStates(Inference):
     def cause_data(self) -> Array:  # type: ignore[override]
         """Σ_n w_n ⟨s⟩ y_nᵀ: (H, D)."""
         if self.observed is not None:
-            slope = self.pull((one, minus_mean))[0]
-            return cause_data_of(self.cause_pairs, self._parameters.components, slope)
+            return cause_data_of(self.cause_pairs, self._parameters.components, self._slope)
         if self._model.linear:
             products = self._sums.data
         else:
             products = matmul((self.mean_causes * self.row_weights[:, None]).T, self._data)
         return absolute(products, self.total_causes, self._origin)
+
+    @property
+    def _slope(self) -> Array:
+        """Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values: (H, D)."""
+        assert self.observed is not None
+        observed, H, candidates = self.observed, self._n_components, self._weighed.candidates
+
+        def by_states() -> Array:
+            return self.pull((one, minus_mean))[0].astype(jnp.float64)
+
+        if not self._model.sums_squares or PAIRS_PER_CANDIDATE * len(candidates) < H * (H - 1) // 2:
+            return by_states()
+
+        def by_pairs() -> Array:
+            moments = self._weighed.moments[len(candidates) :] * self._scale
+            pairs = masked_sums.pairs_of_causes(candidates, moments, H)
+            causes = (self.mean_causes * self.row_weights[:, None]).T
+            return masked_sums.slope_from(self._parameters, self._origin, self._data, observed, causes, pairs)
+
+        return jax.lax.cond(masked_sums.is_far(self._model, self._parameters), by_states, by_pairs)
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
+from multicause.posteriors import masked_sums
 from multicause.posteriors.base import Inference, Recognized, Term
-from multicause.posteriors.expansion import absolute, coordinates
+from multicause.posteriors.expansion import absolute, coordinates, relative
 from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
 from multicause.posteriors.state_tree import StateTree
 
@@ -50,13 +51,42 @@ class SharedStates(Inference):
     def _weigh_means(self) -> None:
         """Set η(w̄)·y of every state and row (S, n) and A(w̄) (S,), or zero where it is a part of the former."""
         noise, parameters = self._model.noise, self._parameters.noise
+        if self.observed is not None:
+            self._products = self._scores_of_observed(self.observed)
+            self._normalizers = jnp.zeros(len(self._states), self._states.dtype)
+            return
         self._products = matmul(self._natural, self._data.T)
-        normalizers = noise.log_normalizer(self._means, parameters)
-        if self.observed is None:
-            self._normalizers = jnp.sum(normalizers, axis=1)
-        else:
-            self._products -= matmul(normalizers, self.observed.T)
-            self._normalizers = jnp.zeros(len(normalizers), normalizers.dtype)
+        self._normalizers = jnp.sum(noise.log_normalizer(self._means, parameters), axis=1)
+
+    def _scores_of_observed(self, observed: Array) -> Array:
+        """η(w̄)·y − A(w̄) over the observed values of each row: (S, n)."""
+        noise, parameters = self._model.noise, self._parameters
+
+        def of_means() -> Array:
+            normalizers = noise.log_normalizer(self._tree_means(), parameters.noise)
+            return matmul(self._tree_natural(), self._data.T) - matmul(normalizers, observed.T)
+
+        if not self._by_pairs:
+            return of_means()
+
+        def of_pairs() -> Array:
+            means = relative(jnp.concatenate([jnp.zeros_like(components[:1]), components]), self._origin)
+            of_few = noise.score_singles(means, parameters.noise, self._data, observed)
+            products = masked_sums.products_of_all(self._model, parameters, observed)
+            return masked_sums.scores(self._tree, of_few[1:], of_few[0], products)
+
+        components = parameters.components
+        return jax.lax.cond(self._far, of_means, of_pairs)
+
+    @property
+    def _by_pairs(self) -> bool:
+        """Whether values are missing and pairs of causes are fewer than the numbers that means of states have."""
+        H, D = self._parameters.components.shape
+        return self._model.missing and self._model.sums_squares and H * (H + 1) // 2 < 2 * D
+
+    @cached_property
+    def _far(self) -> Array:
+        return masked_sums.is_far(self._model, self._parameters)
 
     def _weigh_sums(self) -> None:
         """The same where causes add up, in H coordinates instead of D dimensions."""
@@ -68,18 +98,24 @@ class SharedStates(Inference):
         self._normalizers = 0.5 * jnp.sum(means**2, axis=1)
         self._base -= frame.misfit * (matmul(data, frame.beyond) + 0.5 * frame.misfit)
 
+    def _tree_means(self) -> Array:
+        return self._model.combination.relative_means(self._parameters.components, self._tree, self._origin)
+
+    def _tree_natural(self) -> Array:
+        noise, parameters = self._model.noise, self._parameters
+        if self._origin is None:
+            return self._model.combination.natural(noise, parameters.components, self._tree, parameters.noise)
+        return noise.natural(self._tree_means(), parameters.noise)
+
     @cached_property
     def _means(self) -> Array:
         """w̄(s) relative to the origin: (S, D)."""
-        return self._model.combination.relative_means(self._parameters.components, self._tree, self._origin)
+        return self._tree_means()
 
     @cached_property
     def _natural(self) -> Array:
         """η(w̄(s)): (S, D)."""
-        noise, parameters = self._model.noise, self._parameters
-        if self._origin is None:
-            return self._model.combination.natural(noise, parameters.components, self._tree, parameters.noise)
-        return noise.natural(self._means, parameters.noise)
+        return self._tree_natural()
 
     def _masked(self, log_joint: Array) -> Array:
         """Without the states that some rows cannot have."""
@@ -109,7 +145,8 @@ class SharedStates(Inference):
 
     @cached_property
     def _state_weights(self) -> Array:
-        return matmul(self._u, self.row_weights / self._z) if self._model.linear else self._state_sums[1]
+        alone = self._model.linear or self._model.missing
+        return matmul(self._u, self.row_weights / self._z) if alone else self._state_sums[1]
 
     @cached_property
     def _state_counts(self) -> Array:
@@ -124,8 +161,8 @@ class SharedStates(Inference):
             means = self._coordinates.means(self.mean_causes)
             return sum_in_double(self.row_weights[:, None] * self._projected * means)
         if self.observed is not None:
-            normalizers = self._model.noise.log_normalizer(self._means, self._parameters.noise)
-            return sum_in_double(self._state_sums[0] * self._natural - self._state_counts * normalizers)
+            expected = jnp.sum(self._u * self._products, axis=0) / self._z
+            return sum_in_double(self.row_weights * expected)
         return sum_in_double(self._state_sums[0] * self._natural)
 
     @cached_property
@@ -184,9 +221,22 @@ class SharedStates(Inference):
     def _slope(self) -> Array:
         """Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values: (H, D)."""
         assert self.observed is not None
-        scale = (self.row_weights / self._z)[:, None]
-        data, counts = matmul(self._u, self._data * scale), matmul(self._u, self.observed * scale)
-        return matmul(self._states.T.astype(jnp.float64), data - counts * self._means.astype(jnp.float64))
+        observed, scale = self.observed, self.row_weights / self._z
+
+        def by_states() -> Array:
+            data, counts = matmul(self._u, self._data * scale[:, None]), matmul(self._u, observed * scale[:, None])
+            return matmul(self._states.T.astype(jnp.float64), data - counts * self._tree_means().astype(jnp.float64))
+
+        if not self._by_pairs:
+            return by_states()
+
+        def by_pairs() -> Array:
+            members = jnp.abs(jnp.asarray(masked_sums.members_of(self._tree), self._u.dtype))
+            moments, H = matmul(members.T, self._u) * scale, self._tree.n_components
+            of_causes = (moments[:H], moments[H:])
+            return masked_sums.slope_from(self._parameters, self._origin, self._data, observed, *of_causes)
+
+        return jax.lax.cond(self._far, by_states, by_pairs)
 
     @property
     def cause_pairs(self) -> Array:  # type: ignore[override]

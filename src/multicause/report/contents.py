@@ -56,6 +56,7 @@ def collect(
         energy = energy_explained(model, X, causes)
         quality = reconstruction_quality(model, X) if hasattr(model, "reconstruct") else None
         rows = describe_rows(model, X[chosen], causes[chosen], probabilities)
+        shown = model.impute(X[chosen]) if np.isnan(X[chosen]).any() else X[chosen]
     place = {int(row): number for number, row in enumerate(chosen)}
     shape = (1, X.shape[1]) if image_shape is None else image_shape
     factor = max(
@@ -81,7 +82,7 @@ def collect(
             "users": [[place[int(row)] for row in own if use[row, h] > 0] for h, own in enumerate(users)],
         },
         "rows": {
-            **row_pictures(X[chosen].astype(float), rows.pop("reconstructions"), shape, factor),
+            **row_pictures(shown.astype(float), rows.pop("reconstructions"), shape, factor),
             "signed": is_signed(X),
             "numbers": [int(row) for row in chosen],
             "examples": [place[int(row)] for row in examples],
@@ -120,7 +121,7 @@ def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h
     enough = np.sort(level)[-min(len(level), USERS_COMPARED)]
     candidates = np.flatnonzero(level >= enough)
     if len(candidates) > USERS_COMPARED:
-        shown = (X[candidates] - empty).astype(float)
+        shown = np.nan_to_num((X[candidates] - empty).astype(float))
         lengths = np.maximum(np.linalg.norm(shown, axis=1), np.finfo(float).tiny)
         near = np.abs(shown @ np.asarray(model.components_[h], dtype=float)) / lengths
         order = np.lexsort((-near, -level[candidates]))
@@ -128,8 +129,8 @@ def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h
     without = causes[candidates].copy()
     without[:, h] = 0
     rows = X[candidates].astype(float)
-    errors = [((rows - model.inverse_transform(s)) ** 2).sum(axis=1) for s in (without, causes[candidates])]
-    total, missed = ((rows - empty) ** 2).sum(axis=1), errors[0] - errors[1]
+    errors = [np.nansum((rows - model.inverse_transform(s)) ** 2, axis=1) for s in (without, causes[candidates])]
+    total, missed = np.nansum((rows - empty) ** 2, axis=1), errors[0] - errors[1]
     share = np.divide(missed, total, out=np.zeros(len(total)), where=total > 0)
     return candidates[np.lexsort((-share, -level[candidates]))]
 
@@ -154,7 +155,7 @@ def energy_explained(model: Any, X: np.ndarray, causes: np.ndarray) -> np.ndarra
 
 
 def _error(model: Any, rows: np.ndarray, causes: np.ndarray) -> float:
-    return float(((rows - model.inverse_transform(causes)) ** 2).sum(dtype=float))
+    return float(np.nansum((rows - model.inverse_transform(causes)) ** 2, dtype=float))
 
 
 def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray, probabilities: bool) -> dict[str, Any]:
@@ -245,6 +246,9 @@ def facts(
         ("rows", f"{len(X):,} of {size}"),
         ("iterations", f"{int(model.n_iter_):,}"),
     ]
+    n_missing = int(np.isnan(X).sum())
+    if n_missing:
+        found.append(("missing values", f"{n_missing:,} of {X.size:,}, shown as imputed"))
     if np.isfinite(model.lower_bound_):
         found.append((f"mean {model._value_labels().bound}", f"{model.lower_bound_:.4g}".replace("-", "−")))
     if quality is not None:

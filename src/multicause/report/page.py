@@ -58,7 +58,7 @@ def write_report(
     check_model(model)
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
-    rows = check_array(X, dtype=[np.float64, np.float32])
+    rows = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
     n_features = len(model.components_[0])
     if rows.shape[1] != n_features:
         raise ValueError(f"X must have the {n_features} features that the model has learned from; got {rows.shape[1]}.")

@@ -1,0 +1,82 @@
+"""Sums of causes under noise that does not depend on the mean, where values are missing: pairs instead of means.
+
+Over the observed dimensions of a row, ‖y − Σ_h s_h W_h‖² follows from scores of single causes and from products of
+pairs of components, which differ from row to row: Σ_d m_d W_id W_jd is one matrix product with the mask. Sums over
+states then need no means, and the M-step needs moments ⟨s_i s_j⟩ of each row. Where components or the data's offset are
+large, these differences would cancel, and means are used as for any other noise (:func:`is_far`).
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, matmul
+from multicause.model import Model, Parameters
+from multicause.posteriors.candidate_scores import ROUNDING, pairs_of
+from multicause.posteriors.expansion import standardized
+from multicause.posteriors.features import Features
+from multicause.posteriors.state_tree import StateTree
+
+
+def is_far(model: Model, parameters: Parameters) -> Array:
+    """Return whether products of components would cancel so far that scores showed it: ()."""
+    components, origin = standardized(model, parameters)
+    largest = jnp.maximum(jnp.max(jnp.sum(components**2, axis=1)), jnp.sum(origin**2))
+    return largest * jnp.finfo(parameters.components.dtype).eps > ROUNDING
+
+
+def members_of(tree: StateTree) -> np.ndarray:
+    """Return which causes, and which pairs of them with a minus sign, are active in each state: (S, H + pairs)."""
+    states, (first, second) = tree.states(), pairs_of(tree.n_components)
+    return np.concatenate([states, -states[:, first] * states[:, second]], axis=1)
+
+
+def scores(tree: StateTree, singles: Array, empty: Array, products: Array) -> Array:
+    """Scores of all states from those of single causes (H, n), of the empty state (n,), and of pairs: (S, n)."""
+    of_parts = jnp.concatenate([singles - empty, products])
+    return matmul(jnp.asarray(members_of(tree), of_parts.dtype), of_parts) + empty
+
+
+def products_of_all(model: Model, parameters: Parameters, observed: Array) -> Array:
+    """Σ_d m_d W_id W_jd/Σ_d of all pairs of causes in each row: (pairs, n)."""
+    components = model.noise.standardize(parameters.components, parameters.noise)
+    first, second = pairs_of(len(components))
+    return matmul(components[first] * components[second], observed.T)
+
+
+def products_of_candidates(model: Model, parameters: Parameters, marked: Array, candidates: Array) -> Array:
+    """The same of the candidates (H', n) of each row, whose missing values are NaN: (pairs, n)."""
+    components = model.noise.standardize(parameters.components, parameters.noise)
+    first, second = pairs_of(len(candidates))
+
+    def of_feature(mine: Array, values: Array, numbers: dict[str, Array]) -> Array:
+        return jnp.where(jnp.isnan(values), 0, mine[first] * mine[second])
+
+    return Features(components, candidates, marked).sum(of_feature, len(first))
+
+
+def pairs_of_causes(candidates: Array, moments: Array, n_components: int) -> Array:
+    """Moments of pairs of candidates (pairs', n) at the places of their causes among all pairs: (pairs, n)."""
+    first, second = pairs_of(len(candidates))
+    low, high = jnp.minimum(candidates[first], candidates[second]), jnp.maximum(candidates[first], candidates[second])
+    places = low * n_components - low * (low + 1) // 2 + high - low - 1
+    nothing = jnp.zeros((n_components * (n_components - 1) // 2, moments.shape[1]), moments.dtype)
+    return nothing.at[places, jnp.arange(moments.shape[1])].add(moments, unique_indices=True)
+
+
+def slope_from(
+    parameters: Parameters, origin: Array | None, data: Array, observed: Array, causes: Array, pairs: Array
+) -> Array:
+    """Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values, in double precision: (H, D).
+
+    ``causes`` (H, n) and ``pairs`` (pairs, n) are moments of each row times its weight; data are relative to an origin.
+    """
+    components, H = parameters.components.astype(jnp.float64), len(parameters.components)
+    first, second = pairs_of(H)
+    alone, together = (matmul(moments, observed).astype(jnp.float64) for moments in (causes, pairs))
+    slope = matmul(causes, data) - alone * components
+    if origin is not None:
+        slope += alone * origin
+    explained = jnp.zeros_like(components).at[first].add(together * components[second])
+    return slope - explained.at[second].add(together * components[first])
