@@ -19,6 +19,7 @@ from multicause import (
     MaximalCauses,
     MixtureOfPoissons,
     SparseCoding,
+    SpikeAndSlabCauses,
     load,
 )
 from multicause.app.cli.engines import EngineChoice
@@ -28,7 +29,7 @@ from multicause.engines import Dask, Local
 from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.local import weighted_quantile
 from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
-from multicause.posteriors import Preselected
+from multicause.posteriors import Beam, Preselected
 from tests.test_command_line import call, result_of
 
 distributed = pytest.importorskip("distributed")
@@ -69,6 +70,7 @@ def chunked(rows):
         KMeans(3, max_iter=3, random_state=0),
         MixtureOfPoissons(3, max_iter=3, random_state=0),
         IndependentComponents(max_iter=4, random_state=0),
+        SpikeAndSlabCauses(3, posterior=Beam(2, 2), annealing=None, max_iter=4, tol=0, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

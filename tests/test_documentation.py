@@ -20,6 +20,7 @@ import multicause.models.principal_components
 import multicause.models.restricted_maximal_causes
 import multicause.models.softmax_network
 import multicause.models.sparse_coding
+import multicause.models.spike_and_slab_causes
 import multicause.plotting.components
 import multicause.plotting.convergence
 import multicause.plotting.posterior
@@ -100,6 +101,7 @@ MODELS = [
     multicause.models.factor_analysis,
     multicause.models.principal_components,
     multicause.models.sparse_coding,
+    multicause.models.spike_and_slab_causes,
     multicause.models.independent_components,
     multicause.models.helmholtz_machine,
     multicause.plotting.components,

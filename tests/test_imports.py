@@ -40,6 +40,7 @@ LAYERS = (
     "selection",
     "datasets",
     "metrics",
+    "restoration",
     "plotting",
     "app",
     "__main__",

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from multicause import EnergyComponents, FactorAnalysis, KMeans, LinearCauses, MaximalCauses, MixtureOfPoissons
+from multicause import (
+    EnergyComponents,
+    FactorAnalysis,
+    KMeans,
+    LinearCauses,
+    MaximalCauses,
+    MixtureOfPoissons,
+    SpikeAndSlabCauses,
+)
 from multicause.callbacks import Checkpoint
 from multicause.datasets import make_bars
 from multicause.engines import Local
@@ -67,6 +75,7 @@ def test_a_fit_to_rows_on_disk_equals_one_in_memory(rows, stored, kind):
         FactorAnalysis(4, max_iter=4, random_state=0),
         KMeans(4, max_iter=3, init="data", random_state=0),
         MixtureOfPoissons(4, max_iter=3, random_state=0),
+        SpikeAndSlabCauses(4, annealing=None, max_iter=4, tol=0, random_state=0),
     ],
     ids=lambda model: type(model).__name__,
 )

@@ -136,9 +136,9 @@ def remark_on_missing(rows: np.ndarray, names: Sequence[str] | None = None) -> t
         return ()
     some = ", ".join(repr(names[column]) if names is not None else str(column) for column in columns[:LISTED])
     more = f" and {len(columns) - LISTED} more" if len(columns) > LISTED else ""
-    count, share = int(absent.sum()), absent.mean()
+    size, share = absent.size, absent.mean()
     return (
-        f"{count:,} of {absent.size:,} values ({share:.2g} of all) are missing (empty or NaN), in columns "
+        f"{int(absent.sum()):,} of {size:,} values ({share:.2g} of all) are missing (empty or NaN), in columns "
         f"{some}{more}. Models learn from the others alone; 'multicause reconstruct --impute' fills them in.",
     )
 

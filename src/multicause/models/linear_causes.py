@@ -34,7 +34,7 @@ class LinearCauses(CausalEstimator):
         ``Sum(nonnegative=True)`` keeps components from becoming negative.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact", "preselected"} or Posterior, optional
+    posterior : {"exact", "preselected", "beam"} or Posterior, optional
         Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
     update : {"least_squares", "coordinates", "multiplicative", "multiplicative_counts", "gradient"} or Update, optional
         How components move in an M-step; by default least squares, under W ≥ 0 cause by cause.

@@ -31,7 +31,7 @@ class NonnegativeCauses(CausalEstimator):
         By default ``Sum(nonnegative=True)``, with an upper bound if the noise needs one.
     prior : {"bernoulli"} or Prior, optional
         How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact", "preselected"} or Posterior, optional
+    posterior : {"exact", "preselected", "beam"} or Posterior, optional
         Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
     update : {"coordinates", "multiplicative", "least_squares", "multiplicative_counts", "gradient"} or Update, optional
         How components move in an M-step; by default least squares under W ≥ 0, cause by cause. "multiplicative" is ET10

@@ -6,8 +6,6 @@ A.-S. Sheikh, J. A. Shelton and J. Lücke, A Truncated EM Approach for Spike-and
 Learning, NIPS 2011.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -33,7 +31,7 @@ from multicause.search.replacement import learn_and_replace
 class SpikeAndSlabCauses(CausalEstimator):
     """Spike-and-slab sparse coding (GSC, SSSC): causes are on or off, and have a normally distributed strength.
 
-    As Sheikh et al. eq. 1–4, with independent slabs::
+    The model of Sheikh et al. (2014) with independent slabs::
 
         p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
         p(z) = Π_h N(z_h; μ_h, ψ_h)
@@ -50,27 +48,21 @@ class SpikeAndSlabCauses(CausalEstimator):
     noise : {"gaussian", "diagonal_gaussian"} or Noise, default="gaussian"
         Noise of one variance σ², or of one for each feature.
     posterior : {"beam", "exact"} or Posterior, optional
-        Which states of the spikes are considered; by default ``Beam()``.
+        Which spikes are considered; by default ``Beam()``.
     annealing : {"auto"}, Annealing or None, default="auto"
         "auto" is EM in which components that are hardly used are replaced at some points by residuals of rows that are
         explained worst; None is plain EM. A schedule gives the spikes a temperature.
     learn : tuple of str, default=("components", "activity", "slab_variance", "noise")
         Names out of "components" (W), "activity" (π), "slab_mean" (μ, otherwise zero), "slab_variance" (ψ) and "noise".
-    activity, noise_scale, n_init, random_state, verbose, engine
+    activity, noise_scale, max_iter, tol, n_init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`. After the first replacement, learning goes on from the best start.
-    max_iter : int, default=200
-        Most iterations of EM.
-    tol : float, default=1e-4
-        Learning has converged when the mean bound per row rises by less per iteration.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
         Starting components, which are brought to length one: random numbers, rows of the data, or the user's.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_features)
-        W.
-    activity_, slab_mean_, slab_variance_ : ndarray of shape (n_components,)
-        π, μ and ψ.
+    components_, activity_, slab_mean_, slab_variance_ : ndarray of shape (n_components, n_features) or (n_components,)
+        W, π, μ and ψ.
     noise_variance_, lower_bound_, lower_bounds_, temperatures_, n_iter_, converged_, outcome_
         As for :class:`multicause.MaximalCauses`.
 
@@ -79,8 +71,7 @@ class SpikeAndSlabCauses(CausalEstimator):
     >>> import numpy as np
     >>> from multicause import SpikeAndSlabCauses
     >>> random = np.random.RandomState(0)
-    >>> causes = (random.uniform(size=(500, 4)) < 0.3) * random.normal(size=(500, 4))
-    >>> X = causes @ random.normal(size=(4, 8)) + 0.1 * random.normal(size=(500, 8))
+    >>> X = random.laplace(size=(500, 4)) @ random.normal(size=(4, 8)) + 0.1 * random.normal(size=(500, 8))
     >>> SpikeAndSlabCauses(4, random_state=0).fit_transform(X).shape
     (500, 4)
     """
@@ -105,7 +96,7 @@ class SpikeAndSlabCauses(CausalEstimator):
         activity: float | ArrayLike | None = None,
         noise_scale: float | None = None,
         max_iter: int = 200,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         n_init: int = 1,
         init: str | ArrayLike = "random",
         random_state: int | np.random.RandomState | None = None,
@@ -139,11 +130,10 @@ class SpikeAndSlabCauses(CausalEstimator):
         return SpikeAndSlab(learn=learned), combination, noise, Beam() if self.posterior is None else posterior
 
     def _wire(self, data: Data) -> Model:
-        """Return the model, which learns its prior if any part of it is to be learned; the prior itself says which."""
+        """Return the model, which learns its prior if any name belongs to it; the prior itself knows which."""
         model = super()._wire(data)
-        prior: Any = model.prior
-        others = model.learn & {"components", "noise"}
-        return interned(replace(model, learn=others | {"activity"} if prior.learn else others))
+        own = {"activity"} if model.learn & set(LEARNABLE) else set()
+        return interned(replace(model, learn=model.learn & {"components", "noise"} | own))
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         return with_slabs(super()._starts(initial), initial.moments)

@@ -75,11 +75,6 @@ class Inference(ABC):
     pull: Callable[..., Array]
 
     @property
-    def total_active(self) -> Array:
-        """Σ_n w_n of the probability that each cause is on, which is ``total_causes`` of binary causes: (H,)."""
-        return self.total_causes
-
-    @property
     def observed_causes(self) -> Array:
         """Σ_n w_n ⟨s⟩ over the rows in which each dimension was observed: (H, D). Only where values may be missing."""
         assert self.observed is not None
@@ -102,6 +97,11 @@ class Inference(ABC):
     @abstractmethod
     def recognize(self, top: int) -> Recognized:
         """The ``top`` most probable states of each row."""
+
+    @property
+    def total_active(self) -> Array:
+        """Σ_n w_n of the probability that each cause is on, which is ``total_causes`` of binary causes: (H,)."""
+        return self.total_causes
 
 
 class Posterior(Part):

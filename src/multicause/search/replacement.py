@@ -92,7 +92,7 @@ def replace_unused(model: Model, pool: Data, fit: FitResult, random: np.random.R
     worst = possible[np.argsort(evidence[possible], kind="stable")][: max(1, int(WORST * len(possible)))]
     chosen = np.sort(random.choice(worst, unused.sum(), replace=unused.sum() > len(worst)))
     left = pool.rows(chosen) - pool.collect(pool.map(partial(mean_data, model), fit.parameters))[chosen]
-    left = np.where(np.isnan(left), 0, left)  # nothing is left of values that were not observed
+    left = np.where(np.isnan(left), 0, left)  # a value that was not observed has no residual
     length = np.linalg.norm(fit.parameters.components[~unused], axis=1).mean()
     components: Any = np.array(fit.parameters.components)
     components[unused] = left * (length / np.maximum(np.linalg.norm(left, axis=1), np.finfo(left.dtype).tiny))[:, None]

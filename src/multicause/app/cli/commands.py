@@ -14,9 +14,10 @@ from multicause.app.cli.fit import fit
 from multicause.app.cli.output import Commands
 from multicause.app.cli.report import report
 from multicause.app.cli.reproduce import reproduce
+from multicause.app.cli.restore import denoise, inpaint
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for function in (demo, fit, transform, reconstruct, sample, report, reproduce, benchmark):
+for function in (demo, fit, transform, reconstruct, sample, denoise, inpaint, report, reproduce, benchmark):
     app.command()(function)
 
 
@@ -37,4 +38,6 @@ def multicause(
     Start with:  multicause demo
 
     Your own images:  multicause fit photos --patches 10x10 --components 50 --out run
+
+    An image without its noise:  multicause denoise noisy.png --out clean.png
     """

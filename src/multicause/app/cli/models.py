@@ -21,6 +21,7 @@ MODELS = {
     "factors": "FactorAnalysis",
     "pca": "PrincipalComponents",
     "sparse": "SparseCoding",
+    "slabs": "SpikeAndSlabCauses",
     "ica": "IndependentComponents",
     "helmholtz": "HelmholtzMachine",
     "noisy-or": "NoisyOrCauses",

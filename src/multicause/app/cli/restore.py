@@ -1,0 +1,260 @@
+"""``multicause denoise`` and ``multicause inpaint``: images and recordings without what has damaged them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from multicause.app.cli.options import Device, Force, Json, Seed, Verbose
+from multicause.app.cli.output import Output, command
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from multicause.restoration.files import StoredPicture
+
+SOUNDS = (".wav",)
+Damaged = Annotated[Path, typer.Argument(help="Image (png, jpg, tif, ..., npy) to restore.", show_default=False)]
+OutFile = Annotated[Path, typer.Option(help="File to write; its ending says how.", show_default=False)]
+Report = Annotated[Path | None, typer.Option(help="Also write a page that compares before and after.")]
+PatchSize = Annotated[int | None, typer.Option(help="Height and width of patches; chosen by the noise.", min=2)]
+Components = Annotated[int | None, typer.Option(help="Number of components to learn.", min=1)]
+Iterations = Annotated[int | None, typer.Option(help="Iterations of learning.", min=1)]
+Memory = Annotated[str, typer.Option(help="Most memory of temporary arrays, such as 512MiB.")]
+
+
+def denoise(
+    data: Annotated[
+        Path, typer.Argument(help="Image (png, jpg, tif, ..., npy) or recording (wav).", show_default=False)
+    ],
+    out: OutFile,
+    noise: Annotated[str, typer.Option(help="gaussian, or poisson for photon counts.")] = "gaussian",
+    report: Report = None,
+    patch_size: PatchSize = None,
+    components: Components = None,
+    max_iter: Iterations = None,
+    memory: Memory = "1GiB",
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Remove the noise of an image or a recording; it learns from nothing else, and need not know how much there is.
+
+    Examples:
+      multicause denoise noisy.png --out clean.png --report clean.html
+
+      multicause denoise recording.wav --out clean.wav
+    """
+    with command(json, verbose) as output:
+        sound = data.suffix.lower() in SOUNDS
+        _check_places(data, out, report, force, sound)
+        if sound and (report is not None or noise != "gaussian"):
+            raise ValueError("Recordings have no --report and no --noise; these options are for images.")
+
+        from multicause.arrays import use_device
+
+        use_device(device)
+        given = _given(patch_size=patch_size, n_components=components, max_iter=max_iter)
+        if sound:
+            _denoise_sound(output, data, out, given, seed)
+            return
+        from multicause.restoration.files import read_picture
+
+        stored = read_picture(data)
+        _restore(output, data, out, report, stored, None, seed, noise=noise, memory_budget=memory, **given)
+
+
+def inpaint(
+    data: Damaged,
+    out: OutFile,
+    mask: Annotated[
+        Path | None, typer.Option(help="Image of the same size, not black where pixels are missing.")
+    ] = None,
+    missing_color: Annotated[
+        str | None, typer.Option(help="Pixels of this colour are missing: #ff00ff, or a grey value such as 0.")
+    ] = None,
+    report: Report = None,
+    patch_size: PatchSize = None,
+    components: Components = None,
+    max_iter: Iterations = None,
+    memory: Memory = "1GiB",
+    seed: Seed = 0,
+    device: Device = "auto",
+    force: Force = False,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> None:
+    """Fill in missing pixels of an image; all others stay as they are.
+
+    Pixels are missing where the mask is not black, where they have the --missing-color, where they are transparent, and
+    where they are NaN in a npy file.
+
+    Examples:
+      multicause inpaint damaged.png --mask mask.png --out whole.png
+
+      multicause inpaint scratched.png --missing-color "#ff00ff" --out whole.png
+    """
+    with command(json, verbose) as output:
+        _check_places(data, out, report, force, False)
+        if mask is not None:
+            from multicause.app.cli.places import check_data
+
+            check_data([mask])
+
+        from multicause.arrays import use_device
+        from multicause.restoration.files import read_picture
+
+        use_device(device)
+        stored = read_picture(data)
+        missing = _missing(stored, mask, missing_color)
+        if not missing.any():
+            raise ValueError(
+                f"No pixel of {str(data)!r} is missing. Name a mask (--mask), a colour (--missing-color), or use "
+                "transparent pixels or NaN in a npy file; to remove noise there is 'multicause denoise'."
+            )
+        given = _given(patch_size=patch_size, n_components=components, max_iter=max_iter)
+        # Filled-in pixels are not transparent any more.
+        whole = stored._replace(alpha=None)
+        output.say(f"{missing.mean():.1%} of all pixels are missing.")
+        _restore(output, data, out, report, whole, missing, seed, memory_budget=memory, **given)
+
+
+def _check_places(data: Path, out: Path, report: Path | None, force: bool, sound: bool) -> None:
+    from multicause.app.cli.places import IMAGES, PAGES, check_data, check_ending
+    from multicause.app.writing import check_file
+
+    check_ending(out, SOUNDS if sound else (*IMAGES, ".npy"))
+    check_file(out, force)
+    if report is not None:
+        check_ending(report, PAGES)
+        check_file(report, force)
+    check_data([data])
+    if data.is_dir():
+        raise ValueError(f"{str(data)!r} is a folder; expected one file.")
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Return the options that were given, so that others keep the defaults of the functions."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _missing(stored: StoredPicture, mask: Path | None, color: str | None) -> np.ndarray:
+    """Return where pixels are missing, for whatever reason: (height, width)."""
+    import numpy as np
+
+    from multicause.restoration.files import read_picture
+
+    pixels = stored.pixels
+    missing = np.zeros(pixels.shape[:2], bool)
+    if pixels.dtype.kind == "f":
+        missing |= np.isnan(pixels).reshape(*pixels.shape[:2], -1).any(axis=2)
+    if stored.alpha is not None:
+        missing |= stored.alpha == 0
+    if mask is not None:
+        shown = read_picture(mask).pixels
+        if shown.shape[:2] != pixels.shape[:2]:
+            raise ValueError(
+                f"The mask must have the size of the image, {pixels.shape[0]}×{pixels.shape[1]} pixels; {str(mask)!r} "
+                f"has {shown.shape[0]}×{shown.shape[1]}."
+            )
+        missing |= (shown.reshape(*shown.shape[:2], -1) != 0).any(axis=2)
+    if color is not None:
+        missing |= (pixels.reshape(*pixels.shape[:2], -1) == _color(color, pixels)).all(axis=2)
+    return missing
+
+
+def _color(text: str, pixels: np.ndarray) -> np.ndarray:
+    """Return the values of a colour such as #ff00ff, or of one grey value, in the units of the pixels."""
+    import numpy as np
+
+    digits = text.removeprefix("#")
+    try:
+        if text.startswith("#") and len(digits) == 6:
+            values = np.array([int(digits[i : i + 2], 16) for i in (0, 2, 4)], float)
+            if pixels.ndim == 3:
+                return values * (np.iinfo(pixels.dtype).max / 255 if pixels.dtype.kind in "ui" else 1 / 255)
+            raise ValueError
+        return np.array(float(text))
+    except ValueError:
+        raise ValueError(
+            f"--missing-color must be a colour such as #ff00ff for a coloured image, or a value such as 0; "
+            f"got {text!r}."
+        ) from None
+
+
+def _restore(
+    output: Output,
+    data: Path,
+    out: Path,
+    report: Path | None,
+    stored: StoredPicture,
+    missing: np.ndarray | None,
+    seed: int,
+    **given: Any,
+) -> None:
+    import numpy as np
+
+    from multicause.restoration.files import write_picture
+    from multicause.restoration.images import restore_image
+    from multicause.restoration.page import write_comparison
+
+    with _progress_bar(output) as progress:
+        found = restore_image(stored.pixels, missing, random_state=seed, progress=progress, **given)
+    before, after = stored.pixels.astype(float), found.image
+    if missing is not None:
+        lost = missing.reshape(*missing.shape, *[1] * (before.ndim - 2))
+        after = np.where(lost, after, before)
+        before = np.where(lost, np.nan, before)
+    write_picture(out, after, stored)
+    output.say(f"Estimated noise, standard deviation: {found.noise_level:.4g}")
+    output.say(f"Restored image: {out}")
+    if report is not None:
+        what = "denoised" if missing is None else "inpainted"
+        white = float(np.iinfo(stored.pixels.dtype).max) if stored.pixels.dtype.kind in "ui" else None
+        write_comparison(report, before, after, found, title=f"{data.name}, {what}", white=white)
+        output.say(f"Report: {report}")
+    output.result(
+        out=str(out),
+        report=None if report is None else str(report),
+        shape=list(after.shape),
+        noise_level=found.noise_level,
+        patch_size=found.patch_size,
+        missing=0.0 if missing is None else float(missing.mean()),
+    )
+
+
+def _denoise_sound(output: Output, data: Path, out: Path, given: dict[str, Any], seed: int) -> None:
+    import numpy as np
+
+    from multicause.restoration import denoise_sound
+    from multicause.restoration.files import read_recording, write_recording
+
+    rate, samples = read_recording(data)
+    with _progress_bar(output) as progress:
+        clean = denoise_sound(samples, random_state=seed, progress=progress, **given)
+    write_recording(out, rate, clean, samples.dtype)
+    removed = float(np.sqrt(np.mean((clean - samples) ** 2)))
+    output.say(f"Restored recording of {len(samples) / rate:.1f} s: {out}")
+    output.result(out=str(out), sample_rate=rate, shape=list(samples.shape), removed=removed)
+
+
+@contextmanager
+def _progress_bar(output: Output) -> Iterator[Callable[[float, str], None]]:
+    """Show how far restoration has come."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=output.console, transient=True) as bars:
+        task = bars.add_task("reading", total=1.0)
+        yield lambda part, text: bars.update(task, completed=part, description=text)

@@ -1,0 +1,102 @@
+"""Pictures and recordings to restore, from files and back into files of the same kind."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multicause.datasets.files import read_image
+from multicause.persistence.container import write_whole
+from multicause.restoration.pictures import COLOURS
+
+ARRAYS = (".npy",)
+SIXTEEN_BITS = 2**16 - 1
+
+
+class StoredPicture(NamedTuple):
+    """Pixels of a file and what is needed to write others like them."""
+
+    pixels: np.ndarray  # (height, width) or (height, width, 3), as stored
+    alpha: np.ndarray | None  # (height, width) transparency as stored, if there is one that differs from opaque
+
+
+def read_picture(path: Path) -> StoredPicture:
+    """Read one image, grey or coloured; a transparency is kept apart."""
+    try:
+        pixels = np.asarray(read_image(path))
+    except (FileNotFoundError, ImportError, PermissionError):
+        raise
+    except Exception as error:  # readers of images raise whatever their format's library raises
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{str(path)!r} cannot be read as an image: {reason}") from error
+    if pixels.ndim == 4 or (pixels.ndim == 3 and pixels.shape[2] > COLOURS + 1):
+        raise ValueError(f"{str(path)!r} is an animation or a stack of images, of shape {pixels.shape}; expected one.")
+    alpha = None
+    if pixels.ndim == 3 and pixels.shape[2] in (2, COLOURS + 1) and path.suffix.lower() not in ARRAYS:
+        opaque = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "ui" else 1
+        alpha = pixels[..., -1] if (pixels[..., -1] != opaque).any() else None
+        pixels = pixels[..., :-1]
+    if pixels.ndim == 3 and pixels.shape[2] == 1:
+        pixels = pixels[..., 0]
+    return StoredPicture(pixels, alpha)
+
+
+def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
+    """Write restored values in the units of the file they came from, cut off at the limits of what files can hold.
+
+    A ``.npy`` file gets the numbers as they are. Grey images of 16 bits stay so in png and tif files, others are
+    written with 8 bits. Floats are taken to lie between zero and one.
+    """
+    buffer = io.BytesIO()
+    if path.suffix.lower() in ARRAYS:
+        np.save(buffer, values, allow_pickle=False)
+        write_whole(path, buffer.getvalue())
+        return
+    from PIL import Image
+
+    white = float(np.iinfo(like.pixels.dtype).max) if like.pixels.dtype.kind in "ui" else 1.0
+    shares = np.clip(values / white, 0, 1)
+    image: Any
+    if (
+        white == SIXTEEN_BITS
+        and values.ndim == 2
+        and like.alpha is None
+        and path.suffix.lower() in (".png", ".tif", ".tiff")
+    ):
+        image = Image.fromarray(np.rint(SIXTEEN_BITS * shares).astype(np.uint16))
+    else:
+        image = Image.fromarray(np.rint(255 * shares).astype(np.uint8))
+        if like.alpha is not None and path.suffix.lower() not in (".jpg", ".jpeg", ".bmp"):
+            image.putalpha(Image.fromarray(np.rint(255 * (like.alpha / _opaque(like.alpha))).astype(np.uint8)))
+    image.save(buffer, format=Image.registered_extensions()[path.suffix.lower()])
+    write_whole(path, buffer.getvalue())
+
+
+def read_recording(path: Path) -> tuple[int, np.ndarray]:
+    """Return the sample rate and samples (n,) or (n, channels) of a wav file, as stored."""
+    from scipy.io import wavfile
+
+    try:
+        rate, samples = wavfile.read(path)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read as a wav file: {error}") from error
+    return int(rate), samples
+
+
+def write_recording(path: Path, rate: int, samples: np.ndarray, dtype: np.dtype[Any]) -> None:
+    """Write samples as a wav file of the given type, cut off at its limits."""
+    from scipy.io import wavfile
+
+    if dtype.kind in "ui":
+        limits = np.iinfo(dtype)
+        samples = np.clip(np.rint(samples), limits.min, limits.max)
+    buffer = io.BytesIO()
+    wavfile.write(buffer, rate, samples.astype(dtype))
+    write_whole(path, buffer.getvalue())
+
+
+def _opaque(alpha: np.ndarray) -> float:
+    return float(np.iinfo(alpha.dtype).max) if alpha.dtype.kind in "ui" else 1.0

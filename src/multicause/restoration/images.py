@@ -1,0 +1,213 @@
+"""Images without noise, and with missing pixels filled in: nothing is learned from but the image itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from multicause.arrays import bytes_from
+from multicause.restoration.counts import expected_counts, stabilize_counts
+from multicause.restoration.denoising import Restoration, Settings, choose_patch_size, denoise, estimate_level
+from multicause.restoration.inpainting import inpaint
+from multicause.restoration.pictures import as_picture, as_pixels, with_mask
+
+NOISES = ("gaussian", "poisson")
+
+
+def denoise_image(
+    image: ArrayLike,
+    *,
+    noise: str = "gaussian",
+    patch_size: int | None = None,
+    n_components: int = Settings().n_components,
+    max_iter: int = Settings().max_iter,
+    step: int | None = None,
+    memory_budget: int | str = "1GiB",
+    random_state: int | np.random.RandomState | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> np.ndarray:
+    """Remove the noise of an image; how strong it is need not be known.
+
+    Spike-and-slab causes (:class:`multicause.SpikeAndSlabCauses`) are learned from overlapping patches of the noisy
+    image, and each patch is replaced by its posterior mean; a second pass goes over the result with a part of the
+    noise.
+
+    Parameters
+    ----------
+    image : array-like of shape (height, width) or (height, width, 3)
+        Pixels in any units; those that are NaN are missing, and filled in.
+    noise : {"gaussian", "poisson"}, default="gaussian"
+        White noise of an unknown variance that is the same everywhere, or that of photon counts, which are
+        stabilized by Anscombe's transform.
+    patch_size : int, optional
+        Height and width of patches in pixels, by default from 8 for little noise to 12 for much.
+    n_components : int, default=512
+        Number of components that are learned from patches.
+    max_iter : int, default=40
+        Iterations of learning.
+    step : int, optional
+        Pixels from one patch to the next: more is faster and averages less. By default 1 up to 1.5 million pixels, and
+        more for larger images.
+    memory_budget : int or str, default="1GiB"
+        Most memory of temporary arrays while patches are restored.
+    random_state : int, RandomState or None
+        Seed; the result of a seed is always the same on the same machine.
+    progress : callable, optional
+        Called with the part of the work that is done, from 0 to 1, and with a text that says what is being done.
+
+    Returns
+    -------
+    ndarray of the image's shape
+        Floats in the units of the image. They are not cut off at the limits of a type of whole numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multicause.restoration import denoise_image
+    >>> stripes = np.tile([0.0, 0, 0, 0, 1, 1, 1, 1], (32, 4))
+    >>> noisy = stripes + 0.3 * np.random.RandomState(0).normal(size=stripes.shape)
+    >>> clean = denoise_image(noisy, n_components=8, max_iter=5, random_state=0)
+    >>> bool(np.abs(clean - stripes).mean() < 0.3 * np.abs(noisy - stripes).mean())
+    True
+    """
+    return restore_image(
+        image,
+        None,
+        noise=noise,
+        patch_size=patch_size,
+        n_components=n_components,
+        max_iter=max_iter,
+        step=step,
+        memory_budget=memory_budget,
+        random_state=random_state,
+        progress=progress,
+    ).image
+
+
+def inpaint_image(
+    image: ArrayLike,
+    mask: ArrayLike | None = None,
+    *,
+    patch_size: int | None = None,
+    n_components: int = Settings().n_components,
+    max_iter: int = Settings().max_iter,
+    step: int | None = None,
+    memory_budget: int | str = "1GiB",
+    random_state: int | np.random.RandomState | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> np.ndarray:
+    """Fill in missing pixels; all others stay as they are.
+
+    Spike-and-slab causes are learned from the pixels of overlapping patches that are known, and missing ones are
+    replaced by their posterior means. Missing pixels may be scattered or form scratches and text; a hole that is
+    wider than a patch has nothing inside that it could be restored from.
+
+    Parameters
+    ----------
+    image : array-like of shape (height, width) or (height, width, 3)
+        Pixels in any units; those that are NaN are missing.
+    mask : array-like of shape (height, width) or of the image's shape, optional
+        True, or not zero, where a pixel is missing.
+    patch_size : int, optional
+        Height and width of patches in pixels, by default larger the more is missing.
+    n_components, max_iter, step, memory_budget, random_state, progress
+        As for :func:`denoise_image`.
+
+    Returns
+    -------
+    ndarray of the image's shape
+        Floats in the units of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from multicause.restoration import inpaint_image
+    >>> stripes = np.tile([0.0, 0, 0, 0, 1, 1, 1, 1], (32, 4))
+    >>> lost = np.random.RandomState(0).uniform(size=stripes.shape) < 0.3
+    >>> whole = inpaint_image(stripes, lost, n_components=8, max_iter=5, random_state=0)
+    >>> bool(np.abs(whole - stripes)[lost].mean() < 0.1)
+    True
+    """
+    pixels = as_pixels(image)
+    missing = np.isnan(with_mask(pixels, mask))
+    found = restore_image(
+        image,
+        mask,
+        patch_size=patch_size,
+        n_components=n_components,
+        max_iter=max_iter,
+        step=step,
+        memory_budget=memory_budget,
+        random_state=random_state,
+        progress=progress,
+    )
+    return np.where(missing, found.image, pixels)
+
+
+def restore_image(
+    image: ArrayLike,
+    mask: ArrayLike | None,
+    *,
+    noise: str = "gaussian",
+    memory_budget: int | str = "1GiB",
+    random_state: int | np.random.RandomState | None = None,
+    progress: Callable[[float, str], None] | None = None,
+    **given: Any,
+) -> Restoration:
+    """Return the restored image in the units of the user, with what was learned; known pixels are restored, too."""
+    if noise not in NOISES:
+        raise ValueError(f"noise must be one of {', '.join(map(repr, NOISES))}; got {noise!r}.")
+    settings = _settings(memory_budget, **given)
+    pixels = with_mask(as_pixels(image), mask)
+    if noise == "poisson":
+        if np.nanmin(pixels, initial=0) < 0:
+            raise ValueError(
+                f"Counts are not negative; the least pixel is {np.nanmin(pixels):g}. Subtract no background, or use "
+                'noise="gaussian".'
+            )
+        pixels = stabilize_counts(pixels)
+    picture = as_picture(pixels)
+    tell = progress or (lambda part, text: None)
+    random = check_random_state(random_state)
+    _check_size(picture.values, settings)
+    if picture.scale == 0:  # constant: nothing to remove, and nothing to learn
+        found = Restoration(np.where(np.isnan(picture.values), 0.0, picture.values), 0.0, None, 0)
+    elif np.isnan(picture.values).any():
+        found = inpaint(picture.values, settings, random, tell)
+    else:
+        found = denoise(picture.values, settings, random, tell)
+    restored = picture.restored(found.image)
+    if noise == "poisson":
+        restored = expected_counts(restored)
+    return found._replace(image=restored, noise_level=found.noise_level * picture.scale)
+
+
+def _settings(memory_budget: int | str, **given: Any) -> Settings:
+    for name, value in given.items():
+        optional = name in ("patch_size", "step")
+        least = 2 if name == "patch_size" else 1
+        if value is None and optional:
+            continue
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return Settings(memory=bytes_from(memory_budget), **given)
+
+
+def _check_size(image: np.ndarray, settings: Settings) -> None:
+    """Refuse an image that no patch fits into, and a step that leaves gaps between patches."""
+    height, width = image.shape[:2]
+    size = settings.patch_size or choose_patch_size(image, estimate_level(image))
+    if min(height, width) < size:
+        raise ValueError(
+            f"A patch of {size}×{size} does not fit into the image of {height}×{width}. Give a smaller patch_size, or "
+            "a larger image; components are learned from many patches, so that some thousand pixels are needed."
+        )
+    if settings.step is not None and settings.step > size:
+        raise ValueError(
+            f"step must be at most patch_size, {size}, so that patches leave no gaps; got {settings.step}."
+        )

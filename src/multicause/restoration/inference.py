@@ -1,0 +1,108 @@
+"""The posterior of patches under learned components, with probabilities of causes that may differ between patches."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, compiled, double_precision, matmul
+from multicause.posteriors.beam_search import Strengths, numbers_of_states, search_states
+from multicause.runtime.parallel import number_of_jobs, run_all
+
+# Rows of one program: on a CPU their arrays stay in its cache, on an accelerator they keep it busy.
+ROWS_ON_CPU, ROWS_ON_ACCELERATOR = 512, 4096
+
+
+class Components(NamedTuple):
+    """What was learned from patches: the parameters of spike-and-slab causes, in single precision."""
+
+    components: np.ndarray  # (H, D) of length one
+    activity: np.ndarray  # (H,) π, how often causes are active
+    variance: np.ndarray  # (H,) ψ, of the strengths of active causes
+    noise_variance: float  # σ²
+
+
+class Restored(NamedTuple):
+    """Posterior of patches (n, D), which are the sums of their active causes without the noise."""
+
+    mean: np.ndarray  # (n, D)
+    variance: np.ndarray  # (n,) mean over the dimensions of a patch
+    active: np.ndarray  # (n, H) probabilities that causes are active
+
+
+def infer(
+    rows: np.ndarray,
+    learned: Components,
+    max_active: int,
+    width: int,
+    activity: np.ndarray | None = None,
+    precision: np.ndarray | None = None,
+) -> Restored:
+    """Return the posterior of rows (n, D).
+
+    ``activity`` (n, H), the prior probabilities of causes in each row, takes the place of the learned ones. Values have
+    noise of variance σ² / ``precision`` (n, D): it is one for observed values, and less for those that are uncertain.
+    """
+    on_cpu = jax.default_backend() == "cpu"
+    n, size = len(rows), ROWS_ON_CPU if on_cpu else ROWS_ON_ACCELERATOR
+    kept = tuple(numbers_of_states(len(learned.components), max_active, width))
+    shared = tuple(jnp.asarray(values, jnp.float32) for values in learned)
+    prior = learned.activity[None] if activity is None else activity
+
+    def block(begin: int) -> Any:
+        odds = prior if activity is None else _filled(prior[begin : begin + size], size)
+        weights = None if precision is None else _filled(precision[begin : begin + size], size)
+        own = _filled(rows[begin : begin + size], size)
+        return [np.asarray(each) for each in _infer(kept, own, odds.astype(np.float32), weights, *shared)]
+
+    with double_precision():
+        found = run_all(block, [(begin,) for begin in range(0, n, size)], number_of_jobs(None) if on_cpu else 1)
+    return Restored(*(np.concatenate(each)[:n] for each in zip(*found, strict=True)))
+
+
+def _filled(rows: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return so many rows in single precision, the last of them repeated, so that the last block needs no program."""
+    rows = rows.astype(np.float32)
+    return rows if len(rows) == n_rows else np.concatenate([rows, np.repeat(rows[-1:], n_rows - len(rows), axis=0)])
+
+
+def _posterior(
+    kept: tuple[int, ...],
+    rows: Array,
+    activity: Array,
+    precision: Array | None,
+    components: Array,
+    _: Array,
+    variance: Array,
+    noise_variance: Array,
+) -> tuple[Array, Array, Array]:
+    scale = 1 / jnp.sqrt(noise_variance)
+    # Sums over observed values are weighted ones, which serve precisions between zero and one as well.
+    data = rows if precision is None else precision * rows
+    log_odds = (jnp.log(activity) - jnp.log1p(-activity))[:, None]
+    strengths = Strengths(log_odds, jnp.zeros_like(variance), variance)
+    found = search_states(components * scale, data * scale, strengths, kept, precision)
+    scores = jnp.concatenate([jnp.zeros((len(rows), 1), rows.dtype), *(states.score for states in found)], axis=1)
+    probabilities = jax.nn.softmax(scores, axis=1)[:, 1:]
+    gram = matmul(components, components.T)
+    n, H = len(rows), len(components)
+    causes, active = jnp.zeros((n, H), rows.dtype), jnp.zeros((n, H), rows.dtype)
+    square, begin = jnp.zeros(n, rows.dtype), 0
+    each = jnp.arange(n)[:, None, None]
+    for states in found:
+        weights = probabilities[:, begin : begin + states.score.shape[1]]
+        begin += states.score.shape[1]
+        causes = causes.at[each, states.active].add(weights[..., None] * states.mean)
+        active = active.at[each, states.active].add(jnp.broadcast_to(weights[..., None], states.active.shape))
+        moments = states.mean[..., :, None] * states.mean[..., None, :] + states.covariance
+        overlaps = gram[states.active[..., :, None], states.active[..., None, :]]
+        square += jnp.sum(weights * jnp.sum(moments * overlaps, axis=(-2, -1)), axis=1)
+    mean = matmul(causes, components)
+    spread = jnp.maximum(square - jnp.sum(mean**2, axis=1), 0) / rows.shape[1]
+    return mean, spread, active
+
+
+_infer = compiled(_posterior, static=(0,))

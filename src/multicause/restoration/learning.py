@@ -1,0 +1,72 @@
+"""Spike-and-slab causes learned from patches of the image that is to be restored."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from multicause.callbacks.adapter import Iteration, IterationCallback
+from multicause.models.spike_and_slab_causes import SpikeAndSlabCauses
+from multicause.posteriors import Beam
+from multicause.restoration.inference import Components
+
+# Probabilities of causes stay away from zero, so that a cause that is not used at first can be used later.
+LEAST_ACTIVITY = 1e-6
+
+
+def learn_components(
+    rows: np.ndarray,
+    n_components: int,
+    *,
+    noise_level: float,
+    max_active: int,
+    width: int,
+    max_iter: int,
+    random: np.random.RandomState,
+    before: Components | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Components:
+    """Return components learned from rows (n, D), from rows as a start or from those learned ``before``.
+
+    Learning ends after ``max_iter`` iterations, converged or not: restoration does not gain from more.
+    """
+    model = SpikeAndSlabCauses(
+        n_components,
+        posterior=Beam(max_active, width),
+        activity=None if before is None else before.activity,
+        noise_scale=noise_level,
+        init="data" if before is None else before.components,
+        annealing="auto" if before is None else None,
+        max_iter=max_iter,
+        random_state=random,
+    )
+    if progress is not None:
+        model.set_callbacks(_Progress(progress, max_iter))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(rows)
+    activity = np.clip(model.activity_, LEAST_ACTIVITY, 0.5)
+    return Components(model.components_, activity, model.slab_variance_, float(model.noise_variance_))
+
+
+class _Progress(IterationCallback):
+    """Tell a function which part of all iterations has passed."""
+
+    every_iteration = False
+
+    def __init__(self, tell: Callable[[float], None], max_iter: int) -> None:
+        self._tell, self._max_iter, self._seen = tell, max_iter, 0
+
+    def begin(self, estimator: Any) -> None:
+        """Count from zero."""
+        self._seen = 0
+
+    def after(self, iteration: Iteration) -> bool:
+        """Tell how far learning has come, and never stop it."""
+        self._seen += 1
+        self._tell(min(1.0, self._seen / self._max_iter))
+        return False

@@ -1,0 +1,101 @@
+"""One pass over all patches of an image: each is replaced by its posterior mean, and overlapping ones are averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from multicause.restoration.inference import Components, Restored, infer
+from multicause.restoration.patches import PatchGrid
+
+# Arrays of (patches, causes) that are alive at once.
+ARRAYS_PER_CAUSE = 6
+
+# Where all patches nearby share a cause, those that do not must stay possible.
+MOST_ACTIVE = 0.7
+
+
+class Neighbourhood(NamedTuple):
+    """Causes of a patch are as probable as in patches nearby, mixed with their probability in the whole image."""
+
+    radius: int  # pixels; 0 uses the probabilities of the whole image alone
+    share: float  # of the patches nearby
+
+
+class Search(NamedTuple):
+    """Settings of the beam search for states of a patch."""
+
+    max_active: int
+    width: int
+
+
+def restore_patches(
+    image: np.ndarray,
+    centres: np.ndarray,
+    grid: PatchGrid,
+    learned: Components,
+    *,
+    search: Search,
+    neighbourhood: Neighbourhood,
+    steady: float,
+    memory: int,
+    progress: Callable[[float], None],
+    precision: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the weighted mean of all restored patches at each pixel: (height, width, channels).
+
+    Parameters
+    ----------
+    image : array of shape (height, width, channels)
+        Pixels.
+    centres : array of the same shape
+        What the means of patches are taken from, which are subtracted before and added after.
+    grid : PatchGrid
+        Patches of the image.
+    learned : Components
+        What patches consist of.
+    search, neighbourhood : Search, Neighbourhood
+        How their causes are found.
+    steady : float
+        Patches have the weight 1 / (posterior variance + ``steady`` · σ²).
+    memory : int
+        Bytes for temporary arrays; lines of patches are worked through in strips.
+    progress : callable
+        Told which part of the work is done.
+    precision : array of the same shape, optional
+        σ² over the variance of the noise of each pixel, by default one everywhere.
+    """
+    sums, total = np.zeros(image.shape), np.zeros(image.shape)
+    lines, per_line = grid.shape
+    step = grid.step
+    radius = -(-neighbourhood.radius // step) if neighbourhood.radius else 0
+    bytes_per_line = per_line * 4 * (ARRAYS_PER_CAUSE * len(learned.components) + 6 * learned.components.shape[1])
+    height = max(1, memory // bytes_per_line - 2 * radius)
+    for begin in range(0, lines, height):
+        end = min(begin + height, lines)
+        outer = grid.strip(max(0, begin - radius), min(end + radius, lines))
+        rows = outer.extract(image).astype(np.float32)
+        means = patch_means(outer.extract(centres), image.shape[2])
+        rows -= means
+        certain = None if precision is None else outer.extract(precision)
+        found = infer(rows, learned, *search, precision=certain)
+        inner = slice((begin - max(0, begin - radius)) * per_line, (end - max(0, begin - radius)) * per_line)
+        if radius:
+            nearby = outer.average_nearby(found.active, radius)[inner]
+            activity = neighbourhood.share * nearby + (1 - neighbourhood.share) * learned.activity
+            certain = None if certain is None else certain[inner]
+            found = infer(rows[inner], learned, *search, np.minimum(activity, MOST_ACTIVE), certain)
+        else:
+            found = Restored(*(each[inner] for each in found))
+        weights = 1 / (found.variance + steady * learned.noise_variance)
+        grid.strip(begin, end).add(found.mean + means[inner], weights, sums, total)
+        progress(end / lines)
+    return sums / total
+
+
+def patch_means(rows: np.ndarray, n_channels: int) -> np.ndarray:
+    """Return the mean of each patch and channel, for each of its values: (n, D)."""
+    means = rows.reshape(len(rows), -1, n_channels).mean(axis=1, dtype=np.float64)
+    return np.tile(means, rows.shape[1] // n_channels).astype(np.float32)

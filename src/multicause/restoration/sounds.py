@@ -1,0 +1,102 @@
+"""Recordings without steady noise: patches of the spectrogram tell amplitudes, the recording itself the phases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.signal import istft, stft
+from sklearn.utils import check_random_state
+
+from multicause.restoration.denoising import Settings, denoise
+
+# exp ⟨log p⟩ of an exponential variable p of mean one, as the power of noise is, with Euler's constant.
+LOG_BIAS = float(np.exp(-np.euler_gamma))
+# Noise is what frequencies hold in their quietest part of the time.
+QUIETEST = 0.25
+# What is left of the noise, as a share of its amplitude: complete silence sounds unnatural.
+FLOOR = 0.1
+# Amplitudes below this share of the largest are no sound; they bound the logarithm.
+SILENCE = 1e-6
+
+
+def denoise_sound(
+    samples: ArrayLike,
+    *,
+    window: int = 512,
+    patch_size: int = 8,
+    n_components: int = 128,
+    max_iter: int = 30,
+    random_state: int | np.random.RandomState | None = None,
+    progress: Callable[[float, str], None] | None = None,
+) -> np.ndarray:
+    """Remove steady noise, such as hiss and hum, from a recording.
+
+    The logarithm of the recording's spectrogram is denoised as an image is (:func:`denoise_image`), which gives the
+    expected power P of each frequency at each time. The noise's power N is that of each frequency in its quietest
+    quarter of the time, so that there should be pauses. Amplitudes are multiplied by 1 − N/P, which is Wiener's
+    filter, and overlapping windows are added up with the phases of the recording.
+
+    Parameters
+    ----------
+    samples : array-like of shape (n_samples,) or (n_samples, n_channels)
+        A recording, of at least eight windows. Channels are restored one by one.
+    window : int, default=512
+        Samples of a window, of which three quarters overlap with the next: about 10 to 30 milliseconds for speech.
+    patch_size : int, default=8
+        Frequencies and windows of a patch of the spectrogram.
+    n_components, max_iter, random_state, progress
+        As for :func:`denoise_image`.
+
+    Returns
+    -------
+    ndarray of the shape of samples
+        Floats in the units of the recording.
+    """
+    given = np.asarray(samples)
+    if given.dtype.kind not in "buif" or given.ndim not in (1, 2):
+        raise ValueError(
+            f"samples must be real numbers of shape (n_samples,) or (n_samples, n_channels); got dtype {given.dtype} "
+            f"and shape {given.shape}."
+        )
+    if len(given) < patch_size * window:
+        raise ValueError(
+            f"The recording has {len(given)} samples; at least {patch_size * window}, {patch_size} windows of "
+            f"{window}, are needed. Use a longer recording or a smaller window."
+        )
+    waves = given.reshape(len(given), -1).astype(np.float64)
+    bad = int((~np.isfinite(waves)).sum())
+    if bad:
+        raise ValueError(f"samples has {bad} values that are NaN or infinite; cut them off or replace them.")
+    random = check_random_state(random_state)
+    settings = Settings(patch_size=patch_size, n_components=n_components, max_iter=max_iter)
+    tell = progress or (lambda part, text: None)
+    n_channels = waves.shape[1]
+    restored = [
+        _restore(waves[:, c], window, settings, random, lambda part, text, c=c: tell((c + part) / n_channels, text))  # type: ignore[misc]
+        for c in range(n_channels)
+    ]
+    return np.stack(restored, axis=1).reshape(given.shape)
+
+
+def _restore(
+    wave: np.ndarray,
+    window: int,
+    settings: Settings,
+    random: np.random.RandomState,
+    progress: Callable[[float, str], None],
+) -> np.ndarray:
+    centre = wave.mean()
+    _, _, spectrum = stft(wave - centre, nperseg=window, noverlap=window - window // 4)
+    power = np.abs(spectrum) ** 2
+    if not power.max() > 0:
+        return wave.copy()  # silence
+    logarithm = np.log(np.maximum(power, SILENCE**2 * power.max()))
+    level, spread = logarithm.mean(), logarithm.std()
+    found = denoise(((logarithm - level) / spread)[..., None], settings, random, progress).image[..., 0]
+    expected = np.exp(level + spread * found) / LOG_BIAS
+    noise = np.quantile(expected, QUIETEST, axis=1, keepdims=True)
+    gain = np.maximum(1 - noise / expected, FLOOR)  # Wiener's filter
+    _, restored = istft(gain * spectrum, nperseg=window, noverlap=window - window // 4)
+    return centre + restored[: len(wave)]
