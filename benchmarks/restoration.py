@@ -1,11 +1,11 @@
-"""Denoising and inpainting beside BM3D, non-local means, wavelets and biharmonic inpainting.
+"""Denoising beside BM3D, non-local means and wavelets, and inpainting beside biharmonic: peak signal-to-noise ratios.
 
     python -m benchmarks.restoration
     python -m benchmarks.restoration --pictures house camera --sigmas 25 --inpaint
 
 Pictures are those of scikit-image, at 256×256 pixels, and ``house/house.png`` if the environment variable
-MULTICAUSE_DATA names a folder that has it. All methods but ours are told the strength of the noise. BM3D is compared
-if the package bm3d is installed (``pip install 'multicause[benchmark]'``).
+MULTICAUSE_DATA names a folder that has it. All methods but ours are told the strength of the noise. BM3D is compared if
+the package bm3d is installed (``pip install 'multicause[benchmark]'``).
 """
 
 import argparse

@@ -188,6 +188,32 @@ def test_sound_and_table_to_a_run(folder, tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "table.csv.npy"), np.load(tmp_path / "other.csv.npy"))
 
 
+def test_empty_cells_are_missing_values_that_can_be_imputed(tmp_path):
+    rows = two_columns_with_gaps()
+    lines = [",".join("" if np.isnan(value) else f"{value:.3f}" for value in row) for row in rows]
+    (tmp_path / "gaps.csv").write_text("a,b\n" + "\n".join(lines) + "\n")
+    words = ("fit", tmp_path / "gaps.csv", "--model", "kmeans", "--components", 2, "--out", tmp_path / "run")
+    run = call(*words)
+    assert run.exit_code == 0
+    assert "2 of 40 values (0.05 of all) are missing (empty or NaN), in columns 'a', 'b'." in plain(run.output)
+    found = result_of("reconstruct", tmp_path / "run", tmp_path / "gaps.csv", "--impute", "--out", tmp_path / "a.npy")
+    assert found["n_missing"] == 2
+    whole = np.load(tmp_path / "a.npy")
+    assert np.isfinite(whole).all()
+    np.testing.assert_allclose(whole[~np.isnan(rows)], rows[~np.isnan(rows)], atol=1e-3)
+
+
+def two_columns_with_gaps():
+    rows = np.random.RandomState(0).normal([[0, 5]] * 10 + [[5, 0]] * 10, 0.3)
+    rows[3, 0] = rows[12, 1] = np.nan
+    return rows
+
+
+def plain(text):
+    """A message without the line breaks that depend on the width of the terminal."""
+    return " ".join(text.split())
+
+
 def test_a_full_disk_leaves_checkpoints_and_resume_ends_as_if_nothing_had_been(folder, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device", "x")

@@ -206,7 +206,7 @@ def test_steady_noise_of_a_recording_is_removed():
     time = np.arange(2 * rate) / rate
     tones = np.sin(2 * np.pi * 440 * time) * (time % 0.5 < 0.25) + np.sin(2 * np.pi * 1300 * time) * (time % 0.7 > 0.4)
     noisy = tones + 0.3 * random.normal(size=len(time))
-    found = denoise_sound(noisy, window=128, n_components=12, max_iter=6, random_state=0)
+    found = denoise_sound(noisy, window=128, **QUICK)
     assert found.shape == noisy.shape
     assert np.mean((found - tones) ** 2) < 0.3 * np.mean((noisy - tones) ** 2)
 
@@ -294,7 +294,7 @@ def test_sixteen_bits_and_transparency_are_kept(tmp_path, clean, noisy):
 def test_the_command_line_denoises_a_recording(tmp_path):
     samples = np.random.RandomState(0).randint(-3000, 3000, (9000, 2)).astype(np.int16)
     wavfile.write(tmp_path / "noisy.wav", 8000, samples)
-    run = call("denoise", tmp_path / "noisy.wav", "--out", tmp_path / "clean.wav", "--components", 8, "--max-iter", 3)
+    run = call("denoise", tmp_path / "noisy.wav", "--out", tmp_path / "clean.wav", *WORDS)
     assert run.exit_code == 0, run.output
     rate, found = wavfile.read(tmp_path / "clean.wav")
     assert (rate, found.dtype, found.shape) == (8000, np.int16, samples.shape)

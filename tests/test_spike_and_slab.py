@@ -14,6 +14,7 @@ from multicause.engines import Local
 from multicause.model import Statistics
 from multicause.posteriors import Beam
 from multicause.priors import SpikeAndSlab
+from multicause.search import replacement
 from multicause.search.replacement import replace_unused
 from tests.oracles.parts import SpikeEnumeration
 
@@ -23,7 +24,7 @@ H, D = 8, 12
 
 def make_rows(n, seed, mean=0.0, scale=2.0, noise=0.2, dtype=np.float64):
     """Rows of eight causes with components of length one, each active in a quarter of the rows."""
-    random = np.random.RandomState(seed)
+    random = np.random.RandomState(1000 + seed)  # not the numbers from which a model starts
     W = random.normal(size=(H, D))
     W /= np.linalg.norm(W, axis=1, keepdims=True)
     causes = (random.uniform(size=(n, H)) < 0.25) * (mean + scale * random.normal(size=(n, H)))
@@ -44,7 +45,8 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return SpikeAndSlabCauses(H, random_state=0, max_iter=80).fit(data[0])
+    # From one start, all causes are found in about two of three data sets.
+    return SpikeAndSlabCauses(H, annealing=None, n_init=6, random_state=0, max_iter=100).fit(data[0])
 
 
 def test_sample_fit_recover(model, data):
@@ -96,9 +98,9 @@ def test_the_exact_posterior_never_lowers_the_bound(data):
 def test_means_of_slabs_are_learned_if_asked_for():
     X, _, W = make_rows(1500, 1, mean=3.0, scale=0.5)
     names = ("components", "activity", "slab_mean", "slab_variance", "noise")
-    model = SpikeAndSlabCauses(H, learn=names, random_state=1, max_iter=80).fit(X)
+    model = SpikeAndSlabCauses(H, learn=names, n_init=6, random_state=0, max_iter=200).fit(X)
     cosine, learned = matched(model, W)
-    assert np.sort(cosine)[1] > 0.98
+    assert cosine.min() > 0.99
     assert np.median(np.abs(model.slab_mean_[learned])) == pytest.approx(3.0, rel=0.1)
 
 
@@ -159,16 +161,16 @@ def test_an_unused_component_becomes_a_residual(model, data):
     assert replace_unused(model._model, pool, before._replace(statistics=everything), None).phases == ()
 
 
-def test_replacement_finds_sooner_what_plain_em_misses(data):
-    """Copies of components that are hardly ever active come into use late in plain EM."""
-    X, _, W = data
-    activity = np.where(np.arange(H) < 5, 0.2, 1e-6)
-    settings = {"init": W[[0, 1, 2, 3, 4, 0, 1, 2]], "activity": activity, "random_state": 0, "max_iter": 32}
-    model, plain = (SpikeAndSlabCauses(H, annealing=how, **settings).fit(X) for how in ("auto", None))
-    assert any("replaced" in phase.reason for phase in model.phases_)
-    assert len(model.lower_bounds_) == model.n_iter_ + 1
-    assert matched(model, W)[0].min() > 0.95
-    assert model.lower_bound_ > plain.lower_bound_
+@pytest.mark.parametrize("n_init", [1, 2])
+def test_replacements_are_part_of_the_history(n_init, data, monkeypatch):
+    """With a threshold so high, less active components are replaced at every opportunity."""
+    monkeypatch.setattr(replacement, "UNUSED", 0.95)
+    settings = {"posterior": Beam(2, 2), "random_state": 0, "max_iter": 40, "tol": 0}
+    model = SpikeAndSlabCauses(H, n_init=n_init, **settings).fit(data[0][:300])
+    assert [phase.start for phase in model.phases_] == ([9, 17, 25, 33] if n_init == 1 else [21, 29])
+    assert all("components that were hardly used were replaced" in phase.reason for phase in model.phases_)
+    assert len(model.lower_bounds_) == len(model.temperatures_) == model.n_iter_ + 1 == 41
+    assert model.lower_bound_ > model.lower_bounds_[0]
 
 
 def test_a_stream_of_batches(data):

@@ -55,7 +55,7 @@ class SpikeAndSlabCauses(CausalEstimator):
     learn : tuple of str, default=("components", "activity", "slab_variance", "noise")
         Names out of "components" (W), "activity" (π), "slab_mean" (μ, otherwise zero), "slab_variance" (ψ) and "noise".
     activity, noise_scale, max_iter, tol, n_init, random_state, verbose, engine
-        As for :class:`multicause.MaximalCauses`. After the first replacement, learning goes on from the best start.
+        As for :class:`multicause.MaximalCauses`. With several starts, the best goes on after half of all iterations.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
         Starting components, which are brought to length one: random numbers, rows of the data, or the user's.
 

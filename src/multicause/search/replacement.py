@@ -43,7 +43,10 @@ def learn_and_replace(
     journal: Journal | None = None,
     **settings: Any,
 ) -> FitResult:
-    """Run EM from all starts, and go on from the best of them with replacements out of the rows of ``pool``."""
+    """Run EM from all starts, if there are several for half of the iterations, and go on from the best of them.
+
+    Replacements come from the rows of ``pool``.
+    """
     journal = journal or Journal()
 
     def go_on(until: int, state: Search) -> Search:
@@ -68,10 +71,12 @@ def learn_and_replace(
         assert state.fit is not None
         return state._replace(fit=replace_unused(model, pool, state.fit, random))
 
-    n_rounds = min(ROUNDS, max_iter // (2 * ITERATIONS)) if "components" in model.learn else 0
+    # Which start is the best shows late.
+    first = ITERATIONS if len(starts.components) == 1 else max(1, max_iter // 2)
+    ends = [first + number * ITERATIONS for number in range(ROUNDS)] if "components" in model.learn else []
     phases: list[Callable[[Search], Search]] = []
-    for number in range(n_rounds):
-        phases += [partial(go_on, (number + 1) * ITERATIONS), replace]
+    for end in ends:
+        phases += [partial(go_on, end), replace] if end + ITERATIONS <= max_iter else []
     fit = run_phases([*phases, partial(go_on, max_iter)], journal).fit
     assert fit is not None
     return fit
