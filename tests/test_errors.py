@@ -77,7 +77,7 @@ def test_constant_columns_are_learned_like_others():
         (
             {"noise": "laplace"},
             ValueError,
-            "Unknown noise 'laplace'. Known: 'gaussian', 'diagonal_gaussian', 'poisson', 'bernoulli', or an object",
+            "Unknown noise 'laplace'. Known: 'gaussian', 'diagonal_gaussian', 'poisson', 'bernoulli', 'leaky",
         ),
         ({"noise": Gaussian}, ValueError, "'noise' parameter"),
         ({"posterior": "mean_field"}, ValueError, "Unknown posterior 'mean_field'. Known: 'exact'"),

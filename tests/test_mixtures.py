@@ -220,7 +220,7 @@ def test_annealing_and_repair_words_work_for_mixtures():
         (MixtureOfPoissons(2), -np.eye(3), "Negative values in data: Poisson noise needs values of at least 0"),
         (MixtureOfGaussians(2), np.ones((4, 2)), r"All values of X are equal \(1\)"),
         (KMeans(2), np.ones((4, 2)), "All 4 rows of X that have a weight are equal"),
-        (KMeans(2), [[np.nan, 1], [1, 2]], "NaN"),
+        (KMeans(2), [[np.nan, 1], [np.nan, 2]], "columns without any observed value"),
         (
             MixtureOfPoissons(2),
             1e30 * np.eye(3, dtype=np.float32),

@@ -156,7 +156,7 @@ def test_sounds_become_spectrograms_or_waveforms(tmp_path):
     assert pieces.rows.shape == (7, 10)
     assert not pieces.remarks
     few = read_data(tmp_path / "tone.wav", Reading(frames=3, count=20))
-    assert few.remarks == ("The recording has 19 pieces, fewer than the 20 that were asked for; all of them are used.",)
+    assert few.remarks == ("The recording has 19 pieces, fewer than the 20 requested; all of them are used.",)
     every = read_data(tmp_path / "tone.wav", Reading(sound="waveform", length=10)).rows
     np.testing.assert_allclose(every[3], wave[15:25] / wave.std())
 
