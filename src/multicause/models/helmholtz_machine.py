@@ -299,7 +299,7 @@ def learn_by_wake_and_sleep(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> FitResult:
-    """MiniBatchState over the data, for all starts side by side, until the best has stopped rising; keeps the best."""
+    """Run passes over the data for all starts side by side until the best bound has stopped rising; keep the best."""
     n_starts = len(starts.components)
     recipe, rate = model.update.recipe._replace(missing=model.missing), jnp.asarray(model.update.rate)
     presentation = Presentation(data.blocks, batch_size)
