@@ -74,9 +74,21 @@ def test_samples_are_binary_and_distributed_as_the_model_says(model):
     X, causes = model.sample(4000, random_state=0)
     assert set(np.unique(X)) == {0.0, 1.0}
     # Means of 4,000 rows are within five standard errors: false alarms are below one in a million for each pixel.
-    leak = model._model.noise.leak
-    on = 1 - (1 - leak) * (1 - model.inverse_transform(causes))
+    on = model.inverse_transform(causes)
     np.testing.assert_allclose(X.mean(axis=0), on.mean(axis=0), atol=5 * 0.5 / np.sqrt(4000))
+    np.testing.assert_allclose(model.inverse_transform(np.zeros((1, 6))), model._model.noise.leak)
+
+
+def test_missing_pixels_are_no_pixels_that_are_off(model):
+    X = np.where(np.random.RandomState(0).uniform(size=BARS.data.shape) < 0.4, np.nan, BARS.data)
+    settings = {"init": model.components_ * 0.8 + 0.05, "activity": model.activity_, "annealing": None}
+    found = NoisyOrCauses(6, max_iter=60, **settings).fit(X)
+    assert (np.diff(found.lower_bounds_) > -1e-10).all()
+    assert recovered_causes(found, BARS.causes).all_found
+    filled = found.impute(X)
+    np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+    errors = [((values - BARS.data)[np.isnan(X)] ** 2).mean() for values in (filled, np.nanmean(X, axis=0))]
+    assert errors[0] < 0.8 * errors[1]
 
 
 def test_saved_and_loaded(model, tmp_path):

@@ -8,9 +8,11 @@ from scipy.io import wavfile
 from skimage.io import imread, imsave
 from typer.testing import CliRunner
 
+from multicause import SpikeAndSlabCauses
 from multicause.app.cli.commands import app
 from multicause.restoration import denoise_image, denoise_sound, estimate_noise_level, inpaint_image
 from multicause.restoration.counts import expected_counts, stabilize_counts
+from multicause.restoration.files import StoredPicture, read_picture, write_picture
 from multicause.restoration.inpainting import fill_smoothly
 from multicause.restoration.patches import PatchGrid
 
@@ -193,12 +195,68 @@ def test_images_that_cannot_be_denoised(image, settings, message):
     [
         (np.zeros((20, 21), bool), r"mask must have the height and width of the image, \(20, 20\)"),
         (np.ones((20, 20), bool), "All pixels of the image are missing"),
-        (np.zeros((20, 20)), "mask must hold truth values"),
+        (np.full((20, 20), np.nan), "mask must hold truth values or finite numbers"),
     ],
 )
 def test_masks_that_do_not_fit(mask, message):
     with pytest.raises(ValueError, match=message):
         inpaint_image(np.eye(20), mask)
+
+
+@pytest.mark.parametrize(
+    ("pixels", "white"),
+    [
+        (np.eye(3, dtype=np.uint8), 255),
+        (np.eye(3, dtype=np.uint16), 65535),
+        (np.eye(3, dtype=bool), 1),
+        (np.eye(3), 1),
+        (200 * np.eye(3, dtype=np.int64), 255),
+        (200.0 * np.eye(3), 255),
+        (3000.0 * np.eye(3), 65535),
+    ],
+)
+def test_white_of_pixels_of_any_units(tmp_path, pixels, white):
+    values = np.full((3, 3), 0.5 * white)
+    write_picture(tmp_path / "out.png", values, StoredPicture(pixels, None))
+    written = read_picture(tmp_path / "out.png").pixels
+    assert written.mean() == pytest.approx(0.5 * np.iinfo(written.dtype).max, rel=0.01)
+
+
+def test_pixels_that_no_image_file_can_hold(tmp_path):
+    with pytest.raises(ValueError, match=r"values up to 1e\+06, which no image file can hold.*Write a .npy file"):
+        write_picture(tmp_path / "out.png", np.eye(3), StoredPicture(1e6 * np.eye(3), None))
+
+
+def test_noise_level_of_whole_numbers():
+    noise = np.random.RandomState(0).normal(128, 10, (100, 100))
+    assert estimate_noise_level(np.rint(noise).astype(np.uint8)) == pytest.approx(estimate_noise_level(noise), rel=0.03)
+
+
+def test_small_images_with_many_missing_pixels_say_which_patch_does_not_fit():
+    image = np.where(np.random.RandomState(0).uniform(size=(10, 10)) < 0.75, np.nan, np.eye(10))
+    with pytest.raises(ValueError, match="A patch of 12×12 does not fit into the image of 10×10"):
+        inpaint_image(image)
+
+
+def test_an_interrupted_fit_does_not_restore(noisy, monkeypatch):
+    monkeypatch.setattr(SpikeAndSlabCauses, "outcome_", "stopped", raising=False)
+    monkeypatch.setattr(SpikeAndSlabCauses, "fit", lambda self, X: self)
+    with pytest.raises(KeyboardInterrupt):
+        denoise_image(noisy, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"window": 2}, "window must be a whole number of at least 4; got 2"),
+        ({"window": 8}, "A window of 8 samples has 5 frequencies, fewer than the 8 of a patch"),
+        ({"patch_size": None}, "patch_size must be a whole number of at least 2; got None"),
+        ({"max_iter": 0}, "max_iter must be a whole number of at least 1; got 0"),
+    ],
+)
+def test_settings_of_recordings_that_make_no_sense(settings, message):
+    with pytest.raises(ValueError, match=message):
+        denoise_sound(np.ones(9000), **settings)
 
 
 def test_steady_noise_of_a_recording_is_removed():

@@ -35,7 +35,7 @@ def test_scores_are_those_of_cross_validation():
 
 def test_errors_are_those_of_the_mean_over_rows():
     scores = np.random.RandomState(0).normal(size=(3, 50))
-    curve = _curve(np.array([1, 2, 3]), scores, None, np.array([25]))
+    curve = _curve(np.array([1, 2, 3]), scores, np.arange(50), np.ones(50), np.array([25]))
     np.testing.assert_allclose(curve.errors, scores.std(axis=1, ddof=1) / np.sqrt(50))
     highest = scores.mean(axis=1).argmax()
     difference = scores[highest] - scores
@@ -48,9 +48,26 @@ def test_the_smallest_number_that_is_as_good_is_the_best():
     rows, noise = random.normal(size=400), random.normal(size=(4, 400))
     # Rows differ by one; models differ by much less, and the third is better than the second by chance alone.
     scores = rows + np.array([-0.5, 0.0, 0.002, -0.1])[:, None] + 0.05 * noise
-    curve = _curve(np.array([2, 4, 8, 16]), scores, None, np.array([200]))
+    curve = _curve(np.array([2, 4, 8, 16]), scores, np.arange(400), np.ones(400), np.array([200]))
     assert curve.best == 4
     assert curve.errors[1] > 10 * curve.deficit_errors[1]
+
+
+def test_repeated_splits_do_not_pretend_to_more_rows():
+    scores = np.random.RandomState(0).normal(size=(2, 50))
+    places = np.arange(50)
+    once = _curve(np.array([1, 2]), scores, places, np.ones(50), np.array([25]))
+    again = _curve(np.array([1, 2]), np.tile(scores, 3), np.tile(places, 3), np.ones(50), np.array([50, 100]))
+    np.testing.assert_allclose(again.errors, once.errors)
+    np.testing.assert_allclose(again.deficit_errors, once.deficit_errors)
+
+
+def test_rows_without_weight_do_not_count():
+    weights = np.r_[np.zeros(4), np.ones(len(BARS.data) - 4)]
+    folds = [(np.arange(4, len(weights)), np.arange(4)), (np.arange(4, 80), np.arange(80, len(weights)))]
+    curve = component_curve(MixtureOfPoissons(), BARS.data, [1], sample_weight=weights, cv=folds, random_state=0)
+    assert np.isnan(curve.fold_scores[0, 0])
+    assert curve.scores[0] == pytest.approx(curve.fold_scores[0, 1])
 
 
 @pytest.mark.parametrize("model", [MixtureOfGaussians(n_init=3), GaussianMixture(n_init=3)])
@@ -95,6 +112,7 @@ def test_same_seed_same_curve_and_the_model_stays_as_it_is():
         ({"numbers": [1.5]}, ValueError, "whole numbers"),
         ({"model": MixtureOfPoissons}, TypeError, "must be an estimator with score_samples"),
         ({"cv": 1}, ValueError, "cv must be between 2 and the number of rows, 160; got 1"),
+        ({"sample_weight": -np.ones(160)}, ValueError, "must be finite, not negative"),
         ({"sample_weight": np.ones(3)}, ValueError, r"must have shape \(160,\), one for each row; got \(3,\)"),
     ],
 )

@@ -202,3 +202,16 @@ def test_errors(estimator, kind, message):
 def test_single_causes_have_no_state_of_their_own(model, data):
     with pytest.raises(TypeError, match="no states with a single active cause"):
         model.score_single_causes(data[0])
+
+
+def test_replacement_leaves_what_is_not_learned():
+    model = SpikeAndSlabCauses(4, activity=[0.001, 0.1, 0.2, 0.3], learn=("components", "noise"), random_state=0)
+    X = np.random.RandomState(0).normal(size=(60, 6))
+    assert model.set_params(max_iter=40).fit(X).activity_.tolist() == pytest.approx([0.001, 0.1, 0.2, 0.3])
+
+
+def test_rows_of_zeros_are_no_starting_components():
+    X = np.zeros((100, 5))
+    X[:10] = np.random.RandomState(0).normal(size=(10, 5))
+    model = SpikeAndSlabCauses(6, max_iter=2, annealing=None, random_state=0).fit(X)
+    assert np.linalg.norm(model.components_, axis=1).min() > 0.9

@@ -31,14 +31,14 @@ def mean_causes(model: Model, block: Block, parameters: Parameters) -> Array:
 
 @jit_by_parts
 def mean_data(model: Model, block: Block, parameters: Parameters) -> Array:
-    """⟨w̄(s)⟩: (n, D)."""
-    return _infer(model, block, parameters).mean_data()
+    """Return the posterior mean of the data given the causes, ⟨w̄(s)⟩ for most noises: (n, D)."""
+    return model.noise.expected(_infer(model, block, parameters).mean_data(), parameters.noise)
 
 
 @jit_by_parts
 def imputed_data(model: Model, block: Block, parameters: Parameters) -> Array:
     """⟨y⟩ given the observed values: (n, D)."""
-    return _infer(model, block, parameters).imputed_data()
+    return model.noise.expected(_infer(model, block, parameters).imputed_data(), parameters.noise)
 
 
 @jit_by_parts
@@ -70,8 +70,8 @@ def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
 
 @jit_by_parts
 def combine(model: Model, parameters: Parameters, causes: Array) -> Array:
-    """w̄ of given causes: (n, D)."""
-    return model.combination.mean(parameters.components, causes)
+    """Return the mean of the data for given causes: (n, D)."""
+    return model.noise.expected(model.combination.mean(parameters.components, causes), parameters.noise)
 
 
 @partial(compiled, static=(0, 3))

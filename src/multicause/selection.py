@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_array, check_random_state
 
+from multicause.outcomes import Outcome
 from multicause.runtime.parallel import number_of_jobs, run_all
 
 # A number of components is as good as the best one if its score is lower by less than so many standard errors of the
@@ -38,7 +39,7 @@ class ComponentCurve:
         Standard error of the deficit. Scores of the same rows are compared, so that it is usually far below ``errors``:
         rows differ in how easily any model explains them.
     fold_scores : ndarray of shape (n_numbers, n_folds)
-        Mean score of the held-out rows of each fold.
+        Mean score of the held-out rows of each fold; NaN where all of them have a weight of zero.
     best : int
         The smallest number of components whose score is not below the highest one by more than two standard errors of
         the difference: the elbow of the curve.
@@ -119,6 +120,8 @@ def component_curve(
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weights is not None and weights.shape != (len(rows),):
         raise ValueError(f"sample_weight must have shape ({len(rows)},), one for each row; got {weights.shape}.")
+    if weights is not None and not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
+        raise ValueError("sample_weight must be finite, not negative, and above zero for some rows.")
     random = check_random_state(random_state)
     folds = list(_splits(cv, rows, random))
     seeds = random.randint(np.iinfo(np.int32).max, size=(len(wanted), len(folds)))
@@ -132,7 +135,7 @@ def component_curve(
         found = run_all(_score_fold, tasks[:1], 1) + run_all(_score_fold, tasks[1:], number_of_jobs(n_jobs))
         scores[index] = np.concatenate(found)
     sizes = np.cumsum([len(test) for _, test in folds])[:-1]
-    return _curve(wanted, scores, None if weights is None else weights[held_out], sizes)
+    return _curve(wanted, scores, held_out, np.ones(len(rows)) if weights is None else weights, sizes)
 
 
 def _check_numbers(numbers: Iterable[int]) -> np.ndarray:
@@ -167,21 +170,33 @@ def _score_fold(
     """Return the scores of the rows that are left out."""
     train, test = fold
     settings = {} if weights is None else {"sample_weight": weights[train]}
-    return np.asarray(model.fit(rows[train], **settings).score_samples(rows[test]), dtype=float)
+    model.fit(rows[train], **settings)
+    if getattr(model, "outcome_", None) == Outcome.STOPPED:
+        raise KeyboardInterrupt  # a curve of models that were stopped early would mislead
+    return np.asarray(model.score_samples(rows[test]), dtype=float)
 
 
-def _curve(numbers: np.ndarray, scores: np.ndarray, weights: np.ndarray | None, sizes: np.ndarray) -> ComponentCurve:
-    """Return the curve of scores (numbers, rows); ``sizes`` are the places where folds end."""
-    weights = np.ones(scores.shape[1]) if weights is None else weights
-    means, errors = _mean_and_error(scores, weights)
+def _curve(
+    numbers: np.ndarray, scores: np.ndarray, held_out: np.ndarray, weights: np.ndarray, sizes: np.ndarray
+) -> ComponentCurve:
+    """Return the curve of scores (numbers, held-out rows).
+
+    ``held_out`` says which row of the data each score belongs to, ``weights`` are those of all rows, and ``sizes`` the
+    places where folds end. Scores of a row that is held out several times are averaged, as they are not independent.
+    """
+    known = np.unique(held_out[weights[held_out] > 0])
+    by_row = np.zeros((len(numbers), len(weights)))
+    np.add.at(by_row.T, held_out, scores.T)
+    by_row = (by_row / np.maximum(np.bincount(held_out, minlength=len(weights)), 1))[:, known]
+    means, errors = _mean_and_error(by_row, weights[known])
     highest = int(np.argmax(np.where(np.isfinite(means), means, -np.inf)))
-    deficits, deficit_errors = _mean_and_error(scores[highest] - scores, weights)
+    deficits, deficit_errors = _mean_and_error(by_row[highest] - by_row, weights[known])
     as_good = deficits <= STANDARD_ERRORS * deficit_errors
     as_good[highest] = True
     fold_scores = np.stack(
         [
-            np.average(own, axis=1, weights=shares)
-            for own, shares in zip(np.split(scores, sizes, axis=1), np.split(weights, sizes), strict=True)
+            np.average(own, axis=1, weights=shares) if shares.any() else np.full(len(numbers), np.nan)
+            for own, shares in zip(np.split(scores, sizes, axis=1), np.split(weights[held_out], sizes), strict=True)
         ],
         axis=1,
     )

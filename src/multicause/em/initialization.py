@@ -14,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from multicause.annealing import Annealing, NoAnnealing
 from multicause.arrays import Array, compiled
+from multicause.compatibility import Support
 from multicause.engines.base import Data
 from multicause.engines.missing import filled_with_means, with_any_value
 from multicause.model import Block, Model, Moments, Parameters
@@ -181,6 +182,9 @@ def _starting_components(initial: InitialConditions, n_components: int, init: st
             X, weights = data.look()
             X = filled_with_means(X, weights)
             possible = np.flatnonzero(weights > 0)
+            if model.prior.support is Support.SPIKE_SLAB and X[possible].any():
+                # A component of zeros has no effect whatever its strength, and would stay as it is.
+                possible = possible[X[possible].any(axis=1)]
             chances = weights[possible] / weights[possible].sum(dtype=float)
             few = n_components > len(possible)
             chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]

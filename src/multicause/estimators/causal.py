@@ -1,4 +1,4 @@
-"""The scikit-learn shell that all causal models share: validation, fitting, recognition, sampling, saving."""
+"""Learning of causal models: validation, wiring of parts, fitting, and learning from streams."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class NoisyOrCauses(CausalEstimator):
     Each active cause h switches feature d on with probability W_hd, independently of the others::
 
         p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
-        w̄_d(s) = 1 − Π_h (1 − W_hd)^{s_h},  0 ≤ W_hd ≤ 1
+        w̄_d(s) = 1 − Π_h (1 − W_hd)^{s_h},  0 ≤ W_hd < 1
         p(y_d = 1 | s) = 1 − (1 − ε)(1 − w̄_d(s))
 
     A feature may also be on by itself, with the small probability ε, the leak.

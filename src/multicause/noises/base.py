@@ -140,6 +140,10 @@ class Noise(Part):
         """Raise ValueError if this noise cannot have made X. All finite numbers are allowed by default."""
         return
 
+    def expected(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Return the mean of the data (..., D) given w̄; by default w̄ itself. It must be linear in w̄."""
+        return mean
+
     def typical_rows(self, means: np.ndarray) -> np.ndarray:
         """Return rows that this noise makes most probably of given means; by default the means themselves."""
         return means

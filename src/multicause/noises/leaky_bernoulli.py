@@ -65,9 +65,13 @@ class LeakyBernoulli(Noise):
         """Return zeros and ones."""
         return (jax.random.uniform(key, mean.shape, mean.dtype) < self.probability(mean)).astype(mean.dtype)
 
+    def expected(self, mean: Array, parameters: dict[str, Array]) -> Array:
+        """Return 1 − (1 − ε)(1 − w̄), which also counts features that are on by themselves."""
+        return mean + self.leak * (1 - mean)
+
     def typical_rows(self, means: np.ndarray) -> np.ndarray:
         """Return ones where a one is more probable than a zero."""
-        return (means > 0.5).astype(means.dtype)
+        return (means + self.leak * (1 - means) > 0.5).astype(means.dtype)
 
     def check_data(self, X: np.ndarray) -> None:
         """Raise ValueError unless all data are zeros and ones."""

@@ -85,7 +85,6 @@ class Restorer:
         """Return components of patches of an image, without the means of the same patches of ``centres``."""
         rows = self._grid.extract(image, self._chosen).astype(np.float32)
         rows -= patch_means(self._grid.extract(centres, self._chosen), image.shape[2])
-        rows = rows[~np.isnan(rows).all(axis=1)]
         learned = learn_components(
             rows,
             self._settings.n_components,
@@ -128,7 +127,7 @@ def denoise(
 ) -> Restoration:
     """Return an image (height, width, channels) without its noise; it has no missing pixels."""
     level = max(estimate_level(image), LEAST_LEVEL)
-    size = settings.patch_size or choose_patch_size(image, level)
+    size = settings.patch_size or size_for_noise(image, level)
     restorer = Restorer(image, size, settings, random, progress, n_steps=4 if settings.rest else 2)
     learned = restorer.learn(image, image, settings.max_iter, level, None)
     level = float(np.sqrt(learned.noise_variance))
@@ -146,7 +145,7 @@ def estimate_level(image: np.ndarray) -> float:
     return float(np.median([estimate_noise_level(image[..., channel]) for channel in range(image.shape[2])]))
 
 
-def choose_patch_size(image: np.ndarray, noise_level: float) -> int:
+def size_for_noise(image: np.ndarray, noise_level: float) -> int:
     """Return the height and width of patches of an image of deviation one: the more noise, the larger."""
     # The deviation of the image includes that of the noise.
     ratio = noise_level / np.sqrt(max(np.nanvar(image) - noise_level**2, 0.01))

@@ -48,7 +48,8 @@ def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
     """Write restored values in the units of the file they came from, cut off at the limits of what files can hold.
 
     A ``.npy`` file gets the numbers as they are. Grey images of 16 bits stay so in png and tif files, others are
-    written with 8 bits. Floats are taken to lie between zero and one.
+    written with 8 bits. The value of white follows from the type of whole numbers of 8 or 16 bits, and else from the
+    largest pixel: one, 255 or 65,535.
     """
     buffer = io.BytesIO()
     if path.suffix.lower() in ARRAYS:
@@ -57,7 +58,7 @@ def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
         return
     from PIL import Image
 
-    white = float(np.iinfo(like.pixels.dtype).max) if like.pixels.dtype.kind in "ui" else 1.0
+    white = white_of(like.pixels)
     shares = np.clip(values / white, 0, 1)
     image: Any
     if (
@@ -73,6 +74,22 @@ def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
             image.putalpha(Image.fromarray(np.rint(255 * (like.alpha / _opaque(like.alpha))).astype(np.uint8)))
     image.save(buffer, format=Image.registered_extensions()[path.suffix.lower()])
     write_whole(path, buffer.getvalue())
+
+
+def white_of(pixels: np.ndarray) -> float:
+    """Return the value of a white pixel: by type, or for other types the least of 1, 255 and 65,535 that is enough."""
+    if pixels.dtype in (np.uint8, np.uint16):
+        return float(np.iinfo(pixels.dtype).max)
+    if pixels.dtype == bool:
+        return 1.0
+    largest = float(np.nanmax(pixels, initial=0))
+    for white in (1.0, 255.0, float(SIXTEEN_BITS)):
+        if largest <= white:
+            return white
+    raise ValueError(
+        f"Pixels have values up to {largest:g}, which no image file can hold in these units. Write a .npy file, or "
+        "scale the pixels to values of at most 65,535."
+    )
 
 
 def read_recording(path: Path) -> tuple[int, np.ndarray]:

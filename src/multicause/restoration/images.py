@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 
 from multicause.arrays import bytes_from
 from multicause.restoration.counts import expected_counts, stabilize_counts
-from multicause.restoration.denoising import Restoration, Settings, choose_patch_size, denoise, estimate_level
-from multicause.restoration.inpainting import inpaint
+from multicause.restoration.denoising import Restoration, Settings, denoise, estimate_level, size_for_noise
+from multicause.restoration.inpainting import inpaint, size_for_share
 from multicause.restoration.pictures import as_picture, as_pixels, with_mask
 
 NOISES = ("gaussian", "poisson")
@@ -51,7 +51,7 @@ def denoise_image(
     max_iter : int, default=40
         Iterations of learning.
     step : int, optional
-        Pixels from one patch to the next: more is faster and averages less. By default 1 up to 1.5 million pixels, and
+        Pixels from one patch to the next: more is faster and averages less. By default 1 up to 2.25 million pixels, and
         more for larger images.
     memory_budget : int or str, default="1GiB"
         Most memory of temporary arrays while patches are restored.
@@ -103,8 +103,9 @@ def inpaint_image(
 ) -> np.ndarray:
     """Fill in missing pixels; all others stay as they are.
 
-    Spike-and-slab causes are learned from the pixels of overlapping patches that are known, and missing ones are
-    replaced by their posterior means. Missing pixels may be scattered or form scratches and text; a hole that is
+    Missing pixels begin as a smooth interpolation. Spike-and-slab causes are learned from overlapping patches of that
+    image, missing pixels are replaced by posterior means in which interpolated ones count little, and so on for five
+    rounds. Missing pixels may be scattered or form scratches and text; a hole that is
     wider than a patch has nothing inside that it could be restored from.
 
     Parameters
@@ -174,7 +175,7 @@ def restore_image(
     picture = as_picture(pixels)
     tell = progress or (lambda part, text: None)
     random = check_random_state(random_state)
-    _check_size(picture.values, settings)
+    settings = settings._replace(patch_size=_patch_size(picture.values, settings))
     if picture.scale == 0:  # constant: nothing to remove, and nothing to learn
         found = Restoration(np.where(np.isnan(picture.values), 0.0, picture.values), 0.0, None, 0)
     elif np.isnan(picture.values).any():
@@ -184,7 +185,10 @@ def restore_image(
     restored = picture.restored(found.image)
     if noise == "poisson":
         restored = expected_counts(restored)
-    return found._replace(image=restored, noise_level=found.noise_level * picture.scale)
+    level = found.noise_level * picture.scale
+    if noise == "poisson":
+        level *= float(np.sqrt(np.mean(restored)))  # stabilized counts have a noise of about one
+    return found._replace(image=restored, noise_level=level)
 
 
 def _settings(memory_budget: int | str, **given: Any) -> Settings:
@@ -198,10 +202,11 @@ def _settings(memory_budget: int | str, **given: Any) -> Settings:
     return Settings(memory=bytes_from(memory_budget), **given)
 
 
-def _check_size(image: np.ndarray, settings: Settings) -> None:
-    """Refuse an image that no patch fits into, and a step that leaves gaps between patches."""
+def _patch_size(image: np.ndarray, settings: Settings) -> int:
+    """Return the size of patches; raise ValueError if none fits into the image, or if steps leave gaps between them."""
     height, width = image.shape[:2]
-    size = settings.patch_size or choose_patch_size(image, estimate_level(image))
+    by_default = size_for_share(image) if np.isnan(image).any() else size_for_noise(image, estimate_level(image))
+    size = settings.patch_size or by_default
     if min(height, width) < size:
         raise ValueError(
             f"A patch of {size}×{size} does not fit into the image of {height}×{width}. Give a smaller patch_size, or "
@@ -211,3 +216,4 @@ def _check_size(image: np.ndarray, settings: Settings) -> None:
         raise ValueError(
             f"step must be at most patch_size, {size}, so that patches leave no gaps; got {settings.step}."
         )
+    return size

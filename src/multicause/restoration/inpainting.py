@@ -1,4 +1,4 @@
-"""Images with missing pixels: components are learned from the known values of patches, and tell the others."""
+"""Images with missing pixels: rounds of learning components from a filled image, and of filling it in again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def inpaint(
 ) -> Restoration:
     """Return an image (height, width, channels) of which pixels that are NaN have been filled in."""
     level = max(estimate_level(image), LEAST_LEVEL)
-    size = settings.patch_size or choose_patch_size(image)
+    size = settings.patch_size or size_for_share(image)
     restorer = Restorer(image, size, settings, random, progress, n_steps=2 * ROUNDS)
     missing = np.isnan(image)
     filled, learned = fill_smoothly(image), None
@@ -35,7 +35,7 @@ def inpaint(
     return Restoration(restored, level, learned, size)
 
 
-def choose_patch_size(image: np.ndarray) -> int:
+def size_for_share(image: np.ndarray) -> int:
     """Return the height and width of patches: the more pixels are missing, the larger."""
     share = np.isnan(image).mean()
     return 8 if share < 0.4 else 10 if share < 0.7 else 12

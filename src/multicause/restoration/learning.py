@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multicause.callbacks.adapter import Iteration, IterationCallback
 from multicause.models.spike_and_slab_causes import SpikeAndSlabCauses
+from multicause.outcomes import Outcome
 from multicause.posteriors import Beam
 from multicause.restoration.inference import Components
 
@@ -49,6 +50,8 @@ def learn_components(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(rows)
+    if model.outcome_ == Outcome.STOPPED:
+        raise KeyboardInterrupt  # components of a fit that was stopped early would restore badly
     activity = np.clip(model.activity_, LEAST_ACTIVITY, 0.5)
     return Components(model.components_, activity, model.slab_variance_, float(model.noise_variance_))
 

@@ -23,6 +23,7 @@ def estimate_noise_level(image: np.ndarray) -> float:
     >>> round(estimate_noise_level(noise), 1)
     5.0
     """
+    image = np.asarray(image, dtype=float)
     details = (image[:-1, :-1] - image[1:, :-1] - image[:-1, 1:] + image[1:, 1:]) / 2
     known = np.abs(details[np.isfinite(details)])
     return float(np.median(known) / NORMAL_MEDIAN) if known.size else 0.0

@@ -64,8 +64,11 @@ def with_mask(pixels: np.ndarray, mask: ArrayLike | None) -> np.ndarray:
     if mask is None:
         return pixels
     missing = np.asarray(mask)
-    if missing.dtype.kind not in "bui":
-        raise ValueError(f"mask must hold truth values, true where a pixel is missing; got dtype {missing.dtype}.")
+    if missing.dtype.kind not in "buif" or not np.isfinite(missing).all():
+        raise ValueError(
+            "mask must hold truth values or finite numbers, which are not zero where a pixel is missing; got dtype "
+            f"{missing.dtype}{', with NaN or infinity' if missing.dtype.kind == 'f' else ''}."
+        )
     if missing.shape not in (pixels.shape, pixels.shape[:2]):
         raise ValueError(
             f"mask must have the height and width of the image, {pixels.shape[:2]}, or its shape, {pixels.shape}; got "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +42,7 @@ def denoise_sound(
     Parameters
     ----------
     samples : array-like of shape (n_samples,) or (n_samples, n_channels)
-        A recording, of at least eight windows. Channels are restored one by one.
+        A recording, of at least ``patch_size`` windows. Channels are restored one by one.
     window : int, default=512
         Samples of a window, of which three quarters overlap with the next: about 10 to 30 milliseconds for speech.
     patch_size : int, default=8
@@ -59,6 +60,19 @@ def denoise_sound(
         raise ValueError(
             f"samples must be real numbers of shape (n_samples,) or (n_samples, n_channels); got dtype {given.dtype} "
             f"and shape {given.shape}."
+        )
+    for name, value, least in (
+        ("window", window, 4),
+        ("patch_size", patch_size, 2),
+        ("n_components", n_components, 1),
+        ("max_iter", max_iter, 1),
+    ):
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    if window // 2 + 1 < patch_size:
+        raise ValueError(
+            f"A window of {window} samples has {window // 2 + 1} frequencies, fewer than the {patch_size} of a patch. "
+            "Use a larger window or a smaller patch_size."
         )
     if len(given) < patch_size * window:
         raise ValueError(

@@ -101,8 +101,9 @@ def replace_unused(model: Model, pool: Data, fit: FitResult, random: np.random.R
     length = np.linalg.norm(fit.parameters.components[~unused], axis=1).mean()
     components: Any = np.array(fit.parameters.components)
     components[unused] = left * (length / np.maximum(np.linalg.norm(left, axis=1), np.finfo(left.dtype).tiny))[:, None]
+    learned = getattr(model.prior, "learn", tuple(fit.parameters.prior))
     prior: Any = {
-        name: np.where(unused, values[~unused].mean(), values).astype(components.dtype)
+        name: np.where(unused, values[~unused].mean(), values).astype(components.dtype) if name in learned else values
         for name, values in fit.parameters.prior.items()
     }
     reason = f"{unused.sum()} components that were hardly used were replaced"

@@ -6,7 +6,7 @@ from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
-from multicause.updates.base import Update
+from multicause.updates.base import Update, of_features
 
 
 class ActivationShares(Update):
@@ -34,11 +34,12 @@ class ActivationShares(Update):
             return 1 / model.noise.probability(mean)
 
         (pulled,) = inference.pull((per_activation, None))
-        return {"activations": parameters.components * pulled, "active": inference.total_causes}
+        active = inference.total_causes if inference.observed is None else inference.observed_causes
+        return {"activations": parameters.components * pulled, "active": active}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the share of its active rows in which a cause has switched a feature on."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
-        active = statistics["active"][:, None]
+        active = of_features(statistics["active"])
         shares = (statistics["activations"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
         return model.combination.project(jnp.where(active > tiny, shares, parameters.components))

@@ -148,7 +148,7 @@ def _missing(stored: StoredPicture, mask: Path | None, color: str | None) -> np.
     """Return where pixels are missing, for whatever reason: (height, width)."""
     import numpy as np
 
-    from multicause.restoration.files import read_picture
+    from multicause.restoration.files import read_picture, white_of
 
     pixels = stored.pixels
     missing = np.zeros(pixels.shape[:2], bool)
@@ -165,7 +165,8 @@ def _missing(stored: StoredPicture, mask: Path | None, color: str | None) -> np.
             )
         missing |= (shown.reshape(*shown.shape[:2], -1) != 0).any(axis=2)
     if color is not None:
-        missing |= (pixels.reshape(*pixels.shape[:2], -1) == _color(color, pixels)).all(axis=2)
+        shown = pixels.reshape(*pixels.shape[:2], -1)
+        missing |= np.isclose(shown, _color(color, pixels), rtol=0, atol=1e-6 * max(white_of(pixels), 1.0)).all(axis=2)
     return missing
 
 
@@ -173,12 +174,14 @@ def _color(text: str, pixels: np.ndarray) -> np.ndarray:
     """Return the values of a colour such as #ff00ff, or of one grey value, in the units of the pixels."""
     import numpy as np
 
+    from multicause.restoration.files import white_of
+
     digits = text.removeprefix("#")
     try:
         if text.startswith("#") and len(digits) == 6:
             values = np.array([int(digits[i : i + 2], 16) for i in (0, 2, 4)], float)
             if pixels.ndim == 3:
-                return values * (np.iinfo(pixels.dtype).max / 255 if pixels.dtype.kind in "ui" else 1 / 255)
+                return values * (white_of(pixels) / 255)
             raise ValueError
         return np.array(float(text))
     except ValueError:
@@ -200,9 +203,9 @@ def _restore(
 ) -> None:
     import numpy as np
 
+    from multicause.app.report.comparison import write_comparison
     from multicause.restoration.files import write_picture
     from multicause.restoration.images import restore_image
-    from multicause.restoration.page import write_comparison
 
     with _progress_bar(output) as progress:
         found = restore_image(stored.pixels, missing, random_state=seed, progress=progress, **given)

@@ -33,12 +33,13 @@ def write_comparison(
     """
     low, high = (0.0, white) if white is not None else (float(after.min()), float(after.max()))
     factor = int(np.ceil(np.sqrt(after.shape[0] * after.shape[1] / MOST_PIXELS)))
+    height, width = after.shape[:2]
     before, after = before[::factor, ::factor], after[::factor, ::factor]
     difference = before - after
     spread = SPAN * float(np.nanstd(difference)) or 1.0
     missing = np.isnan(before).reshape(*before.shape[:2], -1).any(axis=2)
     facts = [
-        ("size", f"{after.shape[0] * factor}×{after.shape[1] * factor} pixels"),
+        ("size", f"{height}×{width} pixels"),
         ("estimated noise, standard deviation", f"{found.noise_level:.4g}"),
     ]
     if missing.any():
@@ -50,13 +51,13 @@ def write_comparison(
             ("active causes in a patch", f"{found.learned.activity.sum():.2f}"),
         ]
     if factor > 1:
-        facts.append(("pictures", f"every {factor}th pixel is shown"))
+        facts.append(("pictures", f"one pixel in {factor} of each row and column is shown"))
     style, script, template, shared = (
         files(package).joinpath(name).read_text(encoding="utf-8")
         for package, name in (
-            ("multicause.restoration", "comparison.css"),
-            ("multicause.restoration", "comparison.js"),
-            ("multicause.restoration", "comparison.html.jinja"),
+            ("multicause.app.report", "comparison.css"),
+            ("multicause.app.report", "comparison.js"),
+            ("multicause.app.report", "comparison.html.jinja"),
             ("multicause.app.report", "report.css"),
         )
     )
