@@ -119,7 +119,7 @@ class GaussianFactors(CausalEstimator):
         return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
-        """Return weight, mean and covariance of the data in double precision, the model's sufficient statistics."""
+        """Return weight, mean and covariance of the data in double precision, all that the model learns from."""
         check_variation(data)
         return self._moments(data)
 
