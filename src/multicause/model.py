@@ -81,7 +81,10 @@ def interned(model: Model) -> Model:
 
 
 class Parameters(NamedTuple):
-    """What a model has learned: arrays only. ``prior``, ``noise``, ``posterior`` belong to the parts of that name."""
+    """Learned parameters of a model, as arrays.
+
+    ``prior``, ``noise`` and ``posterior`` belong to the parts of that name.
+    """
 
     components: Array  # (H, D)
     prior: dict[str, Array]
@@ -114,7 +117,7 @@ class Statistics:
     weight: Array  # () Σ_n w_n of the rows that learning uses
     seen: Array  # () Σ_n w_n of all rows
     bound: Array  # () Σ_n w_n F_n of all rows, in double precision
-    free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), what EM at temperature T raises; at one, the bound
+    free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), objective of EM at temperature T; at T = 1, the bound
     magnitude: Array  # () Σ_n w_n |b(y_n)|, the size of the terms that cancel in the bound
     components: dict[str, Array]
     prior: dict[str, Array]

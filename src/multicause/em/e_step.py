@@ -141,7 +141,7 @@ def _block(stacked: Any, number: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[number], stacked)
 
 
-# ------------------------------------------------------------------------------------------ block after block
+# -------------------------------------------------------------------------------------- one program per block
 
 
 def expect_blocks(

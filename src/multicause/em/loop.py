@@ -130,7 +130,7 @@ def compile_ahead(
     _Resident(model, data, schedule, limits, key).compile(state)
 
 
-# ------------------------------------------------------------------------------------- where the steps run
+# ------------------------------------------------------------------------------------ runners of the steps
 
 
 class _Resident:

@@ -54,7 +54,7 @@ class FitResult(NamedTuple):
     n_rounds: int  # number of iterations that were run, for any start
     converged: bool
     outcome: Outcome
-    statistics: Statistics  # at the end, at temperature one
+    statistics: Statistics  # statistics at the end, at temperature one
     kept: np.ndarray | None = None  # (n_iter + 1,) share of all rows that learning used; None if not recorded
     phases: tuple[Phase, ...] = ()  # phases with comparable bounds
 

@@ -242,7 +242,7 @@ class CausalEstimator(FittedCauses):
             warn_of(outcome, self)
         return self
 
-    # ------------------------------------------------------------------------- what a named model may change
+    # ----------------------------------------------------------------- hooks that a named model may override
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         """Return the record that :meth:`_prepared` needs, computed from the training data."""
@@ -279,7 +279,7 @@ class CausalEstimator(FittedCauses):
         """Return the parameters to store after learning; ``statistics`` are those of all data, if ``fit`` has them."""
         return parameters
 
-    # ------------------------------------------------------------------------------------------------- inside
+    # ---------------------------------------------------------------------------------------------- internals
 
     @property
     def _n_starts(self) -> int:

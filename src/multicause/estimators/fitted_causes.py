@@ -191,7 +191,7 @@ class FittedCauses(BaseModel):
             rows, causes = inference.sample(self._model, self._parameters, key, int(n_samples))
         return self._unprepared(np.asarray(rows)), np.asarray(causes)
 
-    # ------------------------------------------------------------------------------------------------- inside
+    # ---------------------------------------------------------------------------------------------- internals
 
     def _preparer(self) -> Any:
         """Return a function that prepares rows, which other processes can use without this estimator."""

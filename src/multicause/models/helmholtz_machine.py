@@ -1,4 +1,4 @@
-"""The Helmholtz machine: binary causes in layers, with a network that recognises them.
+"""The Helmholtz machine: binary causes in layers, with a recognition network that infers them.
 
 TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10, after P. Dayan, G. E. Hinton,
 R. M. Neal and R. S. Zemel, The Helmholtz machine, Neural Computation 7 (1995) 889–904.

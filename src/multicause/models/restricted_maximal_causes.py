@@ -1,4 +1,4 @@
-"""Maximal causes of equal strength and frequency.
+"""Maximal causes restricted to equal strength and frequency.
 
 MCA08: J. Lücke and M. Sahani, Maximal Causes for Non-linear Component Extraction, JMLR 9 (2008) 1227–1267.
 GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Component Extraction, ICANN 2007.

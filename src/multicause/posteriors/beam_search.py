@@ -58,7 +58,7 @@ def search_states(
     missing ones, for which ``data`` must be zero, too; None means that all values were observed.
     """
     m, H = len(data), len(components)
-    gram = matmul(components, components.T)  # of complete rows
+    gram = matmul(components, components.T)  # Gram matrix of complete rows
     # e and g of all causes, for each state: (m, states, H).
     products = matmul(data, components.T)[:, None]
     if observed is not None:

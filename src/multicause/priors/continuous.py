@@ -82,7 +82,10 @@ class Continuous(Prior):
         return scale * self.draw(key, (n_samples, len(scale)), scale.dtype)
 
     def statistics(self, inference: Inference) -> dict[str, Array]:
-        """Return the contribution of each cause to the log-likelihood of all rows, which measures its use: (H,)."""
+        """Return the contribution of each cause to the log-likelihood of all rows, which measures its use: (H,).
+
+        It is dimensionless.
+        """
         return {"active": inference.total_effects}
 
     def maximize(
@@ -146,7 +149,7 @@ class Cauchy(Continuous):
         return -2 * (1 - value**2) / (1 + value**2) ** 2
 
     def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Draw Cauchy-distributed numbers."""
+        """Draw numbers with a Cauchy distribution."""
         return jax.random.cauchy(key, shape, dtype)
 
 
