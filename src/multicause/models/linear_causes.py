@@ -35,7 +35,7 @@ class LinearCauses(CausalEstimator):
     prior : {"bernoulli"} or Prior, optional
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "preselected", "beam"} or Posterior, optional
-        States that are considered for a row; by default all states of up to 10 causes, else ``Preselected(keep=None)``.
+        States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"least_squares", "coordinates", "multiplicative", "multiplicative_counts", "gradient"} or Update, optional
         Update of the components in the M-step; by default least squares, under W ≥ 0 cause by cause.
     annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, random_state, verbose, engine

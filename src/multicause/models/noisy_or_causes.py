@@ -44,7 +44,7 @@ class NoisyOrCauses(CausalEstimator):
     prior : {"bernoulli"} or Prior, optional
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "truncated", "preselected"} or Posterior, optional
-        States that are considered for a row; by default all states of up to 10 causes, else ``Preselected(keep=None)``.
+        States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"activation_shares"} or Update, optional
         Update of the components in the M-step; by default exact EM.
     annealing, learn, activity, max_iter, tol, repair, n_init, init, random_state, verbose, engine

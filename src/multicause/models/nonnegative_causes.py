@@ -32,7 +32,7 @@ class NonnegativeCauses(CausalEstimator):
     prior : {"bernoulli"} or Prior, optional
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "preselected", "beam"} or Posterior, optional
-        States that are considered for a row; by default all states of up to 10 causes, else ``Preselected(keep=None)``.
+        States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"coordinates", "multiplicative", "least_squares", "multiplicative_counts", "gradient"} or Update, optional
         Update of the components in the M-step; by default least squares under W ≥ 0, cause by cause. "multiplicative"
         is ET10 eq. 27 with 20 partial steps, "least_squares" eq. 26 with weights clamped at zero. Counts have their own

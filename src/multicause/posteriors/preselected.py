@@ -49,8 +49,8 @@ class Preselected(Posterior):
         robust, and costs a matrix product that is mostly needed anyway.
     selection : {"auto", "upper_bound", "scalar_product"}, callable or Selection, default="auto"
         Score of the causes: the normalised scalar product (ET10 eq. 33), which "auto" chooses because it is more
-        reliable, the upper bound for non-negative components (eq. 28), or a function ``function(rows (n, D), components
-        (H, D))`` that returns scores (n, H) and is written with ``jax.numpy``.
+        reliable, the upper bound for non-negative components (eq. 28), or
+        ``function(rows (n, D), components (H, D))`` that returns scores (n, H) and is written with ``jax.numpy``.
     keep : float or None, default=0.9
         Data cut: in the last third of the annealing, learning is gradually restricted to the rows with the highest
         evidence, finally to ``keep`` times the expected share P(|s| ≤ γ) of all rows (N^cut and eq. 23 of ET10); the
