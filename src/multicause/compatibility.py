@@ -1,7 +1,7 @@
-"""The words in which parts declare what they offer and what they need of each other.
+"""Properties and requirements by which parts declare what they offer and what they need from each other.
 
-Each part offers values of these enumerations as class attributes, and says as ``requires`` what the others must offer.
-:mod:`multicause.wiring` compares both where a model is made of its parts.
+Each part has values of these enumerations as class attributes, and declares in ``requires`` what the others must offer.
+:mod:`multicause.wiring` compares both when a model is made of its parts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Support(Enum):
-    """Which values the causes of a prior have."""
+    """Set of values that the causes of a prior can have."""
 
     BINARY = "causes that are independently on or off"
     ONE_HOT = "exactly one active cause"
@@ -23,7 +23,7 @@ class Support(Enum):
 
 
 class Rule(Enum):
-    """How active causes make a mean."""
+    """Kind of rule by which active causes determine a mean."""
 
     SUM = "a sum of causes"
     CLIPPED_SUM = "a sum of causes that is cut off"
@@ -33,14 +33,14 @@ class Rule(Enum):
 
 
 class Link(Enum):
-    """What the number is that a combination makes, for the noise."""
+    """Meaning of the number that a combination computes, for the noise."""
 
     MEAN = "the mean of the data as parameter"
     LOGIT = "log odds as parameter"
 
 
 class Likelihood(Enum):
-    """Of what a noise has a likelihood."""
+    """Arguments of which the likelihood of a noise is a function."""
 
     OF_MEANS = "a likelihood of every mean"
     OF_CAUSES = "a likelihood that depends on which cause is active"
@@ -48,7 +48,7 @@ class Likelihood(Enum):
 
 
 class Spread(Enum):
-    """How the variance of a noise depends on the mean."""
+    """Dependence of the variance of a noise on the mean."""
 
     CONSTANT = "a variance that does not depend on the mean"
     MEAN = "a variance that is the mean"
@@ -57,7 +57,7 @@ class Spread(Enum):
 
 
 class Expectation(Enum):
-    """What a posterior can be asked for, beyond bounds and mean causes: attributes of ``Inference``."""
+    """Expectations that some posteriors offer, in addition to bounds and mean causes: attributes of ``Inference``."""
 
     MOMENTS = "first and second moments of the causes"  # cause_data, cause_pairs
     CREDIT = "sums over states by credit"  # pull
@@ -71,29 +71,29 @@ class Expectation(Enum):
 
 @dataclass(frozen=True)
 class Requirements:
-    """What a part needs of the other parts of a model. Sets list what may be there; None allows everything."""
+    """Requirements of a part on the other parts of a model. Sets list the allowed values; None allows all."""
 
     supports: frozenset[Support] | None = None
     rules: frozenset[Rule] | None = None
     links: frozenset[Link] | None = None
     likelihoods: frozenset[Likelihood] | None = None
     spreads: frozenset[Spread] | None = None
-    #: What the posterior must offer, all of it.
+    #: Expectations all of which the posterior must offer.
     expectations: frozenset[Expectation] = frozenset()
-    #: Whether components must be confined to values of at least zero.
+    #: Whether components must be non-negative.
     nonnegative: bool = False
-    #: Whether components must not be confined at all, or not from above.
+    #: Whether components must have no bounds at all (``unbounded``), or no upper bound (``uncapped``).
     unbounded: bool = False
     uncapped: bool = False
-    #: Whether the prior must give probabilities of states of a few candidates.
+    #: Whether the prior must offer probabilities of states of a few candidates.
     selectable: bool = False
-    #: The only estimator, or base of estimators, that can learn with this part.
+    #: Name of the only estimator, or base class of estimators, that can learn with this part.
     estimator: str | None = None
 
     def also(self, **changes: Any) -> Requirements:
-        """Return these requirements with others in place of some of them."""
+        """Return these requirements with some of them replaced."""
         return replace(self, **changes)
 
 
 class IncompatiblePartsError(ValueError):
-    """Parts that cannot serve together, with all reasons and what would serve."""
+    """Error raised for parts that are not compatible, with all reasons and compatible alternatives."""

@@ -1,4 +1,4 @@
-"""Compiled functions of a learned model: what the causes of rows are, and what rows its causes make."""
+"""Compiled functions of a learned model: inference of the causes of rows, and sampling."""
 
 from functools import partial
 
@@ -19,13 +19,13 @@ def _infer(model: Model, block: Block, parameters: Parameters) -> Inference:
 
 @jit_by_parts
 def summarize(model: Model, rows: Array) -> Array:
-    """What the noise needs to know of each row, in which zeros take the place of missing values: (n,)."""
+    """Return the numbers that the noise needs for each row, with zeros in place of missing values: (n,)."""
     return model.noise.summarize(jnp.where(jnp.isnan(rows), 0, rows) if model.missing else rows)
 
 
 @jit_by_parts
 def mean_causes(model: Model, block: Block, parameters: Parameters) -> Array:
-    """⟨s⟩: (n, H)."""
+    """Return the posterior mean ⟨s⟩ of the causes: (n, H)."""
     return _infer(model, block, parameters).mean_causes
 
 
@@ -37,31 +37,31 @@ def mean_data(model: Model, block: Block, parameters: Parameters) -> Array:
 
 @jit_by_parts
 def imputed_data(model: Model, block: Block, parameters: Parameters) -> Array:
-    """⟨y⟩ given the observed values: (n, D)."""
+    """Return the posterior mean ⟨y⟩ given the observed values: (n, D)."""
     return model.noise.expected(_infer(model, block, parameters).imputed_data(), parameters.noise)
 
 
 @jit_by_parts
 def log_evidence(model: Model, block: Block, parameters: Parameters) -> Array:
-    """log p(y), or its bound: (n,)."""
+    """Return the log evidence log p(y) of each row, or its lower bound: (n,)."""
     return _infer(model, block, parameters).log_evidence
 
 
 @jit_by_parts
 def free_energy(model: Model, block: Block, parameters: Parameters) -> Array:
-    """F = ⟨log p(s, y)⟩ + H(q), which is log p(y) where q is the exact posterior: (n,)."""
+    """Return F = ⟨log p(s, y)⟩ + H(q), which is log p(y) if q is the exact posterior: (n,)."""
     return _infer(model, block, parameters).free_energy
 
 
 @partial(compiled, static=(0, 3))
 def best_states(model: Model, block: Block, parameters: Parameters, top: int) -> Recognized:
-    """The most probable states."""
+    """Return the ``top`` most probable states of each row."""
     return _infer(model, block, parameters).recognize(top)
 
 
 @jit_by_parts
 def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
-    """log p(s_h, y) of the states with one active cause: (n, H)."""
+    """Return log p(s_h, y) of the states with one active cause: (n, H)."""
     if Expectation.RESPONSIBILITIES in model.posterior.offers:
         return _infer(model, block, parameters).log_joint.T  # type: ignore[attr-defined]
     tree = state_tree.single_causes(parameters.components.shape[0])
@@ -76,7 +76,7 @@ def combine(model: Model, parameters: Parameters, causes: Array) -> Array:
 
 @partial(compiled, static=(0, 3))
 def sample(model: Model, parameters: Parameters, key: Array, n_samples: int) -> tuple[Array, Array]:
-    """Causes from the prior, and data from the causes."""
+    """Draw causes from the prior, and data given the causes."""
     key_causes, key_noise = jax.random.split(key)
     causes = model.prior.sample(key_causes, parameters.prior, n_samples)
     means = model.combination.mean(parameters.components, causes)

@@ -1,10 +1,10 @@
-"""The records that flow through learning: a model (its parts), its parameters, and what EM needs from data.
+"""Records used in learning: a model (its parts), its parameters, blocks of data, and sufficient statistics.
 
 A directed model is a product of freely chosen parts (see ARCHITECTURE.md)::
 
     prior × combination × noise  →  the joint p(s, y)
-    posterior                    →  which states s are considered for one y, and their weights q(s)
-    update                       →  how the components move, given the statistics
+    posterior                    →  the states s that are considered for one y, and their probabilities q(s)
+    update                       →  the M-step of the components, given the statistics
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ class Model:
     posterior: Posterior
     update: Update
     learn: frozenset[str]
-    #: Whether rows may hold NaN for values that were not observed; programs of complete rows know no masks.
+    #: Whether rows may contain NaN for missing values; programs for complete rows have no masks.
     missing: bool = False
 
     def __post_init__(self) -> None:
-        # Every call of a compiled program looks the model up by its hash, which takes longer than some programs.
+        # Every call of a compiled program looks up the model by its hash, whose computation takes longer than some
+        # programs.
         parts = (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn, self.missing)
         object.__setattr__(self, "_hash", hash(parts))
 
@@ -48,7 +49,7 @@ class Model:
     def linear(self) -> bool:
         """Whether states need no means: ‖y − Σ_h s_h W_h‖² follows from projections on single causes and pairs.
 
-        Where values are missing, these projections would differ from row to row.
+        It is False if values may be missing, because these projections would differ from row to row.
         """
         return self.sums_squares and not self.missing
 
@@ -61,7 +62,7 @@ class Model:
         return self._hash  # type: ignore[attr-defined]
 
     def __reduce__(self) -> Any:
-        # Hashes of classes and texts differ between processes, so that of a pickled model must be computed anew.
+        # Hashes of classes and strings differ between processes, so that of a pickled model must be recomputed.
         return Model, (
             self.prior,
             self.combination,
@@ -75,12 +76,15 @@ class Model:
 
 @lru_cache(maxsize=128)
 def interned(model: Model) -> Model:
-    """The first of all models equal to this one: compiled programs find it by identity, without comparing parts."""
+    """Return the first of all models equal to this one, so that compiled programs find it by identity."""
     return model
 
 
 class Parameters(NamedTuple):
-    """What a model has learned: arrays only. ``prior``, ``noise``, ``posterior`` belong to the parts of that name."""
+    """Learned parameters of a model, as arrays.
+
+    ``prior``, ``noise`` and ``posterior`` belong to the parts of that name.
+    """
 
     components: Array  # (H, D)
     prior: dict[str, Array]
@@ -89,31 +93,31 @@ class Parameters(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Some rows of the data. Rows that only fill the block up have weight zero."""
+    """Some rows of the data. Padding rows have weight zero."""
 
-    rows: Array  # (n, D), NaN where a value was not observed
+    rows: Array  # (n, D), NaN for missing values
     weights: Array  # (n,)
-    summary: Array  # (n,) what the noise needs to know of each row in every iteration, computed once
+    summary: Array  # (n,) number for each row that the noise needs in every iteration, computed once
 
 
 class Moments(NamedTuple):
-    """First facts about the data, in double precision, from which starting values are drawn."""
+    """Moments of the data, in double precision, from which initial parameters are drawn."""
 
     mean: np.ndarray  # (D,)
-    variance: float  # over rows and dimensions together
+    variance: float  # variance over rows and dimensions together
     spread: float  # mean over dimensions of the variance over rows, which an offset of a dimension does not change
-    epsilon: float  # relative rounding of the data's dtype
+    epsilon: float  # relative rounding error of the data's dtype
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Statistics:
-    """All that the M-step needs from data; sums over rows, blocks, devices or machines by ``+``."""
+    """Sufficient statistics for the M-step; those of rows, blocks, devices or machines are added by ``+``."""
 
-    weight: Array  # () Σ_n w_n of the rows that are learned from
+    weight: Array  # () Σ_n w_n of the rows that learning uses
     seen: Array  # () Σ_n w_n of all rows
     bound: Array  # () Σ_n w_n F_n of all rows, in double precision
-    free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), what EM at temperature T raises; at one, the bound
+    free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), objective of EM at temperature T; at T = 1, the bound
     magnitude: Array  # () Σ_n w_n |b(y_n)|, the size of the terms that cancel in the bound
     components: dict[str, Array]
     prior: dict[str, Array]
@@ -124,5 +128,5 @@ class Statistics:
         return jax.tree.map(lambda a, b: a + b, self, other)
 
     def scaled(self, factor: Any) -> Statistics:
-        """All sums multiplied by one factor, as online learning needs for its running averages."""
+        """Return all sums multiplied by a factor, for the running averages of online learning."""
         return jax.tree.map(lambda a: (a * factor).astype(a.dtype), self)

@@ -1,4 +1,4 @@
-"""Whether parts fit together, what would serve where they do not, and the update that suits them best."""
+"""Compatibility check of parts, suggestions of compatible ones, and the choice of a default update."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from multicause.updates import NAMES, Update
 from multicause.updates.wake_sleep import WakeSleep
 
 ROLES = ("prior", "combination", "noise", "posterior", "update")
-# Suggestions that an error lists for each part, and pairs of parts where no single one serves.
+# Maximum number of pairs of parts that an error suggests if no single replacement is compatible.
 MOST_PAIRS = 3
 
 
 class Reason(NamedTuple):
-    """One thing that a part needs and another part lacks."""
+    """A requirement of one part that another part does not meet."""
 
     role: str
     needs: str
     other: str = ""
-    instead: str = ""  # what the other part has or does
+    instead: str = ""  # what the other part offers or does instead
 
     def text(self, model: Model) -> str:
-        """Return the reason in words, with the parts of a model."""
+        """Return the reason as text, with the parts of a model."""
         own = f"{self.role} {getattr(model, self.role)!r} needs {self.needs}"
         return f"{own}, but {self.other} {getattr(model, self.other)!r} {self.instead}" if self.other else own
 
 
-# By the field of Requirements: the part that must offer it, and the attribute with what it offers.
+# For each field of Requirements, the part that must meet it, and the attribute with what that part offers.
 _OFFERED = {
     "supports": ("prior", "support"),
     "rules": ("combination", "rule"),
@@ -49,9 +49,9 @@ _OFFERED = {
 
 
 def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
-    """Yield every reason why the parts of a model cannot serve together; none if they can.
+    """Yield every reason why the parts of a model are not compatible; none if they are.
 
-    ``estimator`` is the class that learns the model; without it, any may.
+    ``estimator`` is the class that learns the model; without it, any estimator is assumed.
     """
     lower, upper = mean_range(model)
     least, most = model.noise.means
@@ -83,7 +83,7 @@ def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
 
 
 def mean_range(model: Model) -> tuple[float, float]:
-    """Return the smallest and largest mean that a combination can make of the causes of a prior."""
+    """Return the smallest and largest mean that a combination can produce for the causes of a prior."""
     lower, upper = model.combination.bounds
     if model.prior.support in (Support.REAL, Support.GAUSSIAN, Support.SPIKE_SLAB):
         return -inf, (inf if model.combination.rule == Rule.SUM else upper)
@@ -91,14 +91,15 @@ def mean_range(model: Model) -> tuple[float, float]:
 
 
 def fits(model: Model, estimator: type | None = None) -> bool:
-    """Return whether the parts of a model can serve together."""
+    """Return whether the parts of a model are compatible."""
     return next(unmet(model, estimator), None) is None
 
 
 def check(model: Model, estimator: type | None = None, *, free: Iterable[str] = ()) -> Model:
-    """Return a model whose parts fit together; otherwise raise an error with all reasons and with what would serve.
+    """Return the model if its parts are compatible; otherwise raise IncompatiblePartsError.
 
-    ``free`` are roles whose part the estimator has chosen to suit the others, so that it would choose anew.
+    The error lists all reasons and compatible alternatives. ``free`` are roles whose part the estimator has chosen to
+    suit the others, and could choose differently.
     """
     free = set(free)
     reasons = list(unmet(model, estimator))
@@ -111,7 +112,7 @@ def check(model: Model, estimator: type | None = None, *, free: Iterable[str] = 
 
 
 def _remedies(model: Model, estimator: type | None, free: set[str]) -> str:
-    """Return which other parts would make a model whole: one part if possible, or else two."""
+    """Return a text with replacements that make the parts compatible: one part if possible, or else two."""
     known = known_parts()
     roles = [role for role in ROLES if role not in free]
     single = {role: _serving(model, estimator, known, (role,), free) for role in roles}
@@ -133,11 +134,11 @@ def _remedies(model: Model, estimator: type | None, free: set[str]) -> str:
 def _serving(
     model: Model, estimator: type | None, known: dict[str, list[Any]], roles: tuple[str, ...], free: set[str]
 ) -> list[tuple[Any, ...]]:
-    """Return the known parts in some roles with which the model would be whole."""
+    """Return the known parts in some roles with which the model's parts would be compatible."""
 
     def is_another(role: str, part: Any) -> bool:
         own = getattr(model, role)
-        # Other settings help combinations alone, and an estimator has one kind of them.
+        # Only combinations may become compatible by other settings, and an estimator has one class of them.
         if role == "combination":
             return part != own and (estimator is None or type(part) is type(own))
         return type(part) is not type(own)
@@ -155,7 +156,7 @@ def _serving(
 
 
 def known_parts() -> dict[str, list[Any]]:
-    """Return one object of every part of this library with its default settings, by roles."""
+    """Return one object of every part of this library with its default settings, by role."""
 
     def objects(module: Any, base: type) -> list[Any]:
         classes = [getattr(module, name) for name in module.__all__ if isinstance(getattr(module, name), type)]
@@ -190,9 +191,9 @@ def _joined(texts: Iterable[str], word: str) -> str:
 def choose_update(
     prior: Prior, combination: Combination, noise: Noise, posterior: Posterior, update: str | Update | None = None
 ) -> Update:
-    """Return the given update, or else the first in order of preference with which the other parts fit together.
+    """Return the given update, or else the first in order of preference that is compatible with the other parts.
 
-    If they do with none, it is one with which they do best.
+    If none is compatible, return the one with the fewest unmet requirements.
     """
     if update is not None:
         return resolve(update, NAMES, "update", Update)

@@ -1,4 +1,4 @@
-"""Combinations: how active causes make a mean."""
+"""Combinations: rules by which active causes determine a mean."""
 
 from multicause.combinations.base import Combination
 from multicause.combinations.maximum import Maximum

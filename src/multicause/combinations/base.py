@@ -1,4 +1,4 @@
-"""The interface of a combination: how active causes make a mean."""
+"""The interface of a combination, the rule by which active causes determine a mean."""
 
 from abc import abstractmethod
 from typing import Any, Self
@@ -14,26 +14,26 @@ from multicause.states.state_list import StateList
 
 
 class Combination(Part):
-    """w̄_d(s, W), and its derivative with respect to W_hd, which is the credit of cause h for dimension d."""
+    """The mean w̄_d(s, W) and its derivative with respect to W_hd, the credit of cause h for dimension d."""
 
-    #: How active causes make a mean.
+    #: Kind of rule by which active causes determine a mean.
     rule = Rule.OTHER
-    #: Smallest and largest value of components, and of means where causes are on or off.
+    #: Smallest and largest value of components, and of means if causes are binary.
     bounds: tuple[float, float] = (-np.inf, np.inf)
 
     @abstractmethod
     def combine(self, components: Array, tree: StateList, empty: Array | None = None) -> Array:
-        """w̄(s) of all states of a tree: (S, D). The state without causes has the mean ``empty`` (D,), by default zero.
+        """Return w̄(s) of all states of a tree: (S, D). The empty state has the mean ``empty`` (D,), by default zero.
 
         With ``shift(components, o)`` and an empty state of −o, these are all means relative to o.
         """
 
     @abstractmethod
     def shift(self, components: Array, origin: Array) -> Array:
-        """Components that make means relative to an origin (D,), if the state without causes has its negative."""
+        """Return components whose means are relative to an origin (D,), if the empty state has the mean −origin."""
 
     def relative_means(self, components: Array, tree: StateList, origin: Array | None) -> Array:
-        """w̄(s) of all states of a tree relative to an origin, if there is one: (S, D)."""
+        """Return w̄(s) of all states of a tree relative to an origin, if there is one: (S, D)."""
         if origin is None:
             return self.combine(components, tree)
         return self.combine(self.shift(components, origin), tree, -origin)
@@ -41,7 +41,8 @@ class Combination(Part):
     def natural(self, noise: Any, components: Array, tree: StateList, parameters: dict[str, Array]) -> Array:
         """Return η(w̄(s)) of all states of a tree, for noise without an origin: (S, D).
 
-        Under the max rule, each mean is that of one cause alone, so that increasing functions are taken of causes.
+        Under the max rule, each mean is the weight of one cause, so that increasing functions can be applied to
+        components.
         """
         if self.rule != Rule.MAXIMUM:
             return noise.natural(self.combine(components, tree), parameters)
@@ -50,15 +51,15 @@ class Combination(Part):
 
     @abstractmethod
     def mean(self, components: Array, causes: Array) -> Array:
-        """w̄ of given causes (n, H), which may be fractions such as posterior means: (n, D)."""
+        """Return w̄ of given causes (n, H), which may be fractions such as posterior means: (n, D)."""
 
     @abstractmethod
     def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
-        """Σ_s ∂w̄_d(s)/∂W_hd · v_d(s) for values (..., S, D): (..., H, D)."""
+        """Return Σ_s ∂w̄_d(s)/∂W_hd · v_d(s) for values (..., S, D): (..., H, D)."""
 
     @abstractmethod
     def overlap(self, tree: StateList) -> np.ndarray:
-        """Σ_h ∂w̄_d(s)/∂W_hd, how many causes share one mean, for each state: (S, 1)."""
+        """Return Σ_h ∂w̄_d(s)/∂W_hd, the number of causes that share one mean, for each state: (S, 1)."""
 
     @property
     def linear(self) -> bool:
@@ -67,11 +68,11 @@ class Combination(Part):
 
     @property
     def bounded(self) -> bool:
-        """Whether components are confined to a part of all numbers."""
+        """Whether components have a lower or an upper bound."""
         return bool(np.isfinite(self.bounds).any())
 
     def within(self, means: tuple[float, float]) -> Self:
-        """Return the same rule with bounds that keep means between two numbers, as far as it has such settings."""
+        """Return this rule with bounds that keep means between two numbers, if it has such settings."""
         return self
 
     def project(self, components: Any) -> Any:
@@ -79,7 +80,7 @@ class Combination(Part):
         return components.clip(*self.bounds) if self.bounded else components
 
     def reflect(self, components: Any) -> Any:
-        """Return components of which values beyond a bound are mirrored at it, so that random ones do not pile up."""
+        """Return components with values beyond a bound reflected at it, so that random ones do not accumulate there."""
         lower, upper = self.bounds
         components = lower + abs(components - lower) if np.isfinite(lower) else components
         components = upper - abs(upper - components) if np.isfinite(upper) else components
@@ -94,14 +95,14 @@ class Combination(Part):
 
     @abstractmethod
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
-        """Random components of the data's scale: (H, D)."""
+        """Return random components on the scale of the data: (H, D)."""
 
 
 def random_positive(generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
-    """MCA08 appendix E.1: Gaussian numbers of unit mean and standard deviation 1/3, times the data's mean.
+    """Return Gaussian numbers of unit mean and standard deviation 1/3, times the data's mean (MCA08 appendix E.1).
 
-    Where the data's mean is not positive, half its standard deviation is the scale instead. Absolute values
-    keep the rare negative draw from starting as a dead pixel.
+    If the data's mean is not positive, half its standard deviation is the scale instead. Absolute values are used, so
+    that the rare negative numbers do not start as zero weights.
     """
     mean, deviation = float(np.mean(moments.mean)), np.sqrt(moments.variance)
     scale = mean if mean > 0 else deviation / 2

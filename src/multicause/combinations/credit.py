@@ -1,4 +1,4 @@
-"""Credit under the max rule, in three ways: each is exact, and the fastest for its kind of state list.
+"""Credit under the max rule, by three exact algorithms, each the fastest for one kind of state list.
 
 With x = log W or W, cause h has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h') of state s, and its credit is a power of
 that share. All functions return Σ_s credit_hd(s) · v_d(s) for values (..., S, D): (..., H, D).
@@ -17,22 +17,22 @@ from numpy.polynomial import chebyshev
 from multicause.arrays import Array, matmul, rows_at, stored, sum_rows_at
 from multicause.states.state_list import StateList, all_states
 
-# Active causes up to which powers of sums of exponentials are taken by a polynomial: beyond, its degree would be as
-# costly as a logarithm and an exponential (measured for H' = 5, γ = 3: 247 instead of 340 ms in single precision, 680
-# instead of 1320 ms in double precision, for 40000 rows of 100 dimensions).
+# Number of active causes up to which powers of sums of exponentials are computed by a polynomial: for more, its degree
+# would be as costly as a logarithm and an exponential (measured for H' = 5, γ = 3: 247 instead of 340 ms in single
+# precision, 680 instead of 1320 ms in double precision, for 40000 rows of 100 dimensions).
 MOST_FOR_POLYNOMIAL = 4
 
 
 def pull_by_halves(x: Array, states: StateList, values: Array, sharpness: Array, exponent: Array) -> Array:
-    """For the list of all states: each is a state of the first half of the causes and one of the second half.
+    """Return credited values for the list of all states, each a pair of states of the first and second half of causes.
 
-    Shares are formed within each half, relative to its own largest x, and then between the two halves. That takes two
-    exponentials for each state, and few operations to compile. Exact in any range. Causes lie in x as (H, D).
+    Shares are computed within each half, relative to its own largest x, and then between the two halves. That takes two
+    exponentials for each state, and few operations to compile. It is exact for any range of values. x is (H, D).
     """
     H = states.n_components
     first, second = (_Half.of(part, sharpness, exponent) for part in (x[: H // 2], x[H // 2 :]))
-    lead = second.largest[:, None] - first.largest  # (S₂, S₁, D), as state s₁ of the first half has the lower digits
-    # Two empty halves have no lead, and no causes that could have credit.
+    lead = second.largest[:, None] - first.largest  # (S₂, S₁, D), as state s₁ of the first half varies fastest
+    # Two empty halves give NaN, and have no causes that could have credit.
     distance = sharpness * jnp.where(jnp.isnan(lead), 0, jnp.abs(lead))
     lower, loser = jnp.exp(-distance), jnp.exp(-exponent * distance)
     wins = lead > 0  # whether the largest x is in the second half
@@ -63,10 +63,10 @@ class _Half(NamedTuple):
 
 
 def pull_by_members(x: Array, states: StateList, values: Array, sharpness: Array, exponent: Array) -> Array:
-    """For short lists of sparse states on an accelerator: every cause sums over its states, written out one by one.
+    """Return credited values for short lists of sparse states on an accelerator, with unrolled sums over states.
 
-    The compiler then makes one kernel of it all, in which nothing but duels between two causes is ever stored. Exact in
-    any range.
+    The compiler then creates a single kernel, in which only comparisons of two causes are stored. It is exact for any
+    range of values.
     """
     H = states.n_components
     distance = sharpness * jnp.abs(jnp.concatenate([x[i : i + 1] - x[:i] for i in range(1, H)]))
@@ -99,12 +99,13 @@ def pull_by_members(x: Array, states: StateList, values: Array, sharpness: Array
 
 
 def pull_by_levels(x: Array, states: StateList, values: Array, sharpness: Array, exponent: Array) -> Array:
-    """For lists with the sparsest states first: each state is one with a cause less, its parent, plus its last cause.
+    """Return credited values for lists with the sparsest states first, from each state's parent and its last cause.
 
-    Shares are formed on the way from states with two active causes to those with most, relative to the largest x of
-    each state, and values are handed down on the way back, to the last cause of a state and to its parent. That takes
-    two exponentials for each state. Exact in any range. States with as many active causes are worked on together, and
-    found by constant indices, so that the program is short whatever their number.
+    The parent of a state is the state without its last cause. Shares are computed from states with two active causes up
+    to those with most, relative to the largest x of each state, and values are passed down in reverse order, to the
+    last cause of a state and to its parent. That takes two exponentials for each state. It is exact for any range of
+    values. States with the same number of active causes are processed together, by constant indices, so that the length
+    of the program does not depend on their number.
     """
     levels = states.levels()
     largest, total = x, jnp.ones_like(x)
@@ -129,16 +130,16 @@ def pull_by_levels(x: Array, states: StateList, values: Array, sharpness: Array,
 
 
 def _inverse_power(total: Array, exponent: Array) -> Array:
-    """total^{−exponent}; the state without causes has no share to give, and its total of zero must not become infinite.
+    """Return total^{−exponent}, with a finite value for the empty state, whose total is zero and which has no shares.
 
-    The barrier keeps the compiler from taking the same powers again for each of several values.
+    The barrier keeps the compiler from recomputing the same powers for each of several values.
     """
     return stored(jnp.exp(-exponent * jnp.log(jnp.where(total > 0, total, 1))))
 
 
 @lru_cache
 def _powers_of_chebyshev(degree: int) -> np.ndarray:
-    """Return the coefficients of powers (rows) of Chebyshev's polynomials (columns) up to a degree."""
+    """Return the coefficients of powers (rows) of the Chebyshev polynomials (columns) up to a degree."""
     to_powers = np.zeros((degree + 1, degree + 1))
     for k in range(degree + 1):
         to_powers[: k + 1, k] = chebyshev.cheb2poly(np.eye(degree + 1)[k, : k + 1])
@@ -146,10 +147,10 @@ def _powers_of_chebyshev(degree: int) -> np.ndarray:
 
 
 class _PowerOfTotals:
-    """total^{−exponent} for totals between 1 and ``most``, to rounding; any finite number for the empty state's zero.
+    """The power total^{−exponent} for totals from 1 to ``most``, to rounding errors; finite for the empty state's zero.
 
-    Where the interval is short, by a polynomial: interpolation at Chebyshev's points converges like r^{−degree}, where
-    r is the sum of the half-axes of the ellipse, with foci at the ends of the interval, through the pole at zero.
+    For a short interval it is computed by a polynomial: interpolation at Chebyshev points converges like r^{−degree},
+    where r is the sum of the half-axes of the ellipse, with foci at the ends of the interval, through the pole at zero.
     """
 
     def __init__(self, dtype: Any, exponent: Array, most: int) -> None:
@@ -162,7 +163,7 @@ class _PowerOfTotals:
         degree = int(np.ceil(np.log(float(jnp.finfo(dtype).eps)) / -np.log(pole + np.sqrt(pole**2 - 1))))
         angles = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
         samples = jnp.asarray(self._middle + self._half * np.cos(angles)) ** -exponent.astype(jnp.float64)
-        # Chebyshev's coefficients first: solving for those of the powers at once would lose half of the digits.
+        # Chebyshev coefficients first: solving for the coefficients of powers directly would lose half of the digits.
         to_chebyshev = 2 / (degree + 1) * np.cos(np.outer(np.arange(degree + 1), angles))
         to_chebyshev[0] /= 2
         to_powers = jnp.asarray(_powers_of_chebyshev(degree))

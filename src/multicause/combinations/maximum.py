@@ -1,4 +1,4 @@
-"""Causes of which the strongest wins: MCA08 eq. 3, ET10 eq. 29."""
+"""The max rule, by which the strongest active cause determines the mean: MCA08 eq. 3, ET10 eq. 29."""
 
 from functools import reduce
 
@@ -12,10 +12,10 @@ from multicause.compatibility import Rule
 from multicause.model import Moments
 from multicause.states.state_list import StateList
 
-# Sharpness that stands for infinity: one rounding apart, two weights are already told apart with certainty,
-# and equal weights still share their credit equally.
+# Sharpness used for infinity: of two weights that differ by one rounding error, the larger has all credit, and equal
+# weights still share their credit equally.
 SHARPEST = 1e9
-# States up to which an accelerator works through a list state by state.
+# Number of states up to which an accelerator processes a list state by state.
 SHORT = 32
 CREDITS = ("power", "sigmoid")
 # λ of MCA08 eq. 35.
@@ -23,23 +23,22 @@ SLOPE = 0.2
 
 
 class Maximum(Combination):
-    """w̄_d(s, W) = max_h s_h W_hd, with components that are not negative.
+    """The max rule w̄_d(s, W) = max_h s_h W_hd, with non-negative components.
 
-    The maximum has no derivative where causes tie, so its credit is smooth, the more so the higher the temperature T
-    while learning is annealed. The mean is the hard maximum always.
+    The maximum has no derivative where causes tie, so its credit is smoothed, the more the higher the temperature T
+    of the annealing is. The mean is always the exact maximum.
 
     Parameters
     ----------
     credit : {"power", "sigmoid"}, default="power"
         ``"power"`` is A^ρ, the derivative of the ρ-norm, with ρ = T/(T − 1) (MCA08 eq. 7–8 and 31; ET10 eq. 30,
         31 and 36). ``"sigmoid"`` is the smoothed Heaviside function of MCA08 eq. 35 with λ = 0.2, a softmax
-        where more than two causes compete.
+        if more than two causes compete.
     least_temperature : float, default=1.02
-        Credit stays as smooth as at this temperature when the posterior's is lower. The default, ρ = 51, lets weights
-        that are equal to a few percent share their credit, so that EM does not jump between winners; one is the limit
-        ρ → ∞.
+        Lowest temperature of the credit, used if the posterior's is lower. With the default, ρ = 51, weights that are
+        equal to a few percent share their credit, so that EM does not jump between them; one is the limit ρ → ∞.
     upper : float, optional
-        Largest component, and so the largest mean: 1.0 for means that are probabilities. By default there is none.
+        Upper bound of components, and so of means: 1.0 for means that are probabilities. By default there is none.
     """
 
     rule = Rule.MAXIMUM
@@ -51,11 +50,11 @@ class Maximum(Combination):
 
     @property
     def bounds(self) -> tuple[float, float]:  # type: ignore[override]
-        """From zero to the upper bound."""
+        """Bounds of the components, from zero to the upper bound."""
         return 0.0, np.inf if self.upper is None else float(self.upper)
 
     def validate(self) -> None:
-        """Known credits, a temperature that exists, and an upper bound above zero."""
+        """Raise ValueError unless the credit is known, the temperature at least one and the upper bound positive."""
         super().validate()
         if self.credit not in CREDITS:
             raise ValueError(f"Unknown credit {self.credit!r} of Maximum. Known: {', '.join(map(repr, CREDITS))}.")
@@ -63,14 +62,14 @@ class Maximum(Combination):
             raise ValueError(f"least_temperature of Maximum must be at least 1; got {self.least_temperature!r}.")
 
     def within(self, means: tuple[float, float]) -> "Maximum":
-        """Return the same with the largest mean as upper bound, if there is a largest one."""
+        """Return this rule with the largest mean as upper bound, if it is finite."""
         upper = min(means[1], self.bounds[1])
         return Maximum(
             credit=self.credit, least_temperature=self.least_temperature, upper=upper if np.isfinite(upper) else None
         )
 
     def combine(self, components: Array, tree: StateList, empty: Array | None = None) -> Array:
-        """The maximum of the empty state's mean and those of the active causes."""
+        """Return the maximum of the empty state's mean and those of the active causes, for all states: (S, D)."""
         root = jnp.zeros_like(components[:1])
         root = root if empty is None else root + empty
         if not tree.sparsest_first:
@@ -80,22 +79,22 @@ class Maximum(Combination):
         return reduce(jnp.maximum, (rows_at(means, members) for members in tree.padded_members().T))
 
     def shift(self, components: Array, origin: Array) -> Array:
-        """W − o."""
+        """Return components relative to the origin, W − o."""
         return components - origin
 
     def mean(self, components: Array, causes: Array) -> Array:
-        """max_h s_h W_hd, one cause at a time so that no (n, H, D) array arises."""
+        """Return max_h s_h W_hd, computed cause by cause, without an array (n, H, D)."""
         mean = jnp.zeros((causes.shape[0], components.shape[1]), dtype=components.dtype)
         for h in range(components.shape[0]):
             mean = jnp.maximum(mean, causes[:, h : h + 1] * components[h])
         return mean
 
     def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
-        """Return the values of all states (..., S, D) as the causes get credit for them: (..., H, D).
+        """Return the values of all states (..., S, D), summed with the credit of each cause: (..., H, D).
 
         With x = log W (power) or W (sigmoid), cause h has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h') of state s. A^ρ
         is that share to the power (ρ − 1)/ρ = 1/T, because it is W_h^{ρ−1} / (Σ W_h'^ρ)^{(ρ−1)/ρ}. All exponentials
-        are taken relative to the largest x of a state, so that they neither overflow nor all vanish.
+        are relative to the largest x of a state, so that they neither overflow nor all underflow.
         """
         heat = jnp.maximum(temperature, self.least_temperature).astype(components.dtype) - 1
         if self.credit == "power":
@@ -108,16 +107,16 @@ class Maximum(Combination):
             exponent = jnp.ones_like(heat)
 
         if tree.max_active == 1:
-            return values[..., 1:, :]  # a cause that is alone has the whole credit
+            return values[..., 1:, :]  # a single active cause has full credit
         pull = pull_by_levels if tree.sparsest_first else pull_by_halves
         if tree.sparsest_first and tree.n_states <= SHORT and not one_by_one():
             pull = pull_by_members
         return pull(x, tree, values, sharpness, exponent)
 
     def overlap(self, tree: StateList) -> np.ndarray:
-        """One, except in the empty state."""
+        """Return one for each state, except zero for the empty state: (S, 1)."""
         return tree.states().max(axis=1, keepdims=True)
 
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
-        """Positive numbers around the data's mean."""
+        """Return positive random numbers around the data's mean: (H, D)."""
         return self.reflect(random_positive(generator, n_components, moments))

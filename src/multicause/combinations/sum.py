@@ -1,4 +1,4 @@
-"""Causes that add up: ET10 eq. 25."""
+"""The sum of active causes, optionally with an upper bound: ET10 eq. 25."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,15 +11,15 @@ from multicause.states.state_list import StateList
 
 
 class Sum(Combination):
-    """w̄_d(s, W) = Σ_h s_h W_hd, or min{Σ_h s_h W_hd, upper}.
+    """The sum w̄_d(s, W) = Σ_h s_h W_hd, or min{Σ_h s_h W_hd, upper}.
 
     Parameters
     ----------
     nonnegative : bool, default=False
-        Whether components must not be negative.
+        Whether components must be non-negative.
     upper : float, optional
-        Largest mean, at which sums are cut off, and largest component: 1.0 for means that are probabilities. By default
-        there is none. Where a sum would be larger, no cause has credit for its mean.
+        Upper bound at which means are clipped, and of components: 1.0 for means that are probabilities. By default
+        there is none. If a sum exceeds it, no cause has credit for the mean.
     """
 
     def __init__(self, *, nonnegative: bool = False, upper: float | None = None) -> None:
@@ -28,21 +28,21 @@ class Sum(Combination):
 
     @property
     def rule(self) -> Rule:  # type: ignore[override]
-        """Whether sums are cut off."""
+        """Kind of rule, which says whether sums are clipped."""
         return Rule.SUM if self.upper is None else Rule.CLIPPED_SUM
 
     @property
     def bounds(self) -> tuple[float, float]:  # type: ignore[override]
-        """Zero, if no component may be negative, and the upper bound."""
+        """Bounds of the components: zero if they must be non-negative, and the upper bound."""
         return (0.0 if self.nonnegative else -np.inf), (np.inf if self.upper is None else float(self.upper))
 
     def within(self, means: tuple[float, float]) -> "Sum":
-        """Return the same without negative components where means must not be negative, and with their upper bound."""
+        """Return this rule with the upper bound of means, and non-negative components if means must be non-negative."""
         upper = min(means[1], self.bounds[1])
         return Sum(nonnegative=self.nonnegative or means[0] >= 0, upper=upper if np.isfinite(upper) else None)
 
     def combine(self, components: Array, tree: StateList, empty: Array | None = None) -> Array:
-        """S·W plus the empty state's mean, in double precision: it may leave far less than both are."""
+        """Return S·W plus the empty state's mean, added in double precision because they may cancel: (S, D)."""
         if empty is None:
             return self._cut(matmul(jnp.asarray(tree.states(), dtype=components.dtype), components))
         sums = matmul(jnp.asarray(tree.states(), dtype=jnp.float64), components.astype(jnp.float64))
@@ -50,29 +50,32 @@ class Sum(Combination):
         return sums if self.upper is None else jnp.minimum(sums, self.upper + empty)
 
     def shift(self, components: Array, origin: Array) -> Array:
-        """The same: what the empty state's mean loses, all others lose too."""
+        """Return the components unchanged: the empty state's mean shifts all means alike."""
         return components
 
     def mean(self, components: Array, causes: Array) -> Array:
-        """s·W."""
+        """Return s·W of given causes, clipped at the upper bound: (n, D)."""
         return self._cut(matmul(causes, components))
 
     def _cut(self, sums: Array) -> Array:
         return sums if self.upper is None else jnp.minimum(sums, self.upper)
 
     def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
-        """Each active cause has full credit, Sᵀv, but for sums that are cut off."""
+        """Return Sᵀv, in which each active cause has full credit, except for clipped sums."""
         states = jnp.asarray(tree.states(), dtype=values.dtype)
         if self.upper is not None:
             values = jnp.where(matmul(states, components) <= self.upper, values, 0)
         return matmul(states.T, values)
 
     def overlap(self, tree: StateList) -> np.ndarray:
-        """|s|."""
+        """Return the number |s| of active causes of each state: (S, 1)."""
         return tree.states().sum(axis=1, keepdims=True)
 
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
-        """A third of the data's standard deviation around its mean (the proportions of ET10 §4.3.1)."""
+        """Return random numbers with a third of the data's standard deviation (the proportions of ET10 §4.3.1).
+
+        They are around half its mean; non-negative components are positive numbers around its mean.
+        """
         if self.nonnegative:
             return self.reflect(random_positive(generator, n_components, moments))
         deviation = np.sqrt(moments.variance)

@@ -1,4 +1,4 @@
-"""When EM has converged."""
+"""Convergence criteria of EM."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import numpy as np
 
 from multicause.arrays import Array
 
-# Iterations over which the rise of the bound is judged; more where steps may be taken back on the way.
+# Number of iterations over which the rise of the bound is measured; more for updates whose steps may be rejected.
 WINDOW = 3
 FIXED_POINT_WINDOW = 10
-# Falls in a row, each step half as long as the one before, after which no step is tried any more.
+# Number of consecutive falls, each with half the step length of the one before, after which no step is tried any more.
 MAX_FALLS = 10
-# Changes of the mean bound below so many roundings of it, and of the terms that cancel in it, are neither rises
-# nor falls.
+# Changes of the mean bound below this many rounding errors of it, and of the terms that cancel in it, are ignored.
 ROUNDINGS = 4
-# Where the bound is no judge, learning ends after so many iterations in which all components move by less than this
-# part of their sums: a tenth of the threshold at which MCA08 goes on cooling, and its number of iterations.
+# If the bound is no measure of progress, learning ends after QUIET_ITERATIONS iterations in which all components move
+# by less than REST times their sums: a tenth of the threshold at which MCA08 continues cooling, and its number of
+# iterations.
 REST = 2.5e-4
 QUIET_ITERATIONS = 20
 
 
 class Convergence(NamedTuple):
-    """What is known about the mean bound (free energy) of each start once it has cooled; see :func:`judge`."""
+    """Recent mean bounds (free energies) of each start after annealing, and its step length; see :func:`judge`."""
 
-    history: Any  # (starts, window + 1) accepted bounds, oldest first, NaN before cooling
-    falls: Any  # (starts,) steps in a row that were taken back
-    slack: Any  # (starts,) changes of the bound below this are rounding
-    length: Any  # (starts,) of the next step, as part of the full one
+    history: Any  # (starts, window + 1) accepted bounds, oldest first, NaN during annealing
+    falls: Any  # (starts,) number of consecutive rejected steps
+    slack: Any  # (starts,) changes of the bound below this are rounding errors
+    length: Any  # (starts,) length of the next step, relative to a full step
 
     @classmethod
     def begin(cls, n_starts: int, monotone: bool) -> Convergence:
@@ -40,12 +40,12 @@ class Convergence(NamedTuple):
 
     @property
     def bound(self) -> Array:
-        """Bounds of the last accepted parameters; NaN before cooling: (starts,)."""
+        """Bounds of the last accepted parameters; NaN during annealing: (starts,)."""
         return self.history[:, -1]
 
     @property
     def falling(self) -> Array:
-        """Starts whose last step was taken back: (starts,)."""
+        """Starts whose last step was rejected: (starts,)."""
         return self.falls > 0
 
     def fell(self, monotone: bool) -> Array:
@@ -63,12 +63,12 @@ class Convergence(NamedTuple):
 def judge(
     record: Convergence, bound: Array, magnitude: Array, cooled: Array, epsilon: float
 ) -> tuple[Convergence, Array]:
-    """Take note of the bounds (starts,) after a step; return the new record, and which starts keep the step.
+    """Compare the bounds (starts,) after a step with earlier ones; return the new record, and which steps are accepted.
 
-    A fixed-point update may overshoot: a step that lowers the bound is taken back and tried again at half the length,
-    so that the bound of a cooled start never falls, and where even a thousandth of a step would lower it, learning has
-    converged. The bound of a monotone update falls only if something is wrong. Bounds at different temperatures are
-    not compared. A step to an infinite bound is never kept.
+    A fixed-point update may overshoot: a step that lowers the bound is rejected and tried again with half the length,
+    so that the bound of a start never falls after annealing, and if even a thousandth of a step would lower it,
+    learning has converged. The bound of a monotone update falls only if something is wrong. Bounds at different
+    temperatures are not compared. A step to an infinite bound is never accepted.
     """
     bound = jnp.where(jnp.isfinite(bound), bound, jnp.nan)
     slack = ROUNDINGS * epsilon * (jnp.abs(bound) + magnitude)
@@ -81,10 +81,13 @@ def judge(
 
 
 def at_rest(quiet: Array, change: Array, cooled: Array) -> Array:
-    """Return the iterations in a row in which no component of a cooled start moved much (MCA08 eq. 38): (starts,)."""
+    """Return the number of consecutive iterations in which no component moved much (MCA08 eq. 38): (starts,).
+
+    Iterations during annealing are not counted.
+    """
     return jnp.where((change.max(axis=1) < REST) & cooled, quiet + 1, 0)
 
 
 def rested(quiet: Array) -> Array:
-    """Return which starts have come to rest: (starts,)."""
+    """Return which starts have moved little for long enough to have converged: (starts,)."""
     return quiet >= QUIET_ITERATIONS

@@ -1,9 +1,9 @@
-"""The E-step: sums over rows that the M-step needs, with or without a cut of rows that no considered state explains.
+"""The E-step: sums over rows that the M-step needs, with or without a data cut.
 
-With a data cut (ET10 §2), an E-step has two passes: the first weighs the states of every row and keeps the weights
-where the rows are, the order statistic of the rows' free energies over all data gives a threshold, and the second pass
-sums over the rows above it. Candidates, states and weights of a row are computed once if they fit into the memory
-budget.
+A data cut (ET10 §2) excludes rows that no considered state explains. The E-step then has two passes: the first computes
+the weights of the states of every row and stores them with the rows, a quantile of the rows' free energies over all
+data gives a threshold, and the second pass sums over the rows above it. Candidates, states and weights of a row are
+computed once if they fit into the memory budget.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from multicause.posteriors.base import Inference
 
 
 def statistics_of(model: Model, parameters: Parameters, block: Block, inference: Inference) -> Statistics:
-    """Return what the M-step needs from the rows of one block."""
+    """Return the sufficient statistics of one block for the M-step."""
     return Statistics(
         weight=sum_in_double(inference.row_weights),
         seen=sum_in_double(block.weights),
@@ -39,14 +39,14 @@ def statistics_of(model: Model, parameters: Parameters, block: Block, inference:
 
 
 def expect_one(model: Model, block: Block, parameters: Parameters, temperature: Array) -> Statistics:
-    """E-step for one start and one block, in one pass."""
+    """Compute the statistics of one start and one block, in one pass (E-step)."""
     inference = model.posterior.infer(model, parameters, block, temperature)
     return statistics_of(model, parameters, block, inference)
 
 
 @jit_by_parts
 def expect(model: Model, block: Block, parameters: Parameters, temperature: Array) -> Statistics:
-    """E-step of all starts on one block, without a data cut."""
+    """Compute the statistics of all starts on one block, without a data cut (E-step)."""
     return over_starts(partial(expect_one, model, block))(parameters, temperature)
 
 
@@ -63,11 +63,12 @@ def expect_resident(
     share: Array,
     active: Array,
 ) -> Statistics:
-    """E-step of the active starts over all blocks, which have a leading axis; part of a compiled program.
+    """Compute the statistics of the active starts over all blocks, as part of a compiled program (E-step).
 
-    ``share`` (starts,) is the share of all rows that each start learns from. ``keep_weights`` says whether the weights
-    of all states are kept between the two passes of a data cut. Sums of starts that are not active are zero. Where the
-    rows of each block are spread over the devices of a ``mesh``, each device sums over its own, and all get the total.
+    ``blocks`` has a leading axis of blocks. ``share`` (starts,) is the share of all rows that each start learns from.
+    ``keep_weights`` says whether the weights of all states are stored between the two passes of a data cut. Sums of
+    inactive starts are zero. If the rows of each block are distributed over the devices of a ``mesh``, each device sums
+    over its own rows, and all devices receive the total.
     """
     of_starts = (parameters, temperature, share, active)
     if mesh is None:
@@ -94,7 +95,7 @@ def _expect_here(
     share: Array,
     active: Array,
 ) -> Statistics:
-    """The same over the rows of one device; ``total`` adds a number up over all devices."""
+    """Compute the statistics over the rows of one device; ``total`` sums a number over all devices."""
 
     def one(parameters: Parameters, temperature: Array, share: Array) -> Statistics:
         if model.posterior.keep is None:
@@ -140,13 +141,13 @@ def _block(stacked: Any, number: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[number], stacked)
 
 
-# ------------------------------------------------------------------------------------------ block after block
+# -------------------------------------------------------------------------------------- one program per block
 
 
 def expect_blocks(
     model: Model, data: Data, parameters: Parameters, temperature: Any, share: np.ndarray, active: Any
 ) -> Statistics:
-    """E-step of the active starts over all blocks, each in a program of its own."""
+    """Compute the statistics of the active starts over all blocks, with one call of a program per block (E-step)."""
     arguments = (parameters, temperature, active)
     if not (np.asarray(share)[np.asarray(active)] < 1).any():
         return data.sum(partial(_expect_active, model), *arguments)
@@ -155,7 +156,7 @@ def expect_blocks(
     if data.can_keep(n_bytes):
         records, energies = data.split(data.map(partial(_weigh_active, model), *arguments), 2)
     else:
-        # Weights of all rows would take more memory than is allowed, so they are computed twice.
+        # Weights of all rows would exceed the memory budget, so they are computed twice.
         records, energies = (), tuple(data.map(partial(_energy_active, model), *arguments))
     threshold = np.where(np.asarray(share) < 1, data.quantile(energies, np.asarray(share)), -np.inf)
     return data.sum(partial(_expect_above, model), *arguments, threshold, aligned=records)
@@ -176,13 +177,13 @@ def _weigh_one(model: Any, block: Block, parameters: Parameters, temperature: Ar
 def _weigh_active(
     model: Model, block: Block, parameters: Parameters, temperature: Array, active: Array
 ) -> tuple[Any, Array]:
-    """First pass: weights of states, and the free energy of each row (starts, n)."""
+    """Return weights of states, and the free energy of each row (starts, n), in the first pass of a data cut."""
     return over_active(partial(_weigh_one, model, block), active, parameters, temperature)
 
 
 @jit_by_parts
 def _energy_active(model: Model, block: Block, parameters: Parameters, temperature: Array, active: Array) -> Array:
-    """First pass of which nothing but the free energy of each row is kept: (starts, n)."""
+    """Return only the free energy of each row (starts, n), in the first pass of a data cut."""
     return over_active(lambda *one: _weigh_one(model, block, *one)[1], active, parameters, temperature)
 
 
@@ -196,7 +197,7 @@ def _expect_above(
     threshold: Array,
     weighed: Any = None,
 ) -> Statistics:
-    """Second pass, over the rows whose free energy reaches the threshold."""
+    """Compute the statistics over the rows whose free energy reaches the threshold, the second pass of a data cut."""
 
     def one(parameters: Parameters, temperature: Array, threshold: Array, weighed: Any = None) -> Statistics:
         if weighed is None:
@@ -209,9 +210,9 @@ def _expect_above(
 
 
 def evidence_threshold(model: Model, data: Data, parameters: Parameters) -> float:
-    """Return the evidence that as many rows reach as the states considered should explain, at temperature one.
+    """Return the log evidence that is reached by the share of rows that the states considered should explain.
 
-    It is −∞ where the posterior considers every state, so that it explains all rows.
+    It is computed at temperature one, and −∞ if the posterior considers every state, so that it explains all rows.
     """
     mass = model.posterior.log_mass(model, parameters)
     if mass is None:

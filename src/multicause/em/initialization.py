@@ -1,4 +1,4 @@
-"""Where learning starts: first facts about the data, components, and the annealing that suits them."""
+"""Initial conditions of learning: moments and checks of the data, initial parameters, and the annealing schedule."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from multicause.model import Block, Model, Moments, Parameters
 from multicause.parts import resolve
 
 INITS = ("random", "mean", "data")
-# Rows by which the distance of the data from zero is measured.
+# Number of rows from which the distance of the data from zero is estimated.
 ROWS_TO_MEASURE = 10_000
-# Steps between numbers of a dtype that are too coarse for the data, as part of their standard deviation, and the
-# distance of data from zero, in standard deviations, up to which likelihoods are right in double precision.
+# Spacing of floating-point numbers that is too coarse for the data, relative to their standard deviation, and the
+# distance of data from zero, in standard deviations, up to which likelihoods are accurate in double precision.
 COARSEST = 0.01
 FARTHEST = 1e9
-# Standard errors by which the mean of a column must be above zero to count as positive.
+# Number of standard errors by which the mean of a column must exceed zero to count as positive.
 SURELY_POSITIVE = 2.0
 
 
 class InitialConditions(NamedTuple):
-    """What is known before learning, from which starts are drawn."""
+    """Model, data and random state from which initial parameters of all starts are drawn."""
 
     model: Model
     moments: Moments
@@ -43,21 +43,21 @@ class InitialConditions(NamedTuple):
 
 @partial(compiled, static=())
 def _sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
-    """Σw, Σw(y − origin) and Σw(y − origin)²: without the origin, an offset would cancel all digits."""
+    """Return Σw, Σw(y − origin) and Σw(y − origin)²; subtracting the origin avoids cancellation."""
     centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)
     return weights.sum(), weights @ centred, weights @ centred**2
 
 
 @partial(compiled, static=())
 def _observed_sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
-    """The same of the observed values alone; Σw is that of each dimension."""
+    """Return Σw, Σw(y − origin) and Σw(y − origin)² over the observed values; Σw is that of each dimension."""
     centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)
     centred, observed = jnp.where(jnp.isnan(centred), 0, centred), (~jnp.isnan(centred)).astype(jnp.float64)
     return weights @ observed, weights @ centred, weights @ centred**2
 
 
 def first_moments(data: Data) -> Moments:
-    """Weighted mean of each dimension, the variance of all values together, and that within dimensions."""
+    """Return the weighted mean of each dimension, the variance of all values together, and that within dimensions."""
     if data.has_missing:
         origin = filled_with_means(data.look()[0].astype(np.float64))[0]
         weight, total, squares = (np.asarray(part) for part in data.sum(_observed_sums, origin))
@@ -73,10 +73,10 @@ def first_moments(data: Data) -> Moments:
 
 
 def lost_digits(X: np.ndarray) -> str:
-    """Say that rows are so far from zero that their dtype cannot tell them apart; empty if they are not."""
+    """Return a warning if rows are too far from zero for the precision of their dtype; empty otherwise."""
     rows = filled_with_means(X[:: -(-len(X) // ROWS_TO_MEASURE)].astype(float))
     mean = rows.mean(axis=0)
-    with np.errstate(over="ignore"):  # values that are too large have an error of their own
+    with np.errstate(over="ignore"):  # values that are too large raise another error
         spread, farthest = float(np.sqrt(np.mean((rows - mean) ** 2))), float(np.abs(mean).max())
     step = float(np.spacing(X.dtype.type(farthest)))
     if spread == 0 or not np.isfinite(spread) or (step < COARSEST * spread and farthest < FARTHEST * spread):
@@ -90,10 +90,10 @@ def lost_digits(X: np.ndarray) -> str:
 
 
 def contradicting_signs(model: Model, rows: np.ndarray) -> str:
-    """Return a warning if components that cannot be negative meet data that are centred or negative; empty otherwise.
+    """Return a warning if components must be non-negative but data are centred or negative; empty otherwise.
 
-    Such a model makes means of at least zero, so that most columns should have a mean above zero. Data that a scaler
-    has centred have none, and whatever is learned from them explains positive values alone.
+    Means of such a model are non-negative, so that most columns should have a mean above zero. Data that were centred
+    by a scaler have none, and components learned from them only explain positive values.
     """
     if model.combination.bounds[0] < 0 or not (rows < 0).any():
         return ""
@@ -113,7 +113,7 @@ def contradicting_signs(model: Model, rows: np.ndarray) -> str:
 def check_values(data: Data) -> tuple[float, float]:
     """Return the smallest and the largest value.
 
-    Raise ValueError if values do not differ, or if their squares are no numbers of their dtype.
+    Raise ValueError if all values are equal, or if their squares overflow or underflow in their dtype.
     """
     lowest, highest = np.array(data.each(_limits)).T
     low, high, limits = float(lowest.min()), float(highest.max()), np.finfo(data.dtype)
@@ -148,7 +148,7 @@ def starting_parameters(
     activity: float | ArrayLike | None,
     noise_scale: float | None,
 ) -> Parameters:
-    """Parameters of all starts before learning, in the dtype of the data; starts differ in their components."""
+    """Return initial parameters of all starts, in the dtype of the data; starts differ in their components."""
     model, dtype, n_starts = initial.model, initial.data.dtype, initial.n_starts
     _, largest = check_values(initial.data)
     if largest <= model.combination.bounds[0]:
@@ -171,7 +171,7 @@ def starting_parameters(
 
 
 def _starting_components(initial: InitialConditions, n_components: int, init: str | ArrayLike) -> np.ndarray:
-    """Components (H, D) before learning: random with or without the mean row, rows, the user's, or another model's."""
+    """Return initial components (H, D): random, with or without the mean row, rows, the user's, or another model's."""
     model, moments, data, random, _ = initial
     n_features = data.n_features
     if isinstance(init, str):
@@ -209,9 +209,10 @@ def _starting_components(initial: InitialConditions, n_components: int, init: st
 
 
 def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarray:
-    """Random components (H, D), half of each value flat and half in proportion to the mean row.
+    """Return random components (H, D), half of each value flat and half in proportion to the mean row.
 
-    Without the flat half there would be nothing for a feature that no row has had so far. Negative means count as zero.
+    Without the flat half, a feature that is zero in all rows so far would have zero weight. Negative means count as
+    zero.
     """
     if model.combination.bounds[0] < 0:
         raise ValueError(
@@ -222,7 +223,7 @@ def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarra
 
 
 def _components_of(estimator: Any, n_components: int, data: Data, random: np.random.RandomState) -> np.ndarray:
-    """What another model finds in the data, by the weights of their rows if it takes any."""
+    """Return the components that another estimator learns from the data, with sample weights if it supports them."""
     X, weights = data.look()
     model = clone(estimator)
     settings = model.get_params(deep=False)
@@ -243,5 +244,5 @@ def _components_of(estimator: Any, n_components: int, data: Data, random: np.ran
 
 
 def choose_annealing(annealing: str | Annealing | None) -> Annealing:
-    """The user's schedule, or none."""
+    """Return the user's annealing schedule, or ``NoAnnealing()`` for None."""
     return NoAnnealing() if annealing is None else resolve(annealing, {}, "annealing", Annealing)

@@ -1,8 +1,8 @@
-"""The loop around the EM step: where it runs, who is told about it, and what it returns.
+"""The loop around the EM step: where steps run, how progress is reported, and what is returned.
 
-Where one program can hold all of the data, it does many steps at a time, so that a fit is as fast as its arithmetic.
-How many follows from their duration: callbacks, progress bars and Ctrl-C act several times a second. Elsewhere each
-step follows sums over blocks, which run side by side on all cores.
+If one program can hold all data, one call does many steps, so that a fit is as fast as its arithmetic. Their number
+follows from their duration, so that callbacks, progress bars and Ctrl-C act several times a second. Otherwise each step
+is preceded by sums over blocks, which run in parallel on all cores.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from multicause.model import Block, Model, Parameters, Statistics
 from multicause.persistence.journal import Journal
 from multicause.runtime.parallel import run_all
 
-# Most steps of one call of the program, and about how long a call should take.
+# Maximum number of steps in one call of the program, and the approximate duration of a call.
 MOST_STEPS = 64
 SECONDS_PER_CALL = 0.08
-# A call may have so many times the steps of the one before.
+# Maximum ratio of the numbers of steps of two successive calls.
 GROWTH = 4
 
 
@@ -43,7 +43,7 @@ class LoopState(NamedTuple):
 
 
 def learn(model: Model, data: Data, starts: Parameters, **settings: Any) -> FitResult:
-    """Run EM from all starts (see :func:`learn_all`) and keep the one with the highest bound."""
+    """Run EM from all starts (see :func:`learn_all`) and return the one with the highest bound."""
     return best_of(learn_all(model, data, starts, **settings), data)
 
 
@@ -61,10 +61,11 @@ def learn_all(
     places: int | None = None,
     components_only: bool = False,
 ) -> StartResults:
-    """Run EM from all starts, side by side.
+    """Run EM from all starts in parallel.
 
     ``watch`` is called after every iteration and may end learning by returning True. ``places`` is the number of starts
-    for which the program is made: loops with fewer starts share it. ``components_only`` learns nothing else.
+    for which the program is compiled: loops with fewer starts share it. With ``components_only``, only components are
+    learned.
     """
     n_starts = len(starts.components)
     places = _n_places(n_starts, places)
@@ -117,7 +118,7 @@ def learn_all(
 def compile_ahead(
     model: Model, data: Data, starts: Parameters, annealing: Annealing, key: Array, places: int | None = None
 ) -> None:
-    """Compile the program that :func:`learn_all` will need for such arguments, while others run."""
+    """Compile the program that :func:`learn_all` will need for such arguments, while other programs run."""
     if data.resident is None:
         return
     n_starts = len(starts.components)
@@ -129,20 +130,20 @@ def compile_ahead(
     _Resident(model, data, schedule, limits, key).compile(state)
 
 
-# ------------------------------------------------------------------------------------- where the steps run
+# ------------------------------------------------------------------------------------ runners of the steps
 
 
 class _Resident:
-    """Steps in one program that holds all blocks; on a CPU, one program for each part of the starts."""
+    """Runner of EM steps in one program that holds all blocks; on a CPU, each thread runs a part of the starts."""
 
     def __init__(self, model: Model, data: Data, schedule: Schedule, limits: Limits, key: Array) -> None:
         self._model, self._data, self._arguments = model, data, (schedule, limits, key)
         self._keep_weights: bool | None = None
 
     def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, HistoryRow]:
-        """Do some steps, or fewer if all starts end before; returns the state and the rows of the history."""
+        """Run at most ``n_steps`` steps, until all starts have ended; return the state and the rows of the history."""
         run = partial(_run_steps, self._model, self._weights_are_kept(state), self._data.mesh)
-        # The first step is done by one thread, so that several threads do not compile the same program.
+        # The first step runs in one thread, so that several threads do not compile the same program.
         n_parts = 1 if int(state.iteration) < 0 else self._data.n_jobs
         parts = self._parts(np.asarray(state.learning), n_parts)
         tasks = [
@@ -159,18 +160,18 @@ class _Resident:
         n_done = max(counts)
         rows = HistoryRow(*(np.asarray(values)[:n_done].copy() for values in rows))
         for part, count in zip(parts, counts, strict=True):
-            for values in rows:  # of starts that ended before the others
+            for values in rows:  # fill up rows of starts that ended before the others
                 values[count:, part] = values[count - 1, part]
         return after, rows
 
     def compile(self, state: EMState) -> None:
-        """Have the program ready for the first call."""
+        """Compile the program before the first call."""
         arguments = (self._data.resident, *self._arguments, state, np.asarray(0))
         jax.block_until_ready(_run_steps(self._model, self._weights_are_kept(state), self._data.mesh, *arguments))
 
     @staticmethod
     def _parts(learning: np.ndarray, n_parts: int) -> list[np.ndarray]:
-        """Return masks of the starts that each thread takes."""
+        """Return masks of the starts that each thread runs."""
         which = np.flatnonzero(learning)
         n_parts = max(1, min(n_parts, len(which)))
         masks = []
@@ -181,7 +182,7 @@ class _Resident:
         return masks
 
     def _weights_are_kept(self, state: EMState) -> bool:
-        """Return whether the weights of all states can be kept between two passes of a data cut."""
+        """Return whether the weights of all states fit into memory between the two passes of a data cut."""
         if self._model.posterior.keep is None:
             return False
         if self._keep_weights is None:
@@ -207,7 +208,7 @@ def _run_steps(
     state: EMState,
     n_steps: Array,
 ) -> tuple[EMState, HistoryRow, Array]:
-    """E-steps and EM steps until so many are done, all starts have ended, or ``max_iter`` is reached."""
+    """Run E-steps and EM steps until ``n_steps`` are done, all starts have ended, or ``max_iter`` is reached."""
     places = len(state.learning)
     rows = HistoryRow(*(jnp.full((MOST_STEPS, places), jnp.nan) for _ in HistoryRow._fields))
 
@@ -229,13 +230,13 @@ def _run_steps(
 
 
 class _Blocks:
-    """Steps that follow sums over blocks."""
+    """Runner of EM steps whose statistics are sums over blocks."""
 
     def __init__(self, model: Model, data: Data, schedule: Schedule, limits: Limits, key: Array) -> None:
         self._model, self._data, self._arguments = model, data, (schedule, limits, key)
 
     def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, HistoryRow]:
-        """Do one step, whatever ``n_steps`` says: sums over many blocks take long enough."""
+        """Run one step, regardless of ``n_steps``: sums over many blocks take long enough."""
         temperature, share = state.cooling.temperature, np.asarray(state.share)
         statistics = expect_blocks(self._model, self._data, state.trial, temperature, share, state.learning)
         state, row = _one_step(self._model, *self._arguments, state, statistics)
@@ -255,13 +256,13 @@ def _strong(state: EMState) -> EMState:
 
 
 def _like(state: EMState, after: EMState) -> EMState:
-    """Return a state with the dtypes of another, so that one program serves all steps."""
+    """Return a state with the dtypes of another, so that one program can be used for all steps."""
     return jax.tree.map(lambda old, new: jnp.asarray(new).astype(jnp.asarray(old).dtype), state, after)
 
 
 @partial(compiled, static=())
 def _merge(which: Array, some: EMState, others: EMState) -> EMState:
-    """Return the state of all starts, of which some were learned by another program."""
+    """Return the state of all starts, of which those in ``which`` were learned by another program."""
 
     def choose(a: Array, b: Array) -> Array:
         return jnp.maximum(a, b) if jnp.ndim(a) == 0 else select(which, a, b)
@@ -274,14 +275,14 @@ def _merge_rows(which: np.ndarray, some: HistoryRow, others: HistoryRow) -> Hist
 
 
 class _Pace:
-    """Chooses how many steps the next call does, by the time that the last one took."""
+    """Number of steps of the next call, adapted to the duration of the last one."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self.n_steps = min(GROWTH, most)
 
     def tell(self, n_done: int, seconds: float) -> None:
-        """Take note of how long some steps have taken."""
+        """Adapt the number of steps to the duration of the last call."""
         affordable = int(SECONDS_PER_CALL * n_done / max(seconds, 1e-9))
         self.n_steps = max(1, min(self._most, affordable, GROWTH * self.n_steps))
 
@@ -290,19 +291,19 @@ class _Pace:
 
 
 def _n_places(n_starts: int, places: int | None) -> int:
-    """Return for how many starts a program is made."""
-    # An accelerator works on several starts at once, so a place without a start would take its time.
+    """Return the number of starts for which a program is compiled."""
+    # An accelerator computes all starts at once, so that a place without a start would cost time.
     return n_starts if places is None or (n_starts == 1 and not on_cpu()) else max(places, n_starts)
 
 
 def _filled_up(places: int, leaf: np.ndarray) -> np.ndarray:
-    """Return an array with a leading axis of so many places, the last start repeated."""
+    """Return an array with a leading axis of ``places``, filled up with the last start."""
     leaf = np.asarray(leaf)
     return leaf[np.minimum(np.arange(places), len(leaf) - 1)]
 
 
 def _recorded(before: LoopState | None, state: EMState, rows: HistoryRow, n_starts: int) -> LoopState:
-    """Return the loop's state with some more rows of history."""
+    """Return the loop's state with the history extended by some rows."""
     histories = [np.array(values, dtype=float) for values in rows]
     for values in histories:
         values[:, n_starts:] = np.nan
@@ -313,9 +314,9 @@ def _recorded(before: LoopState | None, state: EMState, rows: HistoryRow, n_star
 
 
 def _tell(watch: Callable[[Progress], bool], learning: LoopState, before: int) -> bool:
-    """Report the iterations of the last call; returns whether somebody wants to stop.
+    """Report the iterations of the last call; return whether the watcher requests to stop.
 
-    All but the last are told with the parameters of the last one, for watchers that want bounds only.
+    All but the last are reported with the parameters of the last one, for watchers that only need bounds.
     """
     state, last = learning.state, int(learning.state.iteration)
     cooled = bool(np.asarray(state.cooled).all())
@@ -327,7 +328,7 @@ def _tell(watch: Callable[[Progress], bool], learning: LoopState, before: int) -
 
 
 def check_cut(model: Model, starts: Parameters, data: Data, n_starts: int) -> None:
-    """Raise ValueError if activities that are not learned will leave no row."""
+    """Raise ValueError if, with fixed activities, the data cut will leave no row."""
     if model.posterior.keep is not None and "activity" not in model.learn:
         check_rows(model, np.asarray(final_share(model, starts))[:n_starts], data)
 

@@ -1,7 +1,8 @@
-"""Online EM: running averages of the statistics replace sums over all data.
+"""Online EM, with running averages of the statistics in place of sums over all data.
 
-After batch t the averages are S ← (1 − η_t) S + η_t s_t with η_t = (t + 2)^{−0.6}, a rate that forgets the poor
-early parameters but still averages over ever more data (Cappé & Moulines 2009). A data cut is made within each batch.
+After batch t the averages are S ← (1 − η_t) S + η_t s_t with η_t = (t + 2)^{−0.6}, a rate that forgets statistics of
+poor early parameters but still averages over ever more data (Cappé & Moulines 2009). A data cut is made within each
+batch.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ FORGETTING = 0.6
 
 
 class Online(NamedTuple):
-    """What the next batch needs: averages per unit of weight, on the host, and the number of batches seen."""
+    """State of online EM: averages per unit of weight, on the host, and the number of batches seen."""
 
     averages: Statistics
     n_batches: int
 
 
 def continued(statistics: Statistics, n_iter: int) -> Online:
-    """The state after a whole fit, which counts as many batches as it had iterations."""
+    """Return the state after a fit, which counts as many batches as it had iterations."""
     return Online(jax.device_get(statistics.scaled(1 / statistics.weight)), n_iter)
 
 
 def step(model: Model, data: Data, parameters: Parameters, before: Online | None) -> tuple[Online, Parameters, float]:
-    """Learn from one batch; returns the new state, the new parameters and the batch's mean bound before."""
+    """Learn from one batch; return the new state, the new parameters and the batch's mean bound before the step."""
     start, share = one_start(parameters), np.ones(1)
     if before is not None and model.posterior.keep is not None:
-        # The first batch finds components that later ones can be judged by.
+        # The first batch is learned without a cut, because there are no learned components yet to evaluate rows with.
         share = np.asarray(final_share(model, start))
         check_rows(model, share, data)
     sums = expect_blocks(model, data, start, np.ones(1), share, np.ones(1, dtype=bool))
@@ -58,7 +59,7 @@ def step(model: Model, data: Data, parameters: Parameters, before: Online | None
 def with_counts(averages: Statistics, like: Statistics, parameters: Parameters) -> Statistics:
     """Return averages over complete rows in the form of those over rows with missing values.
 
-    The latter say of each dimension how often it was observed, where the former have one weight for all of them.
+    The latter count for each dimension how often it was observed, where the former have one weight for all dimensions.
     """
 
     def converted(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -68,11 +69,11 @@ def with_counts(averages: Statistics, like: Statistics, parameters: Parameters) 
                 own = np.asarray(old[name])
                 record[name] = np.broadcast_to(own.reshape(own.shape + (1,) * (value.ndim - own.ndim)), value.shape)
             elif name == "credit":
-                # Components with a constant sum: it is that of the mean of the data which come with the credit.
+                # For components with a constant sum, credit follows from the sums of the credited data.
                 sums = np.sum(old["credited_data"], axis=1) / np.sum(parameters.components, axis=1)
                 record[name] = np.broadcast_to(sums[:, None], value.shape)
             else:
-                # How many values were observed: of each dimension, or of all together.
+                # The number of observed values, of each dimension or of all together.
                 record[name] = np.full(value.shape, averages.weight * (n_features if value.ndim == 0 else 1))
         return record
 
@@ -82,16 +83,16 @@ def with_counts(averages: Statistics, like: Statistics, parameters: Parameters) 
 
 
 def saved(online: Online | None) -> dict[str, Any] | None:
-    """What :func:`restored` needs to know of a state."""
+    """Return the record of a state from which :func:`restored` can restore it."""
     return online and {"averages": jax.tree.leaves(online.averages), "n_batches": online.n_batches}
 
 
 def restored(
     model: Model, parameters: Parameters, averages: Sequence[np.ndarray] | None, n_batches: int
 ) -> Online | None:
-    """The state of a saved model: its averages are the leaves of a record whose shape the model determines.
+    """Return the state of a saved model, whose averages are the leaves of a record of known shapes.
 
-    That shape exists only if parts and parameters fit each other; otherwise an error says so.
+    The shapes follow from the model, and only if parts and parameters are compatible; otherwise an error is raised.
     """
     D = parameters.components.shape[1]
     nothing = jnp.zeros(1, parameters.components.dtype)

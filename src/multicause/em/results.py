@@ -1,4 +1,4 @@
-"""What learning found: records of all starts and of the best one, their history, and how they ended."""
+"""Results of learning: records of all starts and of the best one, their history, and their outcome."""
 
 from __future__ import annotations
 
@@ -13,71 +13,74 @@ from multicause.engines.base import Data
 from multicause.model import Parameters, Statistics
 from multicause.outcomes import Outcome
 
-# A cause that explains less than this many rows, summed over all rows, has died; a continuous one if all rows together
-# are less probable without it by less than e to this power.
+# A cause is dead if the expected number of rows that it explains is below this; a continuous cause if it raises the
+# log-likelihood of all rows together by less than this.
 LEAST_USE = 0.5
-# Components that differ by less than this part of the largest weight are one and the same.
+# Components that differ by less than this fraction of the largest weight are copies.
 SAME = 1e-6
-# Ends of which a dead cause is the more important news; ``converged`` tells them apart.
+# Outcomes that a dead cause overrides; ``converged`` still distinguishes them.
 MAY_HAVE_DIED = (Outcome.CONVERGED, Outcome.MAX_ITER)
 
 
 class StartResults(NamedTuple):
-    """What learning found from every start, on the host; arrays have a leading axis of starts."""
+    """Results of learning from every start, on the host; arrays have a leading axis of starts."""
 
     parameters: Parameters
     statistics: Statistics  # at temperature one
     bound: np.ndarray  # (starts,) mean per row, at temperature one
     bounds: np.ndarray  # (n_rounds + 1, starts) mean per row, before each iteration and at the end
     temperatures: np.ndarray  # (n_rounds + 1, starts)
-    kept: np.ndarray  # (n_rounds + 1, starts) share of all rows that are learned from
+    kept: np.ndarray  # (n_rounds + 1, starts) share of all rows that learning used
     outcome: np.ndarray  # (starts,)
     last: np.ndarray  # (starts,) iterations after which each start ended
     n_rounds: int
 
 
 class Phase(NamedTuple):
-    """A part of learning whose bounds are not comparable with those before: of other rows, or other states."""
+    """A phase of learning whose bounds are not comparable with earlier ones, because rows or states differ."""
 
     start: int  # index of its first bound
     reason: str
 
 
 class FitResult(NamedTuple):
-    """What learning found, for the best start; all arrays are on the host."""
+    """Result of learning for the best start; all arrays are on the host."""
 
     parameters: Parameters
     bound: float  # mean per row, at temperature one
     bounds: np.ndarray  # (n_iter + 1,) mean per row, before each iteration and at the end
     temperatures: np.ndarray  # (n_iter + 1,)
     n_iter: int
-    n_rounds: int  # iterations that were run, for whichever start
+    n_rounds: int  # number of iterations that were run, for any start
     converged: bool
     outcome: Outcome
-    statistics: Statistics  # at the end, at temperature one
-    kept: np.ndarray | None = None  # (n_iter + 1,) share of all rows that are learned from, where some may be cut
-    phases: tuple[Phase, ...] = ()  # of the bounds
+    statistics: Statistics  # statistics at the end, at temperature one
+    kept: np.ndarray | None = None  # (n_iter + 1,) share of all rows that learning used; None if not recorded
+    phases: tuple[Phase, ...] = ()  # phases with comparable bounds
 
 
 class Progress(NamedTuple):
-    """What a watcher sees after each iteration; arrays have shape (starts,)."""
+    """Progress that is reported after each iteration; arrays have shape (starts,)."""
 
     iteration: int  # counted from zero
     temperature: np.ndarray
     bound: np.ndarray
     parameters: Parameters
-    statistics: Statistics | None = None  # of these parameters, where the loop has them
+    statistics: Statistics | None = None  # statistics of these parameters, if the loop has them
     cooled: bool = True  # whether annealing is over, so that bounds can be compared
     current: bool = True  # whether the parameters are those of this iteration, not of a later one
 
     @property
     def best(self) -> int:
-        """The start with the highest finite bound."""
+        """Index of the start with the highest finite bound."""
         return int(np.argmax(np.where(np.isfinite(self.bound), self.bound, -np.inf)))
 
 
 def best_of(results: StartResults, data: Data, merit: np.ndarray | None = None) -> FitResult:
-    """Return the start with the highest finite bound, or another merit (starts,); where some were stopped, all were."""
+    """Return the start with the highest finite bound, or another merit (starts,).
+
+    If some starts were stopped, all were.
+    """
     merit = results.bound if merit is None else merit
     chosen = int(np.argmax(np.where(np.isfinite(merit) & np.isfinite(results.bound), merit, -np.inf)))
     was_stopped = (results.outcome == Outcome.STOPPED).any()
@@ -102,7 +105,7 @@ def concatenate_history(first: FitResult, then: FitResult, reason: str = "") -> 
 
     A ``reason`` says why the bounds of the second are not comparable with those of the first.
     """
-    # Without any iteration, the second fit has only measured anew where the first one ended.
+    # Without any iteration, the second fit has only recomputed the last bound of the first.
     bounds = np.concatenate([first.bounds, then.bounds[1:]] if then.n_iter else [first.bounds[:-1], then.bounds])
     new = (Phase(min(first.n_iter + 1, len(bounds) - 1), reason),) if reason else ()
     return then._replace(
@@ -116,19 +119,19 @@ def concatenate_history(first: FitResult, then: FitResult, reason: str = "") -> 
 
 
 class Watcher:
-    """A watcher that is told something else than the loop says, and wants every iteration if the original does."""
+    """A watcher that forwards changed progress to another one, and needs every iteration if that one does."""
 
     def __init__(self, watch: Callable[[Progress], bool], change: Callable[[Progress], Progress]) -> None:
         self._watch, self._change = watch, change
         self.every_iteration = getattr(watch, "every_iteration", True)
 
     def __call__(self, progress: Progress) -> bool:
-        """Report a changed progress."""
+        """Report changed progress to the original watcher, and return its answer."""
         return self._watch(self._change(progress))
 
 
 def offset_iterations(watch: Callable[[Progress], bool] | None, offset: int) -> Callable[[Progress], bool] | None:
-    """Return the same watcher, with iterations counted on."""
+    """Return a watcher that adds ``offset`` to the number of each iteration."""
     if watch is None:
         return None
     return Watcher(watch, lambda progress: progress._replace(iteration=progress.iteration + offset))
@@ -145,21 +148,21 @@ def start_of(record: Any, number: int = 0) -> Any:
 
 
 def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
-    """Return some of the sums of all starts, divided by the weight of the rows that they are taken over: (starts,)."""
+    """Return sums of all starts, divided by the weight of the rows over which they are taken: (starts,)."""
     seen, learned = np.asarray(statistics.seen), np.asarray(statistics.weight)
     return tuple(np.asarray(getattr(statistics, name)) / (seen if name == "bound" else learned) for name in names)
 
 
 def final_outcome(why: Outcome, parameters: Parameters, sums: Statistics, data: Data) -> Outcome:
-    """Return how learning ended, or that a cause has died, which is the more important news."""
+    """Return how learning ended; a dead cause overrides other outcomes."""
     return Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and has_died(parameters, sums, data) else why
 
 
 def has_died(parameters: Parameters, sums: Statistics, data: Data, same: float = SAME) -> bool:
-    """Return whether some cause explains practically no row, has no weights, or is a copy of another.
+    """Return whether some cause explains practically no row, has zero weights, or is a copy of another.
 
-    Components that differ nowhere by more than ``same`` times their largest weight are copies. Whole weights count as
-    repetitions of a row, weights that are shares of one as rows.
+    Components that differ nowhere by more than ``same`` times their largest weight are copies. Integer weights count as
+    repetitions of a row, weights that are fractions as whole rows.
     """
     repetitions = max(1.0, float(data.n_weighted / sums.weight))
     unused = bool(np.min(sums.prior["active"]) * repetitions < LEAST_USE)
@@ -169,7 +172,7 @@ def has_died(parameters: Parameters, sums: Statistics, data: Data, same: float =
 
 
 def has_copies(components: np.ndarray, tolerance: float) -> bool:
-    """Return whether two components (H, D) differ nowhere by more than this part of their largest weight."""
+    """Return whether two components (H, D) differ nowhere by more than this fraction of their largest weight."""
     if len(components) < 2:
         return False
     components = components.astype(float)

@@ -1,8 +1,8 @@
 """One step of EM as a pure function from state to state, for all starts at once.
 
-A step judges what the last E-step says about the parameters that were tried, keeps or takes back the change, and
-proposes the next parameters by an M-step. It is the same function for one start and for many, for a fit, for restarts
-and for the variants of repair, and whether one program holds all of the data or sums come from many blocks.
+A step evaluates the trial parameters by the statistics of the last E-step, accepts or rejects them, and proposes the
+next trial by an M-step. The same function is used for one start and for many, for a fit, for restarts and for the
+variants of repair, and whether one program holds all data or statistics are sums over blocks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from multicause.em.e_step import expect_one
 from multicause.model import Block, Model, Parameters, Statistics
 from multicause.outcomes import Outcome
 
-# Part of a schedule after which rows begin to be left out.
+# Fraction of a schedule after which the data cut begins.
 CUT_BEGINS = 2 / 3
 # Outcomes as numbers, so that they can be part of a compiled program.
 OUTCOMES = (Outcome.MAX_ITER, Outcome.CONVERGED, Outcome.BOUND_FELL, Outcome.NON_FINITE, Outcome.STOPPED)
@@ -29,42 +29,42 @@ _CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 
 
 class Limits(NamedTuple):
-    """When learning ends, and what it learns. All are numbers of the program's arguments, not of the program."""
+    """Stopping criteria of learning, and which parameters it changes, as arguments of the compiled program."""
 
     tol: Any  # () rise of the mean bound per iteration below which a start has converged
     max_iter: Any  # ()
     components: Any  # () whether the components are learned, as far as the model learns them
-    others: Any  # () the same of activities and noise
+    others: Any  # () whether activities and noise are learned, as far as the model learns them
 
 
 class EMState(NamedTuple):
-    """All that the next step needs: arrays on the host or on a device, with a leading axis of starts.
+    """State of EM between two steps: arrays on the host or on a device, with a leading axis of starts.
 
-    Two numbers of iterations, here and in ``cooling``, have no axis.
+    Two numbers of iterations, here and in ``cooling``, have no such axis.
     """
 
-    parameters: Parameters  # those that were kept
-    statistics: Statistics  # of these
-    trial: Parameters  # those that are tried next
-    bound: Any  # (starts,) mean bound per row of the parameters that were kept
-    cooling: Cooling  # of the trial
+    parameters: Parameters  # the last accepted ones
+    statistics: Statistics  # statistics of the accepted parameters
+    trial: Parameters  # parameters that are evaluated next
+    bound: Any  # (starts,) mean bound per row of the accepted parameters
+    cooling: Cooling  # temperature of the trial
     cooled: Any  # (starts,) whether annealing was over in the last iteration, so that its bound can be compared
-    share: Any  # (starts,) share of all rows from which the trial is to be learned
-    final_share: Any  # (starts,) the same at the end of the schedule, NaN before it is settled
+    share: Any  # (starts,) share of all rows that the E-step of the trial uses
+    final_share: Any  # (starts,) that share at the end of the schedule, NaN before it is determined
     convergence: Convergence
-    quiet: Any  # (starts,) iterations at rest, for posteriors whose bound is no measure of progress
+    quiet: Any  # (starts,) consecutive iterations with little change, if the bound is no measure of progress
     learning: Any  # (starts,) which starts have not ended yet
-    outcome: Any  # (starts,) places in OUTCOMES
+    outcome: Any  # (starts,) indices in OUTCOMES
     last: Any  # (starts,) iterations after which each start ended
-    iteration: Any  # () steps done, −1 before the starts themselves are judged
+    iteration: Any  # () number of steps done, −1 before the starts themselves are evaluated
 
 
 class HistoryRow(NamedTuple):
-    """One line of the history: (starts,) each."""
+    """One row of the history of all starts: (starts,) each."""
 
     bound: Any
     temperature: Any
-    kept: Any  # share of all rows that were learned from
+    kept: Any  # share of all rows that learning used
 
 
 def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, block: Block, n_starts: int) -> EMState:
@@ -96,22 +96,22 @@ def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, 
     return _cut_of_next(model, schedule, state) if model.posterior.keep is not None else state
 
 
-# Never run, but asked for the shapes of its results, which are remembered for equal arguments.
+# Never run; only its eval_shape is used, which is cached for equal arguments.
 _expect = jax.jit(expect_one, static_argnums=0)
 
 
 def is_monotone(model: Model) -> bool:
-    """Return whether every full EM step of a model raises the bound."""
+    """Return whether full EM steps of a model never lower the bound."""
     return model.update.is_monotone(model.combination) and model.posterior.monotone
 
 
 def em_step(
     model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState, statistics: Statistics
 ) -> tuple[EMState, HistoryRow]:
-    """Judge the trial by the statistics of an E-step, and propose the next one."""
+    """Accept or reject the trial given the statistics of an E-step, and propose the next one."""
     state, row = _judge_trial(model, schedule, limits, state, statistics)
     proposed = _propose(model, schedule, limits, key, state)
-    # After the last iteration there is no next trial, and nothing about it may change the outcome.
+    # After the last iteration there is no next trial, which therefore must not change the outcome.
     going_on = state.learning & (state.iteration < limits.max_iter)
     trial, learning, outcome, last = select(
         going_on,
@@ -124,7 +124,7 @@ def em_step(
 def _judge_trial(
     model: Model, schedule: Schedule, limits: Limits, state: EMState, statistics: Statistics
 ) -> tuple[EMState, HistoryRow]:
-    """Keep the trial or take it back, and say which starts have ended."""
+    """Accept or reject the trial, and determine which starts have ended."""
     first = state.iteration < 0
     iteration = state.iteration + 1
     cooling, monotone = state.cooling, is_monotone(model)
@@ -156,7 +156,7 @@ def _judge_trial(
 
 
 def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState) -> EMState:
-    """M-step: the next trial, its temperature, and the share of the rows from which it is to be learned."""
+    """Compute the next trial by an M-step, its temperature, and the share of the rows that its E-step uses."""
     cooling, cut = state.cooling, state.share < 1
     length = jnp.where(state.learning, state.convergence.length, 0.0)
     trial, finite, change = over_active(
@@ -176,7 +176,7 @@ def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state
 
 
 def _ended(state: EMState, which: Any, why: Outcome, iteration: Any) -> EMState:
-    """Return the state in which some of the starts that are still learning end."""
+    """Return the state in which the given starts end, among those that are still learning."""
     ending = which & state.learning
     return state._replace(
         outcome=jnp.where(ending, _CODES[why], state.outcome),
@@ -186,7 +186,7 @@ def _ended(state: EMState, which: Any, why: Outcome, iteration: Any) -> EMState:
 
 
 def stopped(state: EMState) -> EMState:
-    """Return the state in which a person or a callback has ended all starts."""
+    """Return the state in which all starts were ended by the user or a callback."""
     return _ended(state, np.ones(len(state.learning), dtype=bool), Outcome.STOPPED, np.maximum(state.iteration, 0))
 
 
@@ -196,9 +196,9 @@ def stopped(state: EMState) -> EMState:
 def maximize_one(
     model: Model, statistics: Statistics, parameters: Parameters, max_active: int | None = None
 ) -> Parameters:
-    """M-step for one start. What ``learn`` does not name stays as it is.
+    """Return the new parameters of one start (M-step); those not named in ``learn`` do not change.
 
-    ``max_active`` says that rows with more active causes were left out.
+    ``max_active`` says that rows with more active causes were excluded by a data cut.
     """
     components, prior, noise, posterior = parameters
     if "components" in model.learn:
@@ -217,9 +217,9 @@ def maximize_one(
 def _maximize_start(
     model: Model, limits: Limits, statistics: Statistics, old: Parameters, length: Array, cut: Array
 ) -> tuple[Parameters, Array, Array]:
-    """M-step of one start with a step of the given length (1 is full), which allows for rows that were left out.
+    """Compute the M-step of one start with a step of the given length (1 is full), corrected for a data cut.
 
-    Returns the parameters, whether they are finite (else they are the old ones), and how far each component moved.
+    Return the parameters, whether they are finite (else they are the old ones), and the change of each component.
     """
     new = maximize_one(model, statistics, old)
     if model.posterior.keep is not None:
@@ -242,7 +242,7 @@ def _where(flag: Any, new: Array, old: Array) -> Array:
 def perturb_components(model: Model, parameters: Parameters, scale: Array, key: Array) -> Parameters:
     """Add Gaussian noise of the given scales (starts,) to the components (ET10 §4.1).
 
-    Non-negative components are reflected rather than clamped at zero, so that noise does not pile up dead weights.
+    Non-negative components are reflected rather than clamped at zero, so that noise does not accumulate zero weights.
     """
     components = parameters.components
     keys = jax.random.split(key, len(scale))
@@ -257,7 +257,7 @@ def all_finite(parameters: Parameters) -> Array:
 
 
 def change_of(new: Parameters, old: Parameters) -> Array:
-    """Return how far each component moved, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38): (..., H)."""
+    """Return the change of each component, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38): (..., H)."""
     change = jnp.linalg.norm(new.components - old.components, axis=-1)
     return change / jnp.maximum(jnp.abs(old.components).sum(axis=-1), jnp.finfo(change.dtype).tiny)
 
@@ -277,21 +277,21 @@ def final_share(model: Model, parameters: Parameters) -> Array:
 
 
 def _log_mass_of_cut(model: Model, state: EMState) -> Array:
-    """Return log P(|s| ≤ γ), which normalises the prior of the rows that are learned from (ET10 eq. 17); 0 for all."""
+    """Return log P(|s| ≤ γ), which normalises the prior of the rows that learning uses (ET10 eq. 17); 0 without cut."""
     if model.posterior.keep is None:
         return jnp.zeros(())
     return jnp.where(state.share < 1, _log_mass(model, state.trial), 0)
 
 
 def _cut_is_complete(model: Model, schedule: Schedule, cooling: Cooling) -> Array:
-    """Return which starts have reached their final share, so that their free energies can be compared."""
+    """Return which starts have reached their final share of rows, so that their free energies can be compared."""
     if model.posterior.keep is None:
         return jnp.ones((), dtype=bool)
     return schedule.progress(cooling) >= 1
 
 
 def _cut_of_next(model: Model, schedule: Schedule, state: EMState) -> EMState:
-    """Go from all rows at two thirds of the schedule to the final share at its end, which then stays."""
+    """Set the share of rows, which falls from one at two thirds of the schedule to the final share at its end."""
     if model.posterior.keep is None:
         return state
     progress = schedule.progress(state.cooling)

@@ -1,4 +1,4 @@
-"""What every estimator of the library shares, whatever its family: validation, score, saving, tags."""
+"""Base class of all estimators of the library: validation, score, saving, tags."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
 
-#: Models that learn from rows with missing values, as errors name them.
+#: Models that can learn from rows with missing values, as listed in error messages.
 MODELS_FOR_MISSING = (
     "MaximalCauses, LinearCauses, NonnegativeCauses, MixtureOfGaussians, KMeans, FactorAnalysis and "
     "PrincipalComponents, among others,"
@@ -32,72 +32,72 @@ MODELS_FOR_MISSING = (
 
 
 class ValueLabels(NamedTuple):
-    """What numbers of a row are in words."""
+    """Descriptions of the values that a model computes for each row, for reports and plots."""
 
-    bound: str  # the mean of which is ``lower_bound_``
-    history: str  # of ``lower_bounds_``
-    score: str  # of ``score_samples``
+    bound: str  # describes the value whose mean is ``lower_bound_``
+    history: str  # describes ``lower_bounds_``
+    score: str  # describes ``score_samples``
 
 
 class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, NestedParts):
-    """A scikit-learn estimator of this library; it is fitted once it has ``components_``."""
+    """Base class of the library's scikit-learn estimators, which are fitted once they have ``components_``."""
 
-    #: Where results are written is no metadata that scikit-learn should hand on.
+    #: ``out`` of ``transform`` is not metadata that scikit-learn should route.
     __metadata_request__transform = {"out": UNUSED}
-    #: Attributes with a fit's results that only this model has; they are saved with it.
+    #: Fitted attributes that only this model has; they are saved with it.
     _results: tuple[str, ...] = ()
-    #: Whether NaN may stand for values that were not observed.
+    #: Whether X may contain NaN for missing values.
     _allows_missing = False
-    #: Why it may not, where it may not.
+    #: Reason why values may not be missing, for the error message.
     _needs_all_values = "learns from complete rows"
     components_: np.ndarray
     engine: Engine | None
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """A number for each row that says how well the model explains it: (n_samples,)."""
+        """Return a number for each row that says how well the model explains it: (n_samples,)."""
         raise NotImplementedError
 
     def score(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> float:
-        """Mean of :meth:`score_samples`, weighted by ``sample_weight`` (n_samples,) if it is given."""
+        """Return the mean of :meth:`score_samples`, weighted by ``sample_weight`` (n_samples,) if given."""
         scores = np.asarray(self.score_samples(X), dtype=np.float64)
         weights = None if sample_weight is None else validate_weights(sample_weight, scores[:, None])
         return float(np.average(scores, weights=weights))
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        """Return what names and None stand for; a model adds its own parts."""
+        """Return the parts that names and None stand for; a model adds its own parts."""
         return {"engine": PartChoice(defaults=lambda: (Local(),))}
 
     def _value_labels(self) -> ValueLabels:
-        """What the numbers of a fitted model are, for reports and plots."""
+        """Return descriptions of the values of a fitted model, for reports and plots."""
         raise NotImplementedError
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model into one file, which :func:`multicause.load` reads."""
+        """Write the fitted model to a file, which :func:`multicause.load` reads."""
         check_is_fitted(self)
         save(self, path)
 
     def _watched(
         self, resume: str | PathLike[str] | None, *data: np.ndarray | Data | None
     ) -> AbstractContextManager[FitSession]:
-        """One fit to rows, weights and whatever else it learns from, perhaps from a checkpoint on."""
+        """Return the session of one fit to the given data, resumed from a checkpoint if ``resume`` is given."""
         return fit_session(self, data, resume)
 
     def _advice(self, outcome: Outcome) -> Advice | None:
-        """What a user of this fitted estimator can do about the end of a fit; None where all is well."""
+        """Return advice for the user on the outcome of a fit; None if there is nothing to improve."""
         return advice_on(outcome, self)
 
     def _state(self) -> dict[str, Any]:
-        """What :meth:`_restore` needs beyond constructor arguments and history."""
+        """Return the state that :meth:`_restore` needs in addition to constructor arguments and history."""
         raise NotImplementedError
 
     def _engine(self, X: Any = None) -> Engine:
-        """Return the engine that the user has chosen, or one that suits the data."""
+        """Return the engine that the user has chosen, or the default engine for the type of X."""
         if self.engine is not None:
             return self.engine
         return Dask() if is_distributed(X) else Local()
 
     def _load(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Data:
-        """Return the rows and weights that a user has given as data of the engine, after validation."""
+        """Validate rows and weights given by the user, and return them as data of the engine."""
         engine = self._engine(X)
         source = engine.source(X)
         if source is None:
@@ -115,7 +115,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         least = 2 if reset else 1
         if data.n_rows < least:
             raise ValueError(f"Found array with {data.n_rows} sample(s) while a minimum of {least} is required.")
-        # Scikit-learn takes note of the number of features, or compares it, by one row.
+        # One row is enough for scikit-learn to store or compare the number of features.
         row = data.rows(np.array([0]))
         validate_data(self, row, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         return data
@@ -135,7 +135,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         return rows
 
     def _refusal_of_missing(self) -> str:
-        """Return why no value may be missing, and which models allow it."""
+        """Return why no value may be missing, and which models support missing values."""
         return (
             f"{type(self).__name__} {self._needs_all_values}, so that no value may be missing. Leave such rows or "
             f"columns out, or fill the values in: {MODELS_FOR_MISSING} learn from the observed values alone, and "
@@ -157,25 +157,26 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
 
 
 def warn_of(outcome: Outcome, estimator: BaseModel) -> None:
-    """Warn of an end that a user of this fitted estimator can do something about."""
+    """Warn about the outcome of a fit if there is advice on it."""
     advice = estimator._advice(outcome)
     warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}", stacklevel=5)
 
 
 def outcome_of_batch(finite: bool) -> Outcome:
-    """Return how one call of ``partial_fit`` ended.
+    """Return the outcome of one call of ``partial_fit``.
 
-    Its steps are done ("max_iter", without a warning), or parameters became infinite and were not kept.
+    It is "max_iter" (without a warning) if all steps were done, or "non_finite" if parameters became infinite and were
+    not stored.
     """
     return Outcome.MAX_ITER if finite else Outcome.NON_FINITE
 
 
 def warn(message: str, stacklevel: int = 4) -> None:
-    """Warn of something that keeps learning from being all it could be; an empty message is none."""
+    """Issue a ConvergenceWarning with the message, unless it is empty."""
     if message:
         warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
 
 
 def validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:
-    """Weights of rows (N,) in the dtype of X, none of them negative."""
+    """Return weights of rows (N,) in the dtype of X; raise ValueError if any is negative."""
     return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)

@@ -1,4 +1,4 @@
-"""Learning of causal models: validation, wiring of parts, fitting, and learning from streams."""
+"""Base class of all causal models as scikit-learn estimators: fitting, online learning and wiring of parts."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from multicause.updates import Update
 from multicause.wiring import check, choose_update
 
 LEARNABLE = ("components", "activity", "noise")
-# Rows on which a user's own functions are tried before learning begins.
+# Number of rows on which a user's own functions are tested before learning begins.
 ROWS_TO_TRY = 64
 
 
 class FitProblem(NamedTuple):
-    """What a model learns from, and how."""
+    """Model, data, initial parameters and settings of one fit."""
 
     model: Model
     data: Data
-    search_data: Data  # rows that are enough to find the causes
+    search_data: Data  # a sample of the rows that is large enough to find the causes
     starts: Parameters  # with a leading axis of starts
     repairing: bool
     random: np.random.RandomState
@@ -68,7 +68,7 @@ class FitProblem(NamedTuple):
 
 
 class CausalEstimator(FittedCauses):
-    """A directed model of hidden causes. A named model adds its combination, its defaults and its reference."""
+    """Base class of directed models of hidden causes. A named model adds its combination, defaults and reference."""
 
     _parameter_constraints: dict[str, list[Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -132,9 +132,9 @@ class CausalEstimator(FittedCauses):
         self.verbose = verbose
         self.engine = engine
 
-    #: Names that ``learn`` may have.
+    #: Names that ``learn`` may contain.
     _learnable: tuple[str, ...] = LEARNABLE
-    #: Whether what ``partial_fit`` learns from stands for all batches so far, so that none must be forgotten.
+    #: Whether the rows that ``partial_fit`` learns from represent all batches so far, so that averages are not needed.
     _remembers_all = False
     _allows_missing = True
     lower_bounds_: np.ndarray
@@ -144,7 +144,7 @@ class CausalEstimator(FittedCauses):
 
     @abstractmethod
     def _combination(self, noise: Noise) -> Combination:
-        """The rule by which causes of this model combine, given the noise."""
+        """Return the rule by which causes of this model combine, given the noise."""
 
     # ---------------------------------------------------------------------------------------------- learning
 
@@ -157,21 +157,21 @@ class CausalEstimator(FittedCauses):
         *,
         resume: str | PathLike[str] | None = None,
     ) -> Self:
-        """Learn the causes of X.
+        """Learn the model's parameters from X.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; float32 stays float32 inside, all else becomes float64. NaN marks values that were not observed:
-            causes are learned from the likelihood of the observed values alone.
+            Training data; float32 is computed in float32, all other dtypes in float64. NaN marks missing values: causes
+            are learned from the likelihood of the observed values only.
         y : None
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of k counts like k repetitions of the row.
+            Weights of the rows; a weight of k is equivalent to k repetitions of the row.
         resume : path-like, optional
-            A checkpoint of this very fit (see :class:`multicause.callbacks.Checkpoint`), or the folder with its
-            checkpoints. Learning goes on from there and ends as if it had never been interrupted. Another model, other
-            settings or other data are refused.
+            Checkpoint of this fit (see :class:`multicause.callbacks.Checkpoint`), or the folder with its checkpoints.
+            Learning resumes from it and ends as if it had never been interrupted. A checkpoint of another model, other
+            settings or other data raises an error.
         """
         data = self._load(X, sample_weight, reset=True)
         self._check_columns(data)
@@ -204,10 +204,10 @@ class CausalEstimator(FittedCauses):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from one more batch of a stream: a step of online EM at temperature one.
+        """Learn from one more batch of a stream by a step of online EM at temperature one.
 
-        The first batch sets the starting values (so it should be typical), later ones move running averages of
-        the statistics; see :mod:`multicause.em.online`. On a fitted model it continues from what was learned.
+        The first batch determines the initial values (so it should be typical), later ones update running averages of
+        the statistics; see :mod:`multicause.em.online`. A fitted model is learned further from its current parameters.
         """
         first = not hasattr(self, "components_")
         model, data = self._receive(X, sample_weight)
@@ -242,22 +242,22 @@ class CausalEstimator(FittedCauses):
             warn_of(outcome, self)
         return self
 
-    # ------------------------------------------------------------------------- what a named model may change
+    # ----------------------------------------------------------------- hooks that a named model may override
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
-        """What :meth:`_prepared` has to know, from the data that are learned from."""
+        """Return the record that :meth:`_prepared` needs, computed from the training data."""
         return {}
 
     def _condensed(self, data: Data) -> Data:
-        """Rows and weights that are learned from: these, or fewer from which the same is learned."""
+        """Return the data to learn from: the given data, or fewer rows with the same sufficient statistics."""
         return data
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """Parameters before learning, with a leading axis of starts."""
+        """Return initial parameters, with a leading axis of starts."""
         return self._starts_from(self.init, initial)
 
     def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
-        """Run EM from all starts."""
+        """Learn from all starts, and return the best result and the annealing schedule."""
         model, data, search_data, starts, repairing, random, settings = problem
         if self.annealing == "auto":
             how: dict[str, Any] = {"repairing": repairing, "random": random, **settings}
@@ -270,24 +270,24 @@ class CausalEstimator(FittedCauses):
         return result, annealing
 
     def _next_batch(self, data: Data, first: bool) -> Data:
-        """Rows and weights that ``partial_fit`` learns from, given those of one more batch."""
+        """Return the data that ``partial_fit`` learns from, given one more batch."""
         if first:
             self._preparation = self._prepare(data)
         return data.transformed(self._preparer())
 
     def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
-        """Parameters that are kept after learning; ``statistics`` are those of all data, if ``fit`` has them."""
+        """Return the parameters to store after learning; ``statistics`` are those of all data, if ``fit`` has them."""
         return parameters
 
-    # ------------------------------------------------------------------------------------------------- inside
+    # ---------------------------------------------------------------------------------------------- internals
 
     @property
     def _n_starts(self) -> int:
-        """How many starts ``fit`` learns from."""
+        """Number of starts that ``fit`` learns from."""
         return self.n_init
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        """Return the parts that names and None stand for in :meth:`_wire`."""
 
         def combination() -> tuple[Combination]:
             return (self._combination(resolve(self.noise, NOISES, "noise", Noise)),)
@@ -302,7 +302,7 @@ class CausalEstimator(FittedCauses):
         }
 
     def _wire(self, data: Data) -> Model:
-        """Return parts of this fit's own, made from the constructor's words and checked against each other."""
+        """Return the model of this fit, with parts from the constructor arguments, checked for compatibility."""
         prior, combination, noise, posterior = self._parts()
         self._check_learn()
         update = choose_update(prior, combination, noise, posterior, self.update)
@@ -315,7 +315,7 @@ class CausalEstimator(FittedCauses):
         return interned(replace(model, posterior=posterior))
 
     def _parts(self) -> tuple[Prior, Combination, Noise, Posterior]:
-        """Return all parts but the update, as the constructor's words and their defaults say."""
+        """Return all parts except the update, from the constructor arguments and their defaults."""
         noise = resolve(self.noise, NOISES, "noise", Noise)
         prior = Bernoulli() if self.prior is None else resolve(self.prior, priors.NAMES, "prior", Prior)
         if self.posterior is None:
@@ -325,7 +325,7 @@ class CausalEstimator(FittedCauses):
         return prior, self._combination(noise), noise, posterior
 
     def _receive(self, X: ArrayLike, sample_weight: ArrayLike | None) -> tuple[Model, Data]:
-        """The model, and what it learns from, when one more batch of a stream comes."""
+        """Return the model and the data that it learns from, given one more batch of a stream."""
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
         warn(lost_digits(X) if first else "", stacklevel=5)
@@ -348,7 +348,7 @@ class CausalEstimator(FittedCauses):
         return interned(replace(model, missing=True)) if data.has_missing else model
 
     def _check_columns(self, data: Data) -> None:
-        """Raise ValueError if a column has no observed value, so that nothing could be learned of it."""
+        """Raise ValueError if a column has no observed value, so that nothing could be learned about it."""
         if data.has_missing and data.n_weighted:
             check_columns(data.missing, getattr(self, "feature_names_in_", None))
 
@@ -362,18 +362,18 @@ class CausalEstimator(FittedCauses):
 
     @staticmethod
     def _validate_posterior(model: Model, starts: Parameters, data: Data) -> None:
-        """Try a user's own functions before learning begins."""
+        """Test functions given by the user on some rows before learning begins."""
         some = np.nan_to_num(data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows))))
         model.posterior.validate_on(np.asarray(starts.components[0]), some)
 
     def _search_data(self, model: Model, data: Data, random: np.random.RandomState) -> Data:
-        """Return as many rows as are needed to find the causes; all, if there are not many more."""
+        """Return a sample of rows that is large enough to find the causes; all rows, if there are not many more."""
         sample = data.sample(rows_to_search(data.n_rows, self.n_components), random)
         n_starts = max(self._n_starts, self.n_components)
         return data if sample is data else self._arranged(sample, model, self.n_components, n_starts)
 
     def _starts_from(self, init: str | ArrayLike, initial: InitialConditions) -> Parameters:
-        """Shared starts: components by ``init``, all else by the parts and the constructor's words."""
+        """Return default starts: components by ``init``, other parameters by the parts and constructor arguments."""
         activity, noise_scale = self.activity, self.noise_scale
         return starting_parameters(initial, self.n_components, init=init, activity=activity, noise_scale=noise_scale)
 
@@ -385,12 +385,12 @@ class CausalEstimator(FittedCauses):
         self.n_iter_, self.converged_, self.outcome_ = result.n_rounds, result.converged, result.outcome.value
 
     def _so_far(self, model: Model, progress: Progress, history: History) -> dict[str, Any]:
-        """Attributes of a copy of this estimator that is fitted as far as learning has come."""
+        """Return fitted attributes of the current state of learning, for a copy of this estimator."""
         best = progress.best
         parameters, statistics = jax.tree.map(
             lambda leaf: np.asarray(leaf)[best], (progress.parameters, progress.statistics)
         )
-        # What only this model has is stored in passing, where it is finished.
+        # _finished may set attributes that only this model has, so it is called on a copy.
         finished = copy(self)
         parameters = jax.device_get(finished._finished(model, parameters, statistics))
         return {
@@ -410,7 +410,7 @@ class CausalEstimator(FittedCauses):
         }
 
     def _advice(self, outcome: Outcome) -> Advice | None:
-        """Add what the noise has to say about data that do not suit it."""
+        """Return advice on an outcome, with that of the noise if the data do not suit it."""
         advice = super()._advice(outcome)
         more = self._model.noise.remedy(self.components_) if hasattr(self, "_model") else ""
         return advice._replace(remedies=(*advice.remedies, more)) if advice and more else advice

@@ -1,4 +1,4 @@
-"""What a fitted causal model can do: recognize the causes of rows, score, reconstruct, impute, sample, be saved."""
+"""Methods of a fitted causal model: recognition, scores, reconstruction, imputation, sampling and saving."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from multicause.updates import Update
 from multicause.wiring import check
 
 ROLES_OF_PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
-# States that ``recognize`` lists for each row, unless the user asks for another number.
+# Default number of states that ``recognize`` lists for each row.
 DEFAULT_TOP = 16
 
 
 class Recognition(NamedTuple):
-    """Which causes explain each row: the most probable states, best first.
+    """The most probable states of causes for each row, best first.
 
-    Probabilities are those among all states that the posterior considers; where not all of them are listed,
-    a row's probabilities sum to less than one. Where a row has fewer states than others, its list ends with zeros.
+    Probabilities are relative to all states that the posterior considers; if not all of them are listed, a row's
+    probabilities sum to less than one. If a row has fewer states than others, its list is padded with zeros.
     """
 
     states: np.ndarray  # (n, K, H) of zeros and ones
@@ -50,30 +50,30 @@ class Recognition(NamedTuple):
 
 
 class SlabRecognition(NamedTuple):
-    """Which causes explain each row, and how strong they are: a :class:`Recognition` with strengths of the causes."""
+    """The most probable states for each row, as in :class:`Recognition`, with the strengths of the causes."""
 
     states: np.ndarray  # (n, K, H) of zeros and ones, the spikes
     probabilities: np.ndarray  # (n, K)
     log_evidence: np.ndarray  # (n,)
-    slabs: np.ndarray  # (n, K, H) posterior mean of s∘z given each state; zero where the spike is off
+    slabs: np.ndarray  # (n, K, H) posterior mean of s∘z given each state; zero for inactive spikes
 
 
 class FittedCauses(BaseModel):
-    """The methods of a causal model that has learned its parameters."""
+    """Base class with the methods of a fitted causal model."""
 
     #: The record that ``recognize`` returns.
     _recognition_record: type = Recognition
-    #: Whether blocks must hold as few rows of weight zero as possible, as for learning in small batches.
+    #: Whether blocks must contain as few rows of weight zero as possible, as for learning in small batches.
     _exact_blocks = False
     n_components: int
     _model: Model
     _parameters: Parameters
     _preparation: dict[str, np.ndarray] = {}
-    _threshold: float | Data | None  # evidence_threshold_, or the data that it is computed from
-    _online: online.Online | None  # None where a model has no statistics, as one that is still learning
+    _threshold: float | Data | None  # evidence_threshold_, or the data from which it will be computed
+    _online: online.Online | None  # None if a model has no statistics, such as one that is still learning
 
     def transform(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
-        """Posterior mean of the causes, the probability of each to be active: (n_samples, n_components).
+        """Return the posterior mean of the causes, for binary causes their probabilities: (n_samples, n_components).
 
         Parameters
         ----------
@@ -81,24 +81,24 @@ class FittedCauses(BaseModel):
             Data.
         out : array or path-like, optional
             Where to write the result, block by block, if it is too large for memory: an array of its shape, such as a
-            memory map that can be written to, or the name of a ``.npy`` file. The file appears when it is whole, and is
+            writable memory map, or the name of a ``.npy`` file. The file is created when it is complete, and is
             returned as a memory map.
         """
         return self._by_rows(inference.mean_causes, X, out=out)
 
     def reconstruct(self, X: ArrayLike) -> np.ndarray:
-        """Posterior mean of the data, X as its causes explain it: (n_samples, n_features)."""
+        """Return the posterior mean of the data, X as explained by its causes: (n_samples, n_features)."""
         return self._unprepared(self._by_rows(inference.mean_data, X))
 
     def impute(self, X: ArrayLike) -> np.ndarray:
-        """X with the posterior mean in place of each value that was not observed: (n_samples, n_features).
+        """Return X with missing values replaced by their posterior means: (n_samples, n_features).
 
-        Observed values are kept as they are, and the result has the dtype of X if that is a floating-point one.
+        Observed values are unchanged, and the result has the dtype of X if that is a floating-point one.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data, in which NaN marks values that were not observed.
+            Data, in which NaN marks missing values.
         """
         check_is_fitted(self)
         if is_distributed(X):
@@ -107,14 +107,14 @@ class FittedCauses(BaseModel):
         return filled(self._validate_rows(X, reset=False), means)
 
     def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
-        """The most probable states of each row, with their probabilities and the log evidence.
+        """Return the most probable states of each row, with their probabilities and the log evidence.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Data.
         top : int or None, default=16
-            How many states to list for each row; None lists all that the posterior considers.
+            Number of states to list for each row; None lists all that the posterior considers.
         """
         check_is_fitted(self)
         n_states = self._recognizer.posterior.n_states(len(self.components_))
@@ -124,24 +124,24 @@ class FittedCauses(BaseModel):
         return self._recognition_record(*self._by_rows(inference.best_states, X, top))
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """Log evidence log p(y) of each row where the posterior is exact, its lower bound otherwise: (n_samples,).
+        """Return the log evidence log p(y) of each row if the posterior is exact, else its lower bound: (n_samples,).
 
-        Where a posterior is a single choice of causes v, as in sparse codes and K-means, it is log p(v, y).
+        If the posterior is a point estimate of causes v, as in sparse coding and K-means, it is log p(v, y).
         """
         return self._by_rows(inference.log_evidence, X)
 
     def free_energy(self, X: ArrayLike) -> np.ndarray:
-        """F = ⟨log p(s, y)⟩ + H(q) of each row, which learning raises (TN10 eq. 10.6): (n_samples,).
+        """Return F = ⟨log p(s, y)⟩ + H(q) of each row, which learning maximizes (TN10 eq. 10.6): (n_samples,).
 
-        It equals :meth:`score_samples` where recognition is exact. Physics calls −F the free energy.
+        It equals :meth:`score_samples` if recognition is exact. In physics, −F is called the free energy.
         """
         return self._by_rows(inference.free_energy, X)
 
     def is_explained(self, X: ArrayLike) -> np.ndarray:
-        """Which rows the considered states explain as well as those that the model has learned from: (n_samples,).
+        """Return which rows are explained as well as those that the model has learned from: (n_samples,).
 
         The others probably have more active causes than the posterior considers (the classes of ET10 §3.1). With the
-        exact posterior, all rows are explained. After ``partial_fit``, the last batch is the measure.
+        exact posterior, all rows are explained. After ``partial_fit``, rows are compared with the last batch.
         """
         check_is_fitted(self)
         if not hasattr(self, "evidence_threshold_"):
@@ -152,9 +152,9 @@ class FittedCauses(BaseModel):
         return self.score_samples(X) >= self.evidence_threshold_
 
     def score_single_causes(self, X: ArrayLike) -> np.ndarray:
-        """log p(s_h, y) of the states with one active cause, up to a constant of each row: (n_samples, H).
+        """Return log p(s_h, y) of the states with one active cause, up to a constant per row: (n_samples, H).
 
-        Causes that are not switched on and off, or whose probability depends on higher causes, have no such states.
+        Causes that are not binary, or whose probability depends on higher causes, have no such states.
         """
         check_is_fitted(self)
         if not self._model.prior.has_singles:
@@ -165,7 +165,7 @@ class FittedCauses(BaseModel):
         return self._by_rows(inference.single_causes, X)
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
-        """Mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
+        """Return the mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
         check_is_fitted(self)
         S = np.asarray(S, dtype=self.components_.dtype)
         if not np.isfinite(S).all():
@@ -191,28 +191,28 @@ class FittedCauses(BaseModel):
             rows, causes = inference.sample(self._model, self._parameters, key, int(n_samples))
         return self._unprepared(np.asarray(rows)), np.asarray(causes)
 
-    # ------------------------------------------------------------------------------------------------- inside
+    # ---------------------------------------------------------------------------------------------- internals
 
     def _preparer(self) -> Any:
-        """Return a function that prepares rows, and that other processes can use without this estimator."""
+        """Return a function that prepares rows, which other processes can use without this estimator."""
         return partial(type(self)._prepared, self._preparation)
 
     @staticmethod
     def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-        """Rows as the parts see them, for example without their mean, from what :meth:`_prepare` has found."""
+        """Return rows as the parts use them, for example centred, given the record of :meth:`_prepare`."""
         return rows
 
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
-        """The way back."""
+        """Return rows in the space of X, the inverse of :meth:`_prepared`."""
         return rows
 
     @property
     def _recognizer(self) -> Model:
-        """The model with which causes of rows are recognized: the one that was learned."""
+        """The model that infers causes of rows; by default the learned one."""
         return self._model
 
     def _value_labels(self) -> ValueLabels:
-        """Those of the posteriors that have learned and that recognize."""
+        """Return labels of bounds and scores, from the posteriors of learning and recognition."""
         bound = self._model.posterior.bound_label
         return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)
 
@@ -221,7 +221,7 @@ class FittedCauses(BaseModel):
         return self._arranged(data, model, len(self.components_) if fitted else self.n_components, n_starts)
 
     def _arranged(self, data: Data, model: Model, n_components: int, n_starts: int) -> Data:
-        """Return the same data in blocks that suit a model."""
+        """Return the data in blocks whose size suits a model."""
         at_once = starts_at_once(n_starts)
         size = (n_components, data.n_features, data.dtype.itemsize)
         per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
@@ -231,9 +231,9 @@ class FittedCauses(BaseModel):
         return data.arranged(summarize, at_once * per_row, at_once * fixed, exact=self._exact_blocks)
 
     def _keep(self, model: Model, parameters: Parameters) -> None:
-        """Store what was learned, on the host: JAX arrays would lose their double precision in a pickle.
+        """Store the learned parameters on the host: JAX arrays would lose their double precision in a pickle.
 
-        What follows from parameters follows from those on the host too, so that a loaded model has it to the last bit.
+        Attributes are computed from the parameters on the host too, so that those of a loaded model are identical.
         """
         self._model, self._parameters = model, jax.device_get(parameters)
         for name, value in self._learned(model, self._parameters).items():
@@ -251,14 +251,15 @@ class FittedCauses(BaseModel):
         }
 
     def _keep_threshold(self, data: Data) -> None:
-        """Remember what :attr:`evidence_threshold_` is computed from: no rows, if all states are considered."""
+        """Store the data from which :attr:`evidence_threshold_` is computed; none, if all states are considered."""
         self._threshold = -np.inf if self._recognizer.posterior.max_active is None else data.released()
 
     @property
     def evidence_threshold_(self) -> float:
-        """Evidence that as many rows of the training data reach as the states considered should explain.
+        """Log evidence reached by the share of training rows that the states considered should explain.
 
-        It takes a pass over these rows, when it is first asked for; until then the model holds on to them.
+        It is computed by a pass over these rows when it is first accessed; until then the model keeps a reference to
+        them.
         """
         threshold = self.__dict__.get("_threshold")
         if threshold is None:
@@ -275,7 +276,7 @@ class FittedCauses(BaseModel):
         self._threshold = threshold
 
     def __getstate__(self) -> dict[str, Any]:
-        """Compute what needs the training data, which are not part of a pickle."""
+        """Compute values that need the training data, which are not part of a pickle, and return the state."""
         if isinstance(self.__dict__.get("_threshold"), Data):
             _ = self.evidence_threshold_
         return super().__getstate__()
@@ -288,7 +289,7 @@ class FittedCauses(BaseModel):
     def _by_rows(
         self, function: Any, X: ArrayLike, *arguments: Any, model: Model | None = None, out: Any = None
     ) -> Any:
-        """Apply a compiled function of recognition to X, block by block, with this or another model."""
+        """Apply a compiled inference function to X, block by block, with this or another model."""
         check_is_fitted(self)
         model = self._recognizer if model is None else model
         if out is not None:
@@ -327,7 +328,7 @@ class FittedCauses(BaseModel):
         return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
 
     def _state(self) -> dict[str, Any]:
-        """What :meth:`_restore` needs beyond constructor arguments and history."""
+        """Return the state that :meth:`_restore` needs in addition to constructor arguments and history."""
         return {
             "parts": {name: getattr(self._model, name) for name in ROLES_OF_PARTS},
             "learn": self._model.learn,
@@ -341,7 +342,7 @@ class FittedCauses(BaseModel):
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Become the fitted model whose :meth:`_state` this is."""
+        """Set the attributes of the fitted model with the given :meth:`_state`."""
         model = Model(**state["parts"], learn=frozenset(state["learn"]), missing=bool(state.get("missing", False)))
         for name, base in ROLES_OF_PARTS.items():
             if not isinstance(getattr(model, name), base):

@@ -1,1 +1,1 @@
-"""Published models: each file is equations, reference and wiring."""
+"""Published models: each file holds the reference, equations and declaration of a model or a family of models."""

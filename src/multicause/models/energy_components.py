@@ -31,33 +31,35 @@ class EnergyComponents(EnergyEstimator):
     layers : tuple of int, default=()
         Sizes of further layers.
     nonlinearity : {"sigmoid", "tanh", "log_square"}, default="sigmoid"
-        How the units of a layer are seen by the next.
+        Function applied to the units of a layer before they enter the next layer.
     sampler : {"hamiltonian", "corrected_langevin", "langevin", "metropolis", "equilibrium", "exact"} or Sampler
-        Where the model's side of learning comes from: Markov chains, independent samples, or the gradient of log Z. The
-        last two need a known Z. ``Hamiltonian(n_leapfrog=30)`` and the like have settings.
+        Source of the model's expectation in the gradient: Markov chains, independent samples ("equilibrium"), or the
+        gradient of log Z ("exact"). The last two need a known Z. Sampler objects such as
+        ``Hamiltonian(n_leapfrog=30)`` have settings.
     n_steps : int, default=1
         Steps of the chains in one update. EBM01 has 20 for "metropolis" and "langevin", 10 for "corrected_langevin".
     persistent : bool, default=False
-        Whether chains go on where they were in the last update instead of starting at the data.
+        Whether chains continue from their state in the last update instead of starting at the data.
     whiten : {"pca", "zca"} or None, default="pca"
         Whitening; with None the data are only centred.
     n_whitened : int, optional
-        Number of principal components that are kept, with ``whiten="pca"``; the density is then one of these.
+        Number of principal components that are kept, with ``whiten="pca"``; the density is then that of the projection
+        on these.
     batch_size : int or None, default=100
-        Rows of one mini-batch, drawn with replacement; None takes all rows in each update.
+        Number of rows in a mini-batch, drawn with replacement; with None each update uses all rows.
     learning_rate, final_learning_rate : float, default=0.05 and a hundredth of it
         Learning rate of the first and of the last update; it falls linearly.
     momentum : float, default=0.9
-        Part of its velocity that a parameter keeps.
+        Fraction of its velocity that a parameter keeps from one update to the next.
     weight_decay : float, default=0.0
-        Pull of filters and weights towards zero.
+        Strength of the weight decay, which shrinks filters and weights towards zero.
     init : {"random", "unit"} or array-like of shape (n_components, n_features), default="random"
-        First filters: Gaussian with standard deviation 0.1, random with norm one, or the user's in the space of X.
+        Initial filters: Gaussian with standard deviation 0.1, random with norm one, or a given array in the space of X.
     max_iter : int, default=5000
         Number of updates, one for each mini-batch.
     tol : float, default=0.1
-        The fit has converged if filters moved by less than this part of their size in the last quarter of learning (by
-        the sum of the rates; the second half of the updates by default), and the sampler has found its step size.
+        The fit has converged if filters moved by less than this fraction of their size in the last quarter of learning
+        (by the sum of the rates; the second half of the updates by default), and the sampler has found its step size.
     estimate_partition : bool, default=False
         Whether a fit ends with :meth:`estimate_log_partition`, so that scores of different models can be compared.
     random_state, verbose, engine
@@ -70,27 +72,27 @@ class EnergyComponents(EnergyEstimator):
     whitened_components_ : ndarray of shape (n_components, n_whitened)
         Filters w_j in whitened space; with ``whiten="zca"`` they are images like the data.
     mixing_ : ndarray of shape (n_features, n_components)
-        Pseudo-inverse of the filters: what each activity adds to the data.
+        Pseudo-inverse of the filters: the contribution of each activity to the data.
     mean_ : ndarray of shape (n_features,)
         Mean of the data.
     exponents_ : ndarray of shape (n_components,) or None
         γ_j of the experts "student".
     lower_bound_, lower_bounds_ : float, ndarray of shape (n_rounds,)
-        Mean log density of all rows at the end, and of the rows of each round of updates; NaN where Z is not known.
+        Mean log density of all rows at the end, and of the rows of each round of updates; NaN if Z is not known.
     contrasts_ : ndarray of shape (n_rounds,)
-        ⟨E⟩_samples − ⟨E⟩_data of each round, which vanishes where samples and data are alike.
+        ⟨E⟩_samples − ⟨E⟩_data of each round, which is zero if samples and data have the same mean energy.
     acceptance_rates_ : ndarray of shape (n_rounds,)
-        Mean acceptance of the chains.
+        Mean acceptance rate of the chains in each round.
     step_size_ : float
-        The step size that chains ended with.
+        Step size of the chains at the end of the fit.
     log_partition_ : LogPartition or None
-        log Z and its standard error, which is zero where Z is known; None where it was not estimated.
+        log Z and its standard error, which is zero if Z is known; None if it was not estimated.
     n_rejected_ : int
-        Proposals that were rejected because their energy was not finite.
+        Number of proposals that were rejected because their energy was not finite.
     drift_ : float
-        How far filters moved in the last quarter of learning, relative to their size.
+        Distance that filters moved in the last quarter of learning, relative to their size.
     n_iter_ : int
-        Updates that were made.
+        Number of updates that were made.
     converged_, outcome_
         As for :class:`multicause.MaximalCauses`.
 

@@ -28,7 +28,7 @@ from multicause.wiring import check
 
 
 class GaussianFactors(CausalEstimator):
-    """What factor analysis and principal components share: Gaussian causes, their sum, and centred data."""
+    """Base class of factor analysis and principal components: Gaussian causes, their sum, and centred data."""
 
     _parameter_constraints: dict[str, list[Any]] = {
         name: CausalEstimator._parameter_constraints[name]
@@ -77,17 +77,17 @@ class GaussianFactors(CausalEstimator):
 
     @property
     def projective_fields_(self) -> np.ndarray:
-        """G, what each cause does to the data: (n_components, n_features)."""
+        """Projective fields G, the effect of each cause on the data: (n_components, n_features)."""
         return self.components_
 
     @property
     def receptive_fields_(self) -> np.ndarray:
-        """W with v = W·(u − mean), how each cause is recognised: (n_components, n_features)."""
+        """Receptive fields W with v = W·(u − mean), by which each cause is inferred: (n_components, n_features)."""
         check_is_fitted(self)
         return self._recognition()[0]
 
     def _recognition(self) -> tuple[np.ndarray, np.ndarray]:
-        """W and Ψ of TN10's appendix, in NumPy."""
+        """Return the recognition weights W and the posterior covariance Ψ of TN10's appendix, in NumPy."""
         G, scale = np.asarray(self.components_, dtype=float), np.asarray(self.activity_, dtype=float)
         natural = G / np.asarray(self.noise_variance_, dtype=float)
         prior = 0 if self._model.posterior.limit else np.diag(scale**-2)
@@ -119,7 +119,7 @@ class GaussianFactors(CausalEstimator):
         return interned(check(Model(*parts, learn=frozenset(self.learn)), type(self)))
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
-        """Weight, mean and covariance of the data, in double precision: all that there is to learn from."""
+        """Return weight, mean and covariance of the data in double precision, all that the model learns from."""
         check_variation(data)
         return self._moments(data)
 
@@ -136,16 +136,16 @@ class GaussianFactors(CausalEstimator):
         return rows + self._preparation["mean"].astype(rows.dtype)
 
     def _condensed(self, data: Data) -> Data:
-        """Rows with the same moments, of which there are never more than twice the number of features.
+        """Return rows with the same moments as the data, never more than twice the number of features.
 
-        Moments do not tell all about rows with missing values, which are learned from as they are.
+        Moments do not determine the likelihood of rows with missing values, so such rows are returned unchanged.
         """
         if data.has_missing or data.n_rows <= 2 * data.n_features:
             return data
         return Local().load(*condensed(float(self._preparation["weight"]), self._preparation["covariance"], data.dtype))
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """The shared starts; where values are missing, the mean of the data is learned too."""
+        """Return the default starts, with an offset of the mean to be learned if values are missing."""
         starts = super()._starts(initial)
         if not initial.model.missing:
             return starts
@@ -153,7 +153,7 @@ class GaussianFactors(CausalEstimator):
         return starts._replace(noise={**starts.noise, "offset": offset})
 
     def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
-        """Without the offset, which becomes part of the mean that is subtracted from rows."""
+        """Move the offset out of the parameters into the mean that is subtracted from rows."""
         if "offset" not in parameters.noise:
             return parameters
         noise = dict(parameters.noise)
@@ -163,26 +163,26 @@ class GaussianFactors(CausalEstimator):
         return parameters._replace(noise=noise)
 
     def _keep(self, model: Model, parameters: Parameters) -> None:
-        """Keep a model of complete rows: what later batches are learned from has no missing values."""
+        """Store a model of complete rows: later batches are learned from moments, which have no missing values."""
         super()._keep(interned(replace(model, missing=False)), parameters)
 
     def _keep_history(self, result: FitResult, annealing: Annealing) -> None:
-        """Keep no statistics of rows with missing values, which later batches could not be added to."""
+        """Store the history, but no statistics of rows with missing values, to which batches could not be added."""
         super()._keep_history(result, annealing)
         if "offset_data" in result.statistics.noise:
             self._online = None
 
     def _so_far(self, model: Model, progress: Progress, seen: History) -> dict[str, Any]:
-        """The same of a model that is still learning."""
+        """Return the fitted attributes during learning, for a model of complete rows and without online statistics."""
         attributes = super()._so_far(model, progress, seen)
         if model.missing:
             attributes |= {"_model": interned(replace(model, missing=False)), "_online": None}
         return attributes
 
     def _next_batch(self, data: Data, first: bool) -> Data:
-        """Rows with the moments of all batches so far: nothing of the stream is forgotten.
+        """Return rows with the moments of all batches so far, so that no batch is forgotten.
 
-        Moments of a batch with missing values are those expected by what was learned so far.
+        Moments of a batch with missing values are their expectations under the parameters learned so far.
         """
         if first:
             self._preparation = self._prepare(data)
@@ -198,7 +198,10 @@ class GaussianFactors(CausalEstimator):
         return Local().load(*condensed(float(self._preparation["weight"]), self._preparation["covariance"], dtype))
 
     def _expected_moments(self, data: Data) -> dict[str, np.ndarray]:
-        """Weight, mean and covariance of rows whose missing values are normal, given the observed ones."""
+        """Return weight, mean and covariance of rows, with their expectation over missing given observed values.
+
+        Given the observed values, the missing ones are normally distributed.
+        """
         G, scale = np.asarray(self.components_, dtype=float), np.asarray(self.activity_, dtype=float)
         noise = np.asarray(self.noise_variance_, dtype=float) * np.ones(data.n_features)
         covariance = (G.T * scale**2) @ G + np.diag(noise)
@@ -207,7 +210,7 @@ class GaussianFactors(CausalEstimator):
 
 
 def merged(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Weight, mean and covariance of two sets of rows together."""
+    """Return weight, mean and covariance of the union of two sets of rows."""
     weight = one["weight"] + other["weight"]
     share, apart = other["weight"] / weight, other["mean"] - one["mean"]
     between = share * (1 - share) * np.outer(apart, apart)
@@ -224,20 +227,20 @@ class FactorAnalysis(GaussianFactors):
         p[u | v] = N(u; G·v, Σ),  Σ = diag(Σ_1 … Σ_D)
         p[v | u] = N(v; W·u, Ψ),  Ψ = (1 + Gᵀ Σ⁻¹ G)⁻¹,  W = Ψ Gᵀ Σ⁻¹
 
-    Each dimension has noise of its own, so that a noisy sensor does not count as structure (figure 10.3). EM never
-    lowers the log-likelihood. It needs the data's covariance alone, which is computed once. Components are determined
-    up to a rotation among causes.
+    Each dimension has its own noise variance, so that a noisy sensor does not count as structure (figure 10.3). EM
+    never lowers the log-likelihood. It only needs the covariance of the data, which is computed once. Components are
+    determined up to a rotation among causes.
 
     Parameters
     ----------
     n_components : int, default=2
         Number H of causes, at most the number of features.
     learn : tuple of str, default=("components", "noise")
-        Which of the two are learned; the other keeps its starting value.
+        Which of the two are learned; the other keeps its initial value.
     noise_scale : float, optional
-        Starting (or fixed) standard deviation of the noise; by default half the data's.
+        Initial (or fixed) standard deviation of the noise; by default half that of the data.
     max_iter : int, default=2000
-        Most iterations of EM.
+        Maximum number of EM iterations.
     tol : float, default=1e-7
         Learning has converged when the mean log-likelihood per row rises by less per iteration.
     n_init, init, random_state, verbose, engine
@@ -246,13 +249,13 @@ class FactorAnalysis(GaussianFactors):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        G, transposed: what each cause does to the data (its projective field).
+        G, transposed: the effect of each cause on the data (its projective field).
     receptive_fields_ : ndarray of shape (n_components, n_features)
-        W.
+        Recognition weights W.
     noise_variance_ : ndarray of shape (n_features,)
-        Σ.
+        Noise variances, the diagonal of Σ.
     mean_ : ndarray of shape (n_features,)
-        Mean of the data; where values are missing, the one of greatest likelihood, which is learned with the rest.
+        Mean of the data; if values are missing, its maximum-likelihood estimate, learned with the other parameters.
     activity_ : ndarray of shape (n_components,)
         Standard deviation of each cause under the prior, one.
     lower_bound_, lower_bounds_, n_iter_, converged_, outcome_

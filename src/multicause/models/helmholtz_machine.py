@@ -1,4 +1,4 @@
-"""The Helmholtz machine: binary causes in layers, with a network that recognises them.
+"""The Helmholtz machine: binary causes in layers, with a recognition network that infers them.
 
 TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10, after P. Dayan, G. E. Hinton,
 R. M. Neal and R. S. Zemel, The Helmholtz machine, Neural Computation 7 (1995) 889–904.
@@ -56,49 +56,50 @@ class HelmholtzMachine(CausalEstimator):
         P[u | v] = Π_b f(h_b + [G·v]_b)^{u_b} (1 − …)^{1 − u_b}
         Q[v; u, W] = Π_a f(w_a + [W·u]_a)^{v_a} (1 − …)^{1 − v_a}
 
-    Awake, the generative weights learn from data and their recognised causes; asleep, the recognition weights learn
-    from the model's own fantasies. :meth:`sample` draws fantasies, :meth:`transform` gives the recognition
-    probabilities, :meth:`free_energy` an estimate of F by sampled causes. :meth:`recognize` lists the most probable
-    states among the sampled ones and those that a search finds from them; their probabilities are shares of Σ p(v, u)
-    over these states, which is exact for one layer of causes and estimated by samples of the higher causes otherwise.
+    In the wake phase, the generative weights learn from data and causes sampled by the recognition network; in the
+    sleep phase, the recognition weights learn from samples of the generative model ("fantasies"). :meth:`sample` draws
+    fantasies, :meth:`transform` returns the recognition probabilities, :meth:`free_energy` an estimate of F by sampled
+    causes. :meth:`recognize` lists the most probable states among the sampled ones and those that a search finds from
+    them; their probabilities are shares of Σ p(v, u) over these states, where p(v, u) is exact for one layer of causes
+    and estimated by samples of the higher causes otherwise.
 
     Parameters
     ----------
     n_components : int, default=10
         Number H of causes next to the data.
     higher : tuple of int, default=()
-        Numbers of causes in layers above them.
+        Number of causes in each layer above them.
     update : WakeSleep, optional
-        Rate, particles and sign of the weights. ``WakeSleep(n_particles=1)`` is the plain rule of the chapter; by
-        default 10 weighted particles (reweighted wake–sleep).
+        Learning rate, number of particles and sign of the weights. ``WakeSleep(n_particles=1)`` is the plain rule of
+        the chapter; by default 10 weighted particles (reweighted wake–sleep).
     posterior : RecognitionNetwork, optional
-        How many states are drawn to estimate F, and to begin the search for the most probable ones.
+        Number of states that are drawn to estimate F and to start the search for the most probable states.
     activity : float or array-like of shape (n_components,), optional
-        Starting probability of each cause; by default two active causes.
+        Initial probability of each cause; by default two active causes per row.
     batch_size : int, default=20
-        Rows for each step. Rows with weights are shown in proportion to them, as many in a pass as the weights add up
-        to, but at least as many as have a weight, and at most 16 times as many.
+        Number of rows per step. Rows with weights are drawn in proportion to them; a pass has as many rows as the
+        weights add up to, but at least as many as have a positive weight, and at most 16 times as many.
     max_iter : int, default=100
-        Most passes over the data.
+        Maximum number of passes over the data.
     tol : float, default=1e-3
-        Learning has converged when F per row rises by less per pass, over some passes.
+        Learning has converged when F per row rises by less than this per pass, averaged over several passes.
     n_init : int, default=1
         Number of random starts; the one with the highest F is kept.
     init : "random" or array-like of shape (n_components, n_features), default="random"
-        Starting generative weights G.
+        Initial generative weights G.
     random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
 
     Attributes
     ----------
     components_, projective_fields_ : ndarray of shape (n_components, n_features)
-        G, transposed: what each cause adds to the logit of each dimension.
+        G, transposed: the contribution of each cause to the logit of each dimension.
     receptive_fields_ : ndarray of shape (n_components, n_features)
-        W: what each dimension adds to the logit of a cause.
+        W: the contribution of each dimension to the logit of a cause.
     bias_ : ndarray of shape (n_features,)
-        h.
+        Generative bias h.
     activity_ : ndarray of shape (n_components,)
-        How often each cause is active.
+        Frequency with which each cause is active.
     lower_bounds_ : ndarray of shape (n_iter_ + 1,)
         Mean F per row in each pass, while learning, and at the end.
     lower_bound_, n_iter_, converged_, outcome_
@@ -178,7 +179,7 @@ class HelmholtzMachine(CausalEstimator):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from one more batch of a stream: wake and sleep once over its rows."""
+        """Learn from one more batch of a stream by one wake–sleep pass over its rows."""
         first = not hasattr(self, "components_")
         model, data = self._receive(X, sample_weight)
         random = check_random_state(self.random_state)
@@ -189,7 +190,7 @@ class HelmholtzMachine(CausalEstimator):
                 starts = self._starts(InitialConditions(model, first_moments(data), data, random, 1))
             else:
                 starts = one_start(self._parameters)
-            # The same seed must not draw the same samples for every batch.
+            # Fold in the batch number: otherwise the same seed would draw the same samples for every batch.
             key = jax.random.fold_in(key_from(random), n_batches)
             result = learn_by_wake_and_sleep(
                 model, data, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key
@@ -206,18 +207,18 @@ class HelmholtzMachine(CausalEstimator):
         return self
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
-        """Probability of each dimension to be on, for given causes (n_samples, n_components)."""
+        """Return the probability that each dimension is one, given causes (n_samples, n_components)."""
         logits = super().inverse_transform(S)
         return expit(logits + self.bias_).astype(logits.dtype)
 
     @property
     def projective_fields_(self) -> np.ndarray:
-        """G: (n_components, n_features)."""
+        """Projective fields G, the generative weights: (n_components, n_features)."""
         return self.components_
 
     @property
     def receptive_fields_(self) -> np.ndarray:
-        """W: (n_components, n_features)."""
+        """Receptive fields W, the recognition weights: (n_components, n_features)."""
         return np.asarray(self._parameters.posterior["weights_0"]).T
 
     def _combination(self, noise: Noise) -> Combination:
@@ -227,7 +228,7 @@ class HelmholtzMachine(CausalEstimator):
         return False
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        """Return the parts that names and None stand for in :meth:`_wire`."""
         return {
             **super()._part_choices(),
             "posterior": PartChoice(defaults=lambda: (RecognitionNetwork(),)),
@@ -244,7 +245,7 @@ class HelmholtzMachine(CausalEstimator):
         return interned(check(model, type(self)))
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """Small random weights; biases that give causes and data their frequencies."""
+        """Return small random weights, and biases that give causes and data their frequencies."""
         starts = super()._starts(initial)
         model, data = initial.model, initial.data
         sizes = (data.n_features, self.n_components, *model.prior.higher)
@@ -257,7 +258,7 @@ class HelmholtzMachine(CausalEstimator):
         if isinstance(self.init, str):
             components = jnp.abs(small(*components.shape[1:])) if nonnegative else small(*components.shape[1:])
         if nonnegative:
-            # Causes only switch data on, so that without any the data must be off.
+            # Non-negative weights can only raise probabilities, so the data must be zero if no cause is active.
             noise["bias"] = jnp.full_like(noise["bias"], np.log(MARGIN) - np.log1p(-MARGIN))
         prior = {
             name: small(*value.shape[1:]) if name.startswith("weights") else value
@@ -280,10 +281,10 @@ class HelmholtzMachine(CausalEstimator):
 
 
 class WakeSleepState(NamedTuple):
-    """State of the loop after some passes over the data, of all starts."""
+    """State of wake–sleep learning of all starts after some number of passes over the data."""
 
     machines: Machine
-    bounds: np.ndarray  # (passes, starts) mean per row
+    bounds: np.ndarray  # (passes, starts): mean bound per row
     outcome: Outcome | None = None
 
 
@@ -299,7 +300,10 @@ def learn_by_wake_and_sleep(
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
 ) -> FitResult:
-    """Run passes over the data for all starts side by side until the best bound has stopped rising; keep the best."""
+    """Learn all starts in parallel by passes of wake–sleep over the data, and return the best start.
+
+    Learning ends when the highest bound no longer rises.
+    """
     n_starts = len(starts.components)
     recipe, rate = model.update.recipe._replace(missing=model.missing), jnp.asarray(model.update.rate)
     presentation = Presentation(data.blocks, batch_size)
@@ -356,7 +360,7 @@ def learn_by_wake_and_sleep(
 
 
 def _parameters_of(machine: Machine, like: Parameters) -> Parameters:
-    """The records of the parts from both networks, the reverse of ``machine_of``."""
+    """Return the parameters of a pair of networks, the inverse of ``machine_of``."""
     lowest, *upper = machine.generative
     prior = dict(like.prior)
     for k, layer in enumerate(upper, start=1):

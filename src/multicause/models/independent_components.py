@@ -37,7 +37,7 @@ SOLVERS = ("quasi_newton", "natural_gradient")
 
 
 class IndependentComponents(CausalEstimator):
-    """Independent components analysis (ICA): the linear map that makes causes as independent as the prior says.
+    """Independent components analysis (ICA): the linear map that makes causes independent under a non-Gaussian prior.
 
     TN10 eq. 10.33–10.38, the limit of sparse coding without noise and with as many causes as dimensions::
 
@@ -46,36 +46,37 @@ class IndependentComponents(CausalEstimator):
         L(W) = ⟨Σ_a g([W·u]_a)⟩ + log |det W|
         W ← W + ε (W + g′(v) [v·W])
 
-    With p[v] ∝ 1/cosh(v), g′(v) = −tanh(v). F is the log-likelihood. Data are centred and whitened first; with
-    ``n_components`` below the number of features, the model describes the projection on as many principal axes.
+    With p[v] ∝ 1/cosh(v), g′(v) = −tanh(v). F is the log-likelihood. Data are centred and whitened first; if
+    ``n_components`` is below the number of features, the model describes the projection on that many principal axes.
 
     Parameters
     ----------
     n_components : int, optional
         Number of causes; by default as many as features.
     prior : {"hyperbolic_secant", "cauchy", "sub_gaussian"} or Continuous, default="hyperbolic_secant"
-        Shape of the causes' density. It has to be on the right side of a Gaussian: "sub_gaussian" is for causes flatter
-        than one.
+        Shape of the causes' density. It has to deviate from a Gaussian in the same direction as the causes do:
+        "sub_gaussian" is for causes that are flatter than a Gaussian, the others for causes with heavier tails.
     solver : {"quasi_newton", "natural_gradient"}, default="quasi_newton"
-        How the likelihood is raised: a second-order method that needs some tens of iterations, or the rule above.
+        Method that maximizes the likelihood: a second-order method that needs some tens of iterations, or the rule
+        above.
     update : NaturalGradient, optional
-        Rate of the rule above, for the solver "natural_gradient" and for ``partial_fit``.
+        Learning rate of the rule above, for the solver "natural_gradient" and for ``partial_fit``.
     max_iter : int, default=500
-        Most iterations.
+        Maximum number of iterations.
     tol : float, default=1e-6
         "quasi_newton" has converged when no entry of 1 + ⟨g′(v) vᵀ⟩ exceeds it, "natural_gradient" when the mean
-        log-likelihood rises by less per iteration.
+        log-likelihood rises by less than this per iteration.
     init : {"random", "identity"} or array-like of shape (n_components, n_components), default="random"
-        Starting components of the whitened data: a random rotation, the principal axes, or the user's.
+        Initial components of the whitened data: a random rotation, the principal axes, or a given array.
     random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
 
     Attributes
     ----------
     components_, projective_fields_ : ndarray of shape (n_components, n_features)
-        G, transposed: what each cause does to the data.
+        G, transposed: the effect of each cause on the data.
     receptive_fields_ : ndarray of shape (n_components, n_features)
-        W: how each cause is read off the data.
+        W: the filters by which causes are computed from the data.
     mean_ : ndarray of shape (n_features,)
         Mean of the data.
     activity_ : ndarray of shape (n_components,)
@@ -115,7 +116,7 @@ class IndependentComponents(CausalEstimator):
     learn: tuple[str, ...] = ("components",)
     mean_: np.ndarray
     _results = ("mean_",)
-    # Each batch of a stream is a step of its own (eq. 10.37), nothing is averaged.
+    # Each batch of a stream is one step (eq. 10.37); nothing is averaged over batches.
     _remembers_all = True
 
     def __init__(
@@ -145,12 +146,12 @@ class IndependentComponents(CausalEstimator):
 
     @property
     def projective_fields_(self) -> np.ndarray:
-        """G, what each cause does to the data: (n_components, n_features)."""
+        """Projective fields G, the effect of each cause on the data: (n_components, n_features)."""
         return self.components_
 
     @property
     def receptive_fields_(self) -> np.ndarray:
-        """W with v = W·(u − mean), how each cause is read off the data: (n_components, n_features)."""
+        """Receptive fields W with v = W·(u − mean), the filters that compute causes: (n_components, n_features)."""
         W = np.linalg.inv(self._parameters.components.astype(float)).T @ self._preparation["forward"]
         return W.astype(self.components_.dtype)
 
@@ -161,13 +162,13 @@ class IndependentComponents(CausalEstimator):
         return True
 
     def _value_labels(self) -> ValueLabels:
-        """Densities are those of the projection on the principal axes that are kept, if not all are."""
+        """Return labels of the bound, which name the projection on principal axes if not all axes are kept."""
         n_kept, n_features = self.components_.shape
         part = "" if n_kept == n_features else f" of the projection on {n_kept} principal axes"
         return ValueLabels(*(label + part for label in super()._value_labels()))
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        """Return the parts that names and None stand for in :meth:`_wire`."""
         return {
             **super()._part_choices(),
             "prior": PartChoice(PRIORS),
@@ -184,7 +185,7 @@ class IndependentComponents(CausalEstimator):
     _needs_all_values = "whitens data, which takes complete rows"
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
-        """Mean and whitening."""
+        """Return the mean of the data and its whitening matrices."""
         if self.n_components is not None and self.n_components > data.n_features:
             raise ValueError(
                 f"There cannot be more independent components than features: n_components={self.n_components}, but X "

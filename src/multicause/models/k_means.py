@@ -1,4 +1,4 @@
-"""K-means, the limit of a mixture whose noise vanishes.
+"""K-means: the limit of a mixture of Gaussians as the variance goes to zero.
 
 TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10.
 """
@@ -26,11 +26,11 @@ from multicause.priors import Categorical
 
 
 class KMeans(Mixture):
-    """K-means: every row belongs to the nearest centre, every centre is the mean of its rows.
+    """K-means clustering: each row belongs to the nearest centre, and each centre is the mean of its rows.
 
     TN10 §10.3: a mixture of Gaussians with equal proportions γ_v = 1/K and one common variance Σ → 0, in which
-    P[v | u] becomes 0 or 1. Rows are assigned in the same way whatever Σ is, so the model keeps the Σ of greatest
-    likelihood and F = ⟨log p[v(u), u]⟩ (eq. 10.14) stays finite: at the end it is a function of the inertia alone.
+    P[v | u] becomes 0 or 1. The assignment of rows does not depend on Σ, so the model keeps the maximum-likelihood
+    estimate of Σ and F = ⟨log p[v(u), u]⟩ (eq. 10.14) stays finite: at the end it is a function of the inertia alone.
 
     Parameters
     ----------
@@ -39,14 +39,15 @@ class KMeans(Mixture):
     max_iter, n_init, init, random_state, verbose, engine
         As for :class:`multicause.MixtureOfGaussians`.
     tol : float, default=1e-10
-        Learning has converged when F per row rises by less per iteration; nearly always at rest.
+        Learning has converged when F per row rises by less than this per iteration; with the default, nearly always
+        when assignments no longer change.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Centres.
+        Cluster centres.
     inertia_ : float
-        Σ_n w_n ‖u_n − g_v(u_n)‖² of the data that ``fit`` has seen, over observed values.
+        Σ_n w_n ‖u_n − g_v(u_n)‖² over the observed values of the training data.
     noise_variance_ : float
         Mean squared distance to the centre, per dimension.
     lower_bound_, lower_bounds_, n_iter_, converged_, outcome_
@@ -107,12 +108,12 @@ class KMeans(Mixture):
         return OneHot(hard=True)
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
-        """Centres, weighted by S (n_samples, n_components): (n_samples, n_features)."""
+        """Return the centres weighted by S (n_samples, n_components): (n_samples, n_features)."""
         around = super().inverse_transform(S)
         others = 1 - np.sum(S, axis=1, keepdims=True, dtype=float)
         return (around - others * self._preparation["origin"]).astype(around.dtype)
 
-    # Distances are expanded into squares around a point amid the data: an offset would cancel their digits.
+    # Rows are centred, because squared distances are computed in expanded form and a large offset would cancel digits.
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         check_variation(data)
@@ -142,7 +143,10 @@ class KMeans(Mixture):
 
 @compiled
 def _inertia(model: Model, block: Block, parameters: Parameters) -> Array:
-    """Σ_n w_n ‖u_n − g_v(u_n)‖², by differences: squares that cancel could leave less than nothing."""
+    """Return Σ_n w_n ‖u_n − g_v(u_n)‖² of a block, computed from differences.
+
+    The expanded form could become negative by cancellation.
+    """
     nearest = jnp.argmax(model.posterior.infer(model, parameters, block, jnp.ones(())).mean_causes, axis=1)
     apart = block.rows - parameters.components[nearest]
     apart = jnp.where(jnp.isnan(apart), 0, apart) if model.missing else apart

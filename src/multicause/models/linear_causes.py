@@ -1,4 +1,4 @@
-"""Linear causes: hidden binary causes whose effects add up.
+"""Linear causes: hidden binary causes whose components add up.
 
 ET10: J. Lücke and J. Eggert, Expectation Truncation and the Benefits of Preselection in Training Generative Models,
 JMLR 11 (2010) 2855–2900.
@@ -11,7 +11,7 @@ from multicause.parts import resolve
 
 
 class LinearCauses(CausalEstimator):
-    """Linear Components Analysis (LinCA): binary causes whose components, of either sign, add up.
+    """Linear Components Analysis (LinCA): binary causes whose components, of any sign, add up.
 
     As ET10 eq. 22, 24 and 25 without the restriction to non-negative weights::
 
@@ -19,7 +19,7 @@ class LinearCauses(CausalEstimator):
         w̄_d(s) = Σ_h s_h W_hd
         p(y | s) = Π_d N(y_d; w̄_d(s), σ²)
 
-    With the exact posterior, EM never lowers the bound, which then is the log-likelihood: the M-step first sets σ from
+    With the exact posterior, the bound is the log-likelihood and EM never lowers it: the M-step first computes σ from
     the residuals of the old components, then the components by least squares (ET10 eq. 26).
 
     Parameters
@@ -27,23 +27,23 @@ class LinearCauses(CausalEstimator):
     n_components : int, default=10
         Number H of causes.
     noise : {"gaussian", "diagonal_gaussian", "poisson", "bernoulli"} or Noise, default="gaussian"
-        How a mean becomes an observation. With "poisson", data and components are non-negative; with "bernoulli",
-        data are zeros and ones, and sums are cut off at one; "diagonal_gaussian" gives each dimension its own
-        variance.
+        Distribution of an observation given its mean. With "poisson", data and components are non-negative; with
+        "bernoulli", data are zeros and ones, and sums are clipped at one; "diagonal_gaussian" gives each dimension its
+        own variance.
     combination : Sum, optional
-        ``Sum(nonnegative=True)`` keeps components from becoming negative.
+        ``Sum(nonnegative=True)`` constrains components to be non-negative.
     prior : {"bernoulli"} or Prior, optional
-        How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
+        Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "preselected", "beam"} or Posterior, optional
-        Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
+        States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"least_squares", "coordinates", "multiplicative", "multiplicative_counts", "gradient"} or Update, optional
-        How components move in an M-step; by default least squares, under W ≥ 0 cause by cause.
+        Update of the components in the M-step; by default least squares, under W ≥ 0 cause by cause.
     annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
-        Starting components: Gaussian numbers of a third of the data's standard deviation around half its mean (for
-        counts, positive numbers around the data's mean), rows of the data, or the user's. "mean", as in
-        :class:`multicause.MaximalCauses`, is for components that are not negative.
+        Initial components: Gaussian numbers with a third of the data's standard deviation around half its mean (for
+        counts, positive numbers around the data's mean), rows of the data, or a given array. "mean", as in
+        :class:`multicause.MaximalCauses`, is for non-negative components.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Noisy-or causes: hidden binary causes that each may switch binary features on.
+"""Noisy-or causes: hidden binary causes, each of which may set binary features to one.
 
 T. Šingliar and M. Hauskrecht, Noisy-OR Component Analysis and its Application to Link Analysis, JMLR 7 (2006)
 2189–2213.
@@ -25,28 +25,28 @@ from multicause.updates import Update
 class NoisyOrCauses(CausalEstimator):
     """Noisy-or component analysis: binary causes of binary data.
 
-    Each active cause h switches feature d on with probability W_hd, independently of the others::
+    Each active cause h sets feature d to one with probability W_hd, independently of the others::
 
         p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
         w̄_d(s) = 1 − Π_h (1 − W_hd)^{s_h},  0 ≤ W_hd < 1
         p(y_d = 1 | s) = 1 − (1 − ε)(1 − w̄_d(s))
 
-    A feature may also be on by itself, with the small probability ε, the leak.
+    A feature may also be one without an active cause, with the small probability ε, the leak.
 
     Parameters
     ----------
     n_components : int, default=10
         Number H of causes.
     noise : {"leaky_bernoulli"} or Noise, default="leaky_bernoulli"
-        Binary data; ``LeakyBernoulli(leak=0.05)`` is for data in which features often are on without a cause.
+        Noise of binary data; ``LeakyBernoulli(leak=0.05)`` is for data in which features are often one without a cause.
     combination : NoisyOr, optional
-        By default ``NoisyOr()``.
+        Combination of the causes; by default ``NoisyOr()``.
     prior : {"bernoulli"} or Prior, optional
-        How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
+        Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "truncated", "preselected"} or Posterior, optional
-        Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
+        States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"activation_shares"} or Update, optional
-        How components move in an M-step; by default exact EM.
+        Update of the components in the M-step; by default exact EM.
     annealing, learn, activity, max_iter, tol, repair, n_init, init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
 

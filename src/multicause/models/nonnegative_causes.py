@@ -19,23 +19,24 @@ class NonnegativeCauses(CausalEstimator):
         w̄_d(s) = Σ_h s_h W_hd,  W_hd ≥ 0
         p(y | s) = Π_d N(y_d; w̄_d(s), σ²)  or  Π_d Poisson(y_d; w̄_d(s))
 
-    Components are not negative; data may be, because Gaussian noise makes negative values.
+    Components are non-negative; data may be negative, because Gaussian noise produces negative values.
 
     Parameters
     ----------
     n_components : int, default=10
         Number H of causes.
     noise : {"gaussian", "diagonal_gaussian", "poisson", "bernoulli"} or Noise, default="gaussian"
-        How a mean becomes an observation; "bernoulli" is for binary data, with sums that are cut off at one.
+        Distribution of an observation given its mean; "bernoulli" is for binary data, with sums clipped at one.
     combination : Sum, optional
-        By default ``Sum(nonnegative=True)``, with an upper bound if the noise needs one.
+        Combination of the causes; by default ``Sum(nonnegative=True)``, with an upper bound if the noise needs one.
     prior : {"bernoulli"} or Prior, optional
-        How causes are drawn; by default ``Bernoulli()``, with one probability per cause.
+        Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "preselected", "beam"} or Posterior, optional
-        Which states are considered for a row; by default all of up to 10 causes, else ``Preselected(keep=None)``.
+        States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"coordinates", "multiplicative", "least_squares", "multiplicative_counts", "gradient"} or Update, optional
-        How components move in an M-step; by default least squares under W ≥ 0, cause by cause. "multiplicative" is ET10
-        eq. 27 with 20 partial steps, "least_squares" eq. 26 with weights clamped at zero. Counts have their own.
+        Update of the components in the M-step; by default least squares under W ≥ 0, cause by cause. "multiplicative"
+        is ET10 eq. 27 with 20 partial steps, "least_squares" eq. 26 with weights clamped at zero. Counts have their own
+        update, "multiplicative_counts".
     annealing, learn, activity, noise_scale, max_iter, tol, repair, n_init, init, random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
 

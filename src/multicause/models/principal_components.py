@@ -27,18 +27,18 @@ from multicause.noises import Gaussian, Noise
 from multicause.outcomes import Outcome
 from multicause.posteriors import LinearGaussian
 
-# Most iterations of EM where values are missing, and the rise of the mean log-likelihood per row at which it ends.
+# Maximum number of EM iterations if values are missing, and the rise of the mean log-likelihood per row that ends it.
 MOST_ITERATIONS = 2000
 TOLERANCE = 1e-7
 
 
 class Solution(NamedTuple):
-    """The principal components of a covariance."""
+    """Principal components of a covariance matrix."""
 
     parameters: Parameters
-    variances: np.ndarray  # (H,) of the data along the axes
-    bound: float  # mean log-likelihood of a row
-    reported: bool = False  # to callbacks
+    variances: np.ndarray  # (H,): variances of the data along the axes
+    bound: float  # mean log-likelihood per row
+    reported: bool = False  # whether callbacks have received it
 
 
 class PrincipalComponents(GaussianFactors):
@@ -50,16 +50,16 @@ class PrincipalComponents(GaussianFactors):
         G = C·Wᵀ·(W·C·Wᵀ)⁻¹
 
     Orthogonal columns of G that satisfy both are eigenvectors of C. Those with the largest eigenvalues, of length one,
-    come from one eigendecomposition, which has no settings and needs no iterations. The model has the noise and prior
-    of greatest likelihood for these axes (probabilistic PCA), so that its scores can be compared with those of other
-    models, while causes are still recognised by projection.
+    come from one eigendecomposition, which has no settings and needs no iterations. Noise and prior have maximum
+    likelihood given these axes (probabilistic PCA), so that scores can be compared with those of other models, while
+    causes are still inferred by projection.
 
     Parameters
     ----------
     n_components : int, default=2
         Number H of components, at most the number of features.
     random_state : int or RandomState, optional
-        Not used, because the solution does not depend on chance; for uniformity with the other models.
+        Not used, because the solution is deterministic; present for consistency with the other models.
     verbose, engine
         As for :class:`multicause.FactorAnalysis`.
 
@@ -76,7 +76,7 @@ class PrincipalComponents(GaussianFactors):
     mean_ : ndarray of shape (n_features,)
         Mean of the data.
     lower_bound_ : float
-        Mean log-likelihood of the rows that were learned from.
+        Mean log-likelihood of the training rows.
     lower_bounds_ : ndarray
         ``lower_bound_`` after ``fit``, and after each batch of ``partial_fit`` for all rows up to it.
     n_iter_ : int
@@ -102,7 +102,7 @@ class PrincipalComponents(GaussianFactors):
         name: GaussianFactors._parameter_constraints[name]
         for name in ("n_components", "random_state", "verbose", "engine")
     }
-    # The shared fit asks for them; one eigendecomposition has no use for other values.
+    # Settings that the inherited fit reads; an eigendecomposition needs no other values.
     max_iter, tol, n_init, init = 1, 0.0, 1, "random"
 
     def __init__(
@@ -119,19 +119,19 @@ class PrincipalComponents(GaussianFactors):
         self.engine = engine
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
-        """Log-likelihood log N(u; mean, G Λ Gᵀ + σ²) of each row: (n_samples,)."""
+        """Return the log-likelihood log N(u; mean, G Λ Gᵀ + σ²) of each row: (n_samples,)."""
         exact = replace(self._model, posterior=LinearGaussian()) if hasattr(self, "components_") else None
         return self._by_rows(inference.log_evidence, X, model=exact)
 
     def free_energy(self, X: ArrayLike) -> np.ndarray:
-        """⟨log p[v(u), u]⟩ of each row, with deterministic recognition (TN10 eq. 10.23): (n_samples,)."""
+        """Return ⟨log p[v(u), u]⟩ of each row, with deterministic recognition (TN10 eq. 10.23): (n_samples,)."""
         energy, causes = super().free_energy(X), self.transform(X)
         squares = np.sum((causes / self.activity_) ** 2, axis=1)
         constant = np.sum(np.log(self.activity_)) + 0.5 * len(self.activity_) * np.log(2 * np.pi)
         return (energy - 0.5 * squares - constant).astype(energy.dtype, copy=False)
 
     def _value_labels(self) -> ValueLabels:
-        """The bound is the log-likelihood, by which rows are scored too."""
+        """Return labels of the log-likelihood, which is both the bound and the score of rows."""
         exact = LinearGaussian()
         return ValueLabels(exact.bound_label, exact.bound_label, exact.evidence_label)
 
@@ -143,7 +143,7 @@ class PrincipalComponents(GaussianFactors):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from one more batch of a stream: the principal components of all rows so far."""
+        """Learn from one more batch of a stream: compute the principal components of all rows so far."""
         first = not hasattr(self, "components_")
         model, data = self._receive(X, sample_weight)
         with double_precision():
@@ -160,7 +160,7 @@ class PrincipalComponents(GaussianFactors):
         return self
 
     def _learn(self, problem: FitProblem) -> tuple[FitResult, Annealing]:
-        """Find the solution, and report it to callbacks as one iteration; where values are missing, by EM."""
+        """Compute the solution and report it to callbacks as one iteration; if values are missing, learn by EM."""
         if problem.model.missing:
             return self._learn_by_em(problem)
         watch, journal = problem.settings["watch"], problem.settings["journal"]
@@ -185,9 +185,10 @@ class PrincipalComponents(GaussianFactors):
         return result, NoAnnealing()
 
     def _learn_by_em(self, problem: FitProblem) -> tuple[FitResult, Annealing]:
-        """Maximize the likelihood of the observed values by EM with noise, from the components of their covariances.
+        """Maximize the likelihood of the observed values by EM with noise.
 
-        Axes and variances follow from the components that it finds, which may be turned.
+        EM starts from the principal components of the covariances. It determines components only up to a rotation; axes
+        and variances are computed from them at the end.
         """
         start = self._solve(start_of(problem.starts)).parameters
         scale: Any = start.prior["scale"]
@@ -203,11 +204,11 @@ class PrincipalComponents(GaussianFactors):
         return result._replace(parameters=parameters), NoAnnealing()
 
     def _solve(self, start: Parameters) -> Solution:
-        """Return the components of the covariance so far, in the dtype and with the least noise of other parameters."""
+        """Return the principal components of the current covariance, with the dtype and noise floor of ``start``."""
         n_components = len(start.components)
         dtype, floor = start.components.dtype, float(start.noise["floor"])
         values, vectors = np.linalg.eigh(self._preparation["covariance"])
-        values = np.maximum(values[::-1], 0)  # what is negative is so by rounding
+        values = np.maximum(values[::-1], 0)  # negative eigenvalues are rounding errors
         variances, rest, axes = values[:n_components], values[n_components:], vectors.T[::-1][:n_components]
         signs = np.sign(axes[np.arange(n_components), np.abs(axes).argmax(axis=1)])
         noise = max(float(rest.mean()) if len(rest) else 0.0, floor)
@@ -234,7 +235,7 @@ class PrincipalComponents(GaussianFactors):
 
 
 def _turned(parameters: Parameters) -> Parameters:
-    """Return the same density with axes of length one, the most important first, and causes of different scales."""
+    """Return parameters of the same density with sorted axes of length one, and causes of different scales."""
     components = np.asarray(parameters.components, dtype=float) * np.asarray(parameters.prior["scale"])[:, None]
     _, scale, axes = np.linalg.svd(components, full_matrices=False)
     signs = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
@@ -244,5 +245,5 @@ def _turned(parameters: Parameters) -> Parameters:
 
 
 def _turned_all(parameters: Parameters) -> Parameters:
-    """The same of parameters with a leading axis of one start."""
+    """Apply ``_turned`` to parameters with a leading axis of one start."""
     return one_start(_turned(start_of(parameters)))

@@ -1,4 +1,4 @@
-"""Maximal causes of equal strength and frequency.
+"""Maximal causes restricted to equal strength and frequency.
 
 MCA08: J. Lücke and M. Sahani, Maximal Causes for Non-linear Component Extraction, JMLR 9 (2008) 1227–1267.
 GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Component Extraction, ICANN 2007.
@@ -31,7 +31,7 @@ from multicause.updates import NormalizedMean
 
 
 class RestrictedCauses(CausalEstimator):
-    """What the restricted model is, however it is learned: Poisson noise, one fixed π, and components of one sum C."""
+    """Base class of the restricted model: Poisson noise, one fixed π, and components of equal sum C."""
 
     _parameter_constraints: dict[str, list[Any]] = {
         **CausalEstimator._parameter_constraints,
@@ -47,7 +47,7 @@ class RestrictedCauses(CausalEstimator):
     noise_scale = None
     repair = False
 
-    # The restricted model's own words.
+    # Constructor parameters that only the restricted model has.
     total: float | None
 
     def _combination(self, noise: Noise) -> Combination:
@@ -67,7 +67,7 @@ class RestrictedCauses(CausalEstimator):
         return with_more_states(self._model, *self.components_.shape)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """The shared start, scaled to the sum C. Rows without anything cannot be scaled, so none is a start."""
+        """Return the default starts, scaled to the sum C. Rows of zeros cannot be scaled, so they are no starts."""
         X, weights = initial.data.look()
         starts = super()._starts(initial._replace(data=Local().load(X, weights * X.any(axis=1))))
         sums = starts.components.sum(axis=-1, keepdims=True)
@@ -80,9 +80,9 @@ class RestrictedCauses(CausalEstimator):
         return starts._replace(components=starts.components * (total / sums).astype(starts.components.dtype))
 
     def _total(self, initial: InitialConditions, starts: Parameters) -> float:
-        """C: the user's, or what a row has on average for each of the π·H causes that it should have.
+        """Return C: the user's value, or the mean sum of a row divided by the expected number π·H of active causes.
 
-        Causes hide behind each other, so this is a little less than a cause alone has; its scale does not matter for
+        Causes occlude each other, so this is slightly less than the sum of a single cause; its scale does not affect
         which causes are found (MCA08 appendix E.1).
         """
         if self.total is not None:
@@ -96,29 +96,33 @@ class RestrictedCauses(CausalEstimator):
 
 
 def with_more_states(model: Model, n_components: int, n_features: int) -> Model:
-    """The same model with more states: pairs are enough to learn from, but rows may have more than two causes."""
+    """Return the model with a posterior of more states, for recognition.
+
+    Pairs are enough for learning, but rows may have more than two causes.
+    """
     posterior = choose_posterior(n_components)
     richer = replace(model, posterior=posterior)
     return interned(replace(richer, posterior=posterior.bind(richer, n_components, n_features, 1)))
 
 
-# Starts by default. One from the critical temperature finds all standard bars in 97 % of the trials.
+# Default number of starts. A single one from the critical temperature finds all standard bars in 97 % of the trials.
 STARTS = 4
 
 
 class RestrictedMaximalCauses(RestrictedCauses):
     """R-MCA₂: maximal causes that all have the same probability π and the same sum of weights C (MCA08 §4.2).
 
-    The model is that of :class:`MaximalCauses` with Poisson noise. Its restrictions allow the severest truncation that
-    still finds causes: single causes learn, and pairs only compete (MCA08 eq. 21 and 22)::
+    The model is that of :class:`MaximalCauses` with Poisson noise. Its restrictions allow the strongest truncation that
+    still finds causes: only states of single causes contribute to the M-step, and pairs only compete with them in the
+    E-step (MCA08 eq. 21 and 22)::
 
         g_h = exp(I_h) / (Σ_h' exp(I_h') + π/(1 − π) Σ_{a<b} exp(I_ab)),   I = Σ_d (y_d log w̄_d − w̄_d)
         W_hd = C Σ_n g_h y_d / Σ_d' Σ_n g_h y_d'
 
-    The cost of a row is D·H²/2. Fewer local optima than with free parameters, also where the restrictions do not hold.
-    GSN07 calls the same algorithm approximate EM, and its version for one row at a time is :class:`SoftmaxNetwork`.
-    After learning, causes are recognized with the posterior that :class:`MaximalCauses` would choose, which knows
-    states with more than two causes; ``lower_bound_`` is that of learning.
+    The cost per row is D·H²/2. There are fewer local optima than with free parameters, even if the restrictions do not
+    hold. GSN07 calls the same algorithm approximate EM; its online version is :class:`SoftmaxNetwork`. After learning,
+    causes are inferred with the posterior that :class:`MaximalCauses` would choose, which includes states with more
+    than two causes; ``lower_bound_`` is that of learning.
 
     Parameters
     ----------
@@ -130,11 +134,11 @@ class RestrictedMaximalCauses(RestrictedCauses):
         π, which is not learned; by default two active causes per row. Its exact value matters little.
     annealing : "auto", None or Annealing, default="auto"
         ``ConditionalCooling(0.7 * D + 1, final=1.5)`` is MCA08's schedule for bars of value 10, and
-        ``LinearCooling(18, n_iter=150, hold=1/3, settle=0)`` GSN07's. "auto" finds a start temperature from the data
-        and cools as MCA08 does; components given as ``init`` are not annealed.
+        ``LinearCooling(18, n_iter=150, hold=1/3, settle=0)`` GSN07's. "auto" estimates the initial temperature from the
+        data and cools as MCA08 does; components given as ``init`` are not annealed.
     n_init : int, optional
-        Number of random starts, learned side by side; the one with the highest likelihood is kept, which states with
-        more than two causes are a part of. By default four with ``annealing="auto"``, else one.
+        Number of random starts, learned in parallel; the one with the highest likelihood is kept, computed with states
+        of more than two causes. By default four with ``annealing="auto"``, else one.
     max_iter, tol, init, random_state, verbose, engine
         As in :class:`MaximalCauses`; components given as ``init`` are scaled to the sum C.
 
@@ -143,7 +147,7 @@ class RestrictedMaximalCauses(RestrictedCauses):
     components_ : ndarray of shape (n_components, n_features)
         The causes' weights W.
     total_ : float
-        C.
+        Sum C of the weights of each component.
     activity_ : ndarray of shape (n_components,)
         π of each cause.
     lower_bound_, lower_bounds_, temperatures_, n_iter_, converged_, outcome_, n_features_in_
@@ -199,7 +203,7 @@ class RestrictedMaximalCauses(RestrictedCauses):
         return STARTS if self.annealing == "auto" and isinstance(self.init, str) else 1
 
     def _learn(self, problem: FitProblem) -> tuple[FitResult, Annealing]:
-        """Anneal all starts."""
+        """Anneal all starts, and return the one with the highest likelihood under the posterior with more states."""
         model, data, search_data, starts = problem.model, problem.data, problem.search_data, problem.starts
         n_starts, n_components, n_features = starts.components.shape
         judge = with_more_states(model, n_components, n_features)

@@ -1,4 +1,4 @@
-"""A neural network that finds maximal causes, one observation at a time.
+"""A neural network that learns maximal causes online, one observation at a time.
 
 MCA08: J. Lücke and M. Sahani, Maximal Causes for Non-linear Component Extraction, JMLR 9 (2008) 1227–1267.
 GSN07: J. Lücke and M. Sahani, Generalized Softmax Networks for Non-linear Component Extraction, ICANN 2007.
@@ -36,32 +36,32 @@ from multicause.solvers import hebbian
 from multicause.solvers.hebbian_epochs import HebbianProblem, NetworkModel, ending, learn_networks
 from multicause.solvers.presentation import rows_to_show
 
-# Part of the critical temperature at which the network learns by default.
+# Default temperature of learning, as a fraction of the critical temperature.
 BELOW_CRITICAL = 0.4
-# Standard deviation of noise on the weights by default, as part of their mean: 0.02 for bars of value 10 (MCA08 §6.4).
+# Default standard deviation of noise on the weights, relative to their mean: 0.02 for bars of value 10 (MCA08 §6.4).
 NOISE = 0.01
-# Units are copies if their mean weights differ by less than this part of the largest one. Noise and single rows leave
-# differences of 0.01 to 0.035 between units that share a cause, while units of different causes differ by 0.3 and more.
+# Units are copies if their mean weights differ by less than this fraction of the largest one. Noise and single rows
+# leave differences of 0.01 to 0.035 between units that share a cause; units of different causes differ by 0.3 and more.
 SAME_UNITS = 0.05
 
 
 class SoftmaxNetwork(RestrictedCauses):
     """R-MCA_NN: Hebbian learning with a generalized softmax and divisive normalisation (MCA08 §5, GSN07).
 
-    H units compete for each row y; the response of unit h is the posterior probability that cause h alone made y, where
-    pairs of causes compete too (MCA08 eq. 25), and every unit learns by its response::
+    H units compete for each row y; the response of unit h is the posterior probability that cause h alone generated y,
+    among single causes and pairs (MCA08 eq. 25), and every unit learns in proportion to its response::
 
         g_h = exp(I_h/T) / (Σ_h' exp(I_h'/T) + π/(1 − π) Σ_{a<b} exp(I_ab/T))
         W_h ← C (W_h + ε g_h y + σ η) / Σ_d (…)
 
-    It is the online version of :class:`RestrictedMaximalCauses`, and shares its generative model: ``transform``,
-    ``sample``, ``score_samples`` and the rest are the same. Noise from single rows and on the weights carries it out of
-    local optima, so it finds causes more reliably than any batch algorithm, but measures them less exactly: use it as
-    ``init`` of :class:`MaximalCauses` (MCA08 §7.4).
+    This is the online version of :class:`RestrictedMaximalCauses` with the same generative model: ``transform``,
+    ``sample``, ``score_samples`` and other methods are the same. Noise from single rows and on the weights lets it
+    escape local optima, so it finds causes more reliably than any batch algorithm, but estimates them less exactly: use
+    it as ``init`` of :class:`MaximalCauses` (MCA08 §7.4).
 
-    The defaults are the network that MCA08 calls R-MCA_NN and GSN07 NN_fast, with temperature, noise and start from the
-    data. NN_slow is ``annealing=LinearCooling(18, n_iter=150, hold=1/3, settle=0), max_iter=200, learning_rate=0.1,
-    component_noise=0, init="random"``.
+    The defaults are the network that MCA08 calls R-MCA_NN and GSN07 NN_fast, with temperature, noise and initial
+    weights estimated from the data. NN_slow is ``annealing=LinearCooling(18, n_iter=150, hold=1/3, settle=0),
+    max_iter=200, learning_rate=0.1, component_noise=0, init="random"``.
 
     Parameters
     ----------
@@ -70,53 +70,53 @@ class SoftmaxNetwork(RestrictedCauses):
     total : float, optional
         C, the sum of the weights of each unit; by default from the data's mean.
     activity : float, optional
-        π, by default two active causes per row.
+        Probability π of each cause; by default two active causes per row.
     temperature : "auto" or float, default="auto"
-        T, fixed. The papers use 16 for bars of value 10 on 5×5 pixels and more, and 3 for short bars on 3×3. "auto"
-        takes a part of the temperature above which all units stay alike, which it finds from the data.
+        Fixed temperature T. The papers use 16 for bars of value 10 on 5×5 pixels and more, and 3 for short bars on 3×3.
+        "auto" uses a fraction of the temperature above which all units stay equal, estimated from the data.
     learning_rate : float, default=1.0
-        ε in (0, 1]; lower rates average over more rows.
+        Learning rate ε in (0, 1]; lower rates average over more rows.
     component_noise : float, optional
         σ, standard deviation of noise on the weights at each presentation, in units of the data; by default a hundredth
         of the mean weight.
     annealing : LinearCooling or None, default=None
-        A schedule in epochs, instead of a fixed temperature; it tempers π too (GSN07 eq. 20). Each batch of
-        ``partial_fit`` is an epoch. ``max_iter`` must leave time for the whole schedule.
+        Schedule in epochs, instead of a fixed temperature; the temperature also applies to π (GSN07 eq. 20). Each batch
+        of ``partial_fit`` is an epoch. ``max_iter`` must be long enough for the whole schedule.
     hold : int, default=4000
-        Learning ends when all causes have kept their units for so many presentations. Where the causes are not given
-        to ``fit``, the mean weights of all units that respond often stand for them: whatever the network has found must
-        stay with the unit that found it.
+        Learning ends when all causes have kept their units for this many presentations. If the causes are not given to
+        ``fit``, the mean weights of all units that respond often are used in their place: each must stay represented by
+        the unit that learned it.
     max_iter : int, default=100
-        Most epochs; in an epoch as many rows are shown as there are, drawn at random. Rows with weights are drawn in
-        proportion to them, as many as the weights add up to, but at least as many as have a weight, and at most 16
-        times as many.
+        Maximum number of epochs; in an epoch as many rows are shown as X has, drawn at random. Rows with weights are
+        drawn in proportion to them, as many as the weights add up to, but at least as many as have a positive weight,
+        and at most 16 times as many.
     n_init : int, default=3
-        Number of networks that learn, each from a start of its own; the one with the highest likelihood is kept. Where
-        the causes are given to ``fit`` there is only one, which learns until it has found them.
+        Number of networks, each with its own random start; the one with the highest likelihood is kept. If the causes
+        are given to ``fit`` there is only one, which learns until it has found them.
     init : {"mean", "random", "data"} or array-like of shape (n_components, n_features), default="mean"
-        Weights before learning, which are scaled to the sum C: random around a flat row ("random", as in the papers),
-        around half of that and half of the mean row ("mean"), or rows. Where some features are much stronger than
-        others, after a flat start the first unit that learns anything is the best for everything.
+        Initial weights, which are scaled to the sum C: random around a flat row ("random", as in the papers), random
+        around the average of a flat row and the mean row ("mean"), rows of the data, or a given array. If some features
+        are much stronger than others, the first unit that learns after a flat start responds most to all rows.
     random_state : int, RandomState or None
-        Seed of start, order and noise.
+        Random seed of the initial weights, the order of rows and the noise.
     verbose : int, default=0
-        1 writes a line per epoch.
+        With 1, print a line per epoch.
     engine : Engine, optional
-        Where data lies for recognition and bounds.
+        Where the data are stored for recognition and bounds.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Weights: their mean over the last epoch after ``fit``, the present ones after ``partial_fit``.
     temperature_ : float
-        T, the first one where there is a schedule.
+        Temperature T; with a schedule, the first one.
     n_presentations_ : int
         Number of rows shown.
     n_learned_ : int
-        Presentation after which no cause changed its unit.
+        Number of presentations after which no cause changed its unit.
     total_, activity_, lower_bound_, lower_bounds_, n_iter_, converged_, outcome_, n_features_in_
         As in :class:`RestrictedMaximalCauses`; an iteration is an epoch or a batch. ``n_iter_`` counts epochs of the
-        network that is kept; callbacks are told of those of all networks, one network after the other.
+        network that is kept; callbacks are called for those of all networks, one network after the other.
 
     Examples
     --------
@@ -185,21 +185,21 @@ class SoftmaxNetwork(RestrictedCauses):
         causes: ArrayLike | None = None,
         resume: str | PathLike[str] | None = None,
     ) -> Self:
-        """Show the rows of X, epoch after epoch, until what was found stays where it is.
+        """Learn from the rows of X, epoch after epoch, until units no longer change the cause they represent.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data, not negative.
+            Training data, non-negative.
         y : None
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of k counts like k repetitions of the row: rows are shown in proportion to their weights.
+            A weight of k is equivalent to k repetitions of the row: rows are shown in proportion to their weights.
         causes : array-like of shape (n_causes, n_features), optional
-            True causes, where they are known, as in a benchmark: learning then ends when each of them, shown alone, has
-            kept a unit of its own for ``hold`` presentations (MCA08 appendix E.2).
+            True causes, if they are known, as in a benchmark: learning then ends when each of them, shown alone, has
+            had its own unit for ``hold`` presentations (MCA08 appendix E.2).
         resume : path-like, optional
-            A checkpoint of this very fit, or the folder with its checkpoints, to go on from.
+            Checkpoint of this fit to resume from, or the folder with its checkpoints.
         """
         X = self._validate_rows(X, reset=True)
         weights, probes = validate_weights(sample_weight, X), self._validate_causes(causes, X)
@@ -227,11 +227,11 @@ class SoftmaxNetwork(RestrictedCauses):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from a stream: show each row of one batch once, in the order given.
+        """Learn from one batch of a stream: show each row once, in the order given.
 
-        A weight is the number of times that a row is shown; one that is not whole is rounded up or down by chance such
-        that the mean is right. The first batch sets start, and C and the temperature if they are not given, so it
-        should be typical. Settings may change from batch to batch, but for the number of units.
+        A weight is the number of times that a row is shown; one that is not an integer is rounded up or down at random
+        such that the mean is right. The first batch determines the initial weights, and C and the temperature if they
+        are not given, so it should be typical. Settings may change from batch to batch, except the number of units.
         """
         first = not hasattr(self, "components_")
         X = self._validate_rows(X, reset=first)
@@ -257,7 +257,7 @@ class SoftmaxNetwork(RestrictedCauses):
                 problem = self._course(model, data, one_start(parameters), temperature)
                 presented, n_iter = self.n_presentations_, self.n_iter_
                 history = np.array([self.lower_bounds_, self.temperatures_])
-            # A seed that is repeated for every batch must not repeat its noise.
+            # Fold in the number of presentations: otherwise the same seed would repeat its noise in every batch.
             key = jax.random.fold_in(key_from(random), presented)
             network = hebbian.begin(parameters.components, None)._replace(presented=jnp.asarray(presented))
             shown = rows_to_show(weights, generator(key, n_iter))
@@ -276,7 +276,7 @@ class SoftmaxNetwork(RestrictedCauses):
         return self
 
     def _begin(self, X: np.ndarray, weights: np.ndarray, random: Any, *, compared: bool) -> HebbianProblem:
-        """Everything before the first presentation; with a judge where several networks are to be ``compared``."""
+        """Return the problem before the first presentation, with a judge if several networks are to be ``compared``."""
         data = self._engine().load(X, weights)
         model = self._wire(data)
         model.noise.check_data(X)
@@ -294,12 +294,12 @@ class SoftmaxNetwork(RestrictedCauses):
         return problem._replace(judge=(judge, self._arranged(data, judge, self.n_components, 1)))
 
     def _course(self, model: Model, data: Data, starts: Parameters, temperature: float) -> HebbianProblem:
-        """Without a judge, as one network needs none."""
+        """Return the problem of learning one network, without a judge to compare networks."""
         rule = self._rule(start_of(starts), temperature)
         return HebbianProblem(model, None, data, starts, rule, self.annealing, self.hold)
 
     def _checked_temperature(self) -> str | float:
-        """The first temperature, or that it is to be found; what would have no effect is refused."""
+        """Return the first temperature, or "auto"; raise ValueError for settings that would have no effect."""
         if self.annealing is None:
             return self.temperature
         self.annealing.validate()
@@ -343,10 +343,10 @@ class SoftmaxNetwork(RestrictedCauses):
             setattr(self, name, value)
 
     def _has_died(self, problem: HebbianProblem, found: NetworkModel) -> bool:
-        """Whether a unit is of no use to recognition, or a copy of another.
+        """Return whether a unit is unused in recognition, or a copy of another.
 
-        Of the single causes and pairs that the network learns from, some units have none, because their causes hardly
-        ever come alone; the states by which rows are recognized can have them.
+        Usage is measured with the states used for recognition: units whose causes hardly ever occur alone are unused in
+        the single causes and pairs that the network learns from.
         """
         data = self._arranged(problem.data, self._recognizer, len(found.parameters.components), 1)
         sums = data.sum(partial(expect, self._recognizer), one_start(found.parameters), jnp.ones(1))
@@ -367,7 +367,7 @@ class SoftmaxNetwork(RestrictedCauses):
 
 
 def _results_of(problem: HebbianProblem, network: hebbian.Network) -> dict[str, Any]:
-    """Attributes that only networks have."""
+    """Return the fitted attributes that only networks have."""
     return {
         "temperature_": float(problem.rule.temperature),
         "n_presentations_": int(network.presented),

@@ -1,4 +1,4 @@
-"""Sparse coding: more causes than are ever used at once, of which each row needs a few.
+"""Sparse coding: many real-valued causes, of which only a few are active in each row.
 
 TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10, after B. A. Olshausen and
 D. J. Field, Emergence of simple-cell receptive field properties by learning a sparse code for natural images, Nature
@@ -32,8 +32,8 @@ from multicause.updates import DeltaRule, Update
 from multicause.wiring import check
 
 PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": partial(Laplace, scale=0.5)}
-# How nearly causes must be at rest for a step of learning, unless the user gives a posterior of their own. On patches
-# of photographs F is then too low by a millionth of itself, and steps take less than half of the time.
+# Tolerance of the most probable causes in a learning step, unless the user gives a posterior. On patches of
+# photographs F is then too low by a relative error of one millionth, and steps take less than half of the time.
 LEARNING_TOLERANCE = 1e-2
 
 
@@ -47,9 +47,9 @@ class SparseCoding(CausalEstimator):
         v(u): Gᵀ(u − G·v)/σ² + g′(v) = 0
         G ← G + ε (u − G·v) v,  with lengths that give all causes about the same variance
 
-    There may be more causes than features. Recognition takes the most probable causes; F is their log-probability
-    together with the data (eq. 10.30), not a bound of the likelihood. Data should have about unit variance in each
-    dimension and zero mean, as :class:`multicause.preprocessing.Whitening` makes it.
+    There may be more causes than features. Causes are inferred as the most probable ones (MAP); F is their log joint
+    with the data (eq. 10.30), not a bound of the log-likelihood. Data should have about unit variance in each dimension
+    and zero mean, for example after :class:`multicause.preprocessing.Whitening`.
 
     Parameters
     ----------
@@ -61,19 +61,19 @@ class SparseCoding(CausalEstimator):
     noise_scale : float, default=0.3
         Standard deviation σ of the noise, which is not learned.
     posterior : MostProbable, optional
-        How the most probable causes are found: ``MostProbable(solver="dynamics")`` is the network of eq. 10.32; by
-        default an accelerated solver that comes to rest at the same place. While learning, the default stops a little
-        earlier than in recognition; a posterior that is given is used for both.
+        How the most probable causes are computed: ``MostProbable(solver="dynamics")`` is the network of eq. 10.32; by
+        default an accelerated solver that converges to the same solution. During learning, the default has a larger
+        tolerance than in recognition; a given posterior is used for both.
     update : DeltaRule or LeastSquares, optional
-        How components move, and which variance causes should have. Least squares have no control of lengths.
+        Update of the components, and the target variance of the causes. Least squares does not control lengths.
     batch_size : int, default=200
-        Rows for each step of the delta rule. Where one batch does not hold all, rows with weights are shown in
-        proportion to them, as many in a pass as the weights add up to, but at least as many as have a weight, and at
-        most 16 times as many.
+        Number of rows per step of the delta rule. If one batch does not hold all rows, rows with weights are drawn in
+        proportion to them; a pass has as many rows as the weights add up to, but at least as many as have a positive
+        weight, and at most 16 times as many.
     max_iter : int, default=50
-        Most passes over the data.
+        Maximum number of passes over the data.
     tol : float, default=1e-3
-        Learning has converged when F per row rises by less per pass, over some passes.
+        Learning has converged when F per row rises by less than this per pass, averaged over several passes.
     init, random_state, verbose, engine
         As for :class:`multicause.LinearCauses`; by default components are random, of length one.
 
@@ -84,7 +84,7 @@ class SparseCoding(CausalEstimator):
     activity_ : ndarray of shape (n_components,)
         Scale of the prior.
     noise_variance_ : float
-        σ².
+        Variance σ² of the noise.
     lower_bounds_ : ndarray of shape (n_iter_ + 1,)
         Mean F per row in each pass, while learning, and at the end.
     lower_bound_, n_iter_, converged_, outcome_
@@ -125,8 +125,8 @@ class SparseCoding(CausalEstimator):
         "G ← G + ε(u − G·v)v; |G_a|² ← |G_a|² (var(v_a)/σ_v²)^α",
     )
     annealing = None
-    # Each batch of a stream is a step of the delta rule: averages over causes that were recognised by older components
-    # would hold learning back.
+    # Each batch of a stream is a step of the delta rule: averages over causes that were inferred with older components
+    # would slow learning down.
     _remembers_all = True
     repair = False
     activity = None
@@ -164,7 +164,7 @@ class SparseCoding(CausalEstimator):
 
     @property
     def projective_fields_(self) -> np.ndarray:
-        """G, what each cause does to the data: (n_components, n_features)."""
+        """Projective fields G, the effect of each cause on the data: (n_components, n_features)."""
         return self.components_
 
     def _combination(self, noise: Noise) -> Combination:
@@ -174,7 +174,7 @@ class SparseCoding(CausalEstimator):
         return True
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        """Return what names and None stand for, as :meth:`_wire` reads them."""
+        """Return the parts that names and None stand for in :meth:`_wire`."""
         return {
             **super()._part_choices(),
             "prior": PartChoice(PRIORS),
@@ -191,7 +191,7 @@ class SparseCoding(CausalEstimator):
         return interned(check(model, type(self)))
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """Random directions of length one; rows of the data, or the user's components, as they are."""
+        """Return random components of length one, or rows of the data or the user's components as they are."""
         starts = super()._starts(initial)
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts

@@ -1,4 +1,4 @@
-"""Spike-and-slab causes: few causes of each row are active, and each has a strength of its own.
+"""Spike-and-slab causes: few causes are active in each row, and each active cause has a real-valued strength.
 
 I. Goodfellow, A. Courville and Y. Bengio, Large-Scale Feature Learning With Spike-and-Slab Sparse Coding, ICML 2012.
 A.-S. Sheikh, J. A. Shelton and J. Lücke, A Truncated EM Approach for Spike-and-Slab Sparse Coding, JMLR 15 (2014)
@@ -38,26 +38,27 @@ class SpikeAndSlabCauses(CausalEstimator):
         p(y | s, z) = Π_d N(y_d; Σ_h s_h z_h W_hd, σ²)
 
     Given the spikes s, the posterior of the slabs z is normal and known in closed form; a beam search finds the spikes
-    of each row. :meth:`transform` returns ⟨s∘z⟩, and :meth:`recognize` spikes and slabs. Longer components with smaller
-    slabs are the same model, so that components have length one where ψ is learned.
+    of each row. :meth:`transform` returns ⟨s∘z⟩, and :meth:`recognize` spikes and slabs. The lengths of components and
+    the scales of slabs are not identifiable separately, so components have length one if ψ is learned.
 
     Parameters
     ----------
     n_components : int, default=10
         Number H of causes, which may be larger than the number of features.
     noise : {"gaussian", "diagonal_gaussian"} or Noise, default="gaussian"
-        Noise of one variance σ², or of one for each feature.
+        Noise with one variance σ², or with one for each feature.
     posterior : {"beam", "exact"} or Posterior, optional
-        Which spikes are considered; by default ``Beam()``.
+        Spikes that are considered for a row; by default ``Beam()``.
     annealing : {"auto"}, Annealing or None, default="auto"
-        "auto" is EM in which components that are hardly used are replaced at some points by residuals of rows that are
-        explained worst; None is plain EM. A schedule gives the spikes a temperature.
+        "auto" is EM in which rarely used components are replaced from time to time by residuals of the rows that are
+        explained worst; None is plain EM. A schedule sets the temperature of the spikes.
     learn : tuple of str, default=("components", "activity", "slab_variance", "noise")
-        Names out of "components" (W), "activity" (π), "slab_mean" (μ, otherwise zero), "slab_variance" (ψ) and "noise".
+        Names among "components" (W), "activity" (π), "slab_mean" (μ, otherwise zero), "slab_variance" (ψ) and "noise".
     activity, noise_scale, max_iter, tol, n_init, random_state, verbose, engine
-        As for :class:`multicause.MaximalCauses`. With several starts, the best goes on after half of all iterations.
+        As for :class:`multicause.MaximalCauses`. With several starts, only the best continues after half of all
+        iterations.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
-        Starting components, which are brought to length one: random numbers, rows of the data, or the user's.
+        Initial components, which are normalized to length one: random numbers, rows of the data, or a given array.
 
     Attributes
     ----------
@@ -130,7 +131,7 @@ class SpikeAndSlabCauses(CausalEstimator):
         return SpikeAndSlab(learn=learned), combination, noise, Beam() if self.posterior is None else posterior
 
     def _wire(self, data: Data) -> Model:
-        """Return the model, which learns its prior if any name belongs to it; the prior itself knows which."""
+        """Return the model; its prior is learned if ``learn`` has any name of the prior, which itself knows which."""
         model = super()._wire(data)
         own = {"activity"} if model.learn & set(LEARNABLE) else set()
         return interned(replace(model, learn=model.learn & {"components", "noise"} | own))

@@ -1,4 +1,4 @@
-"""Noises: how a mean becomes an observation."""
+"""Noises: distributions of an observation given its mean."""
 
 from multicause.noises.base import Noise
 from multicause.noises.bernoulli import Bernoulli

@@ -1,4 +1,4 @@
-"""Binary data, with the probability of a one as mean."""
+"""Bernoulli noise, for binary data whose mean is the probability of a one."""
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +9,12 @@ from multicause.noises.base import Noise
 
 
 class Bernoulli(Noise):
-    """P(y = 1 | w) = w, for data of zeros and ones and means between zero and one.
+    """Bernoulli noise P(y = 1 | w) = w, for data of zeros and ones and means between zero and one.
 
     Parameters
     ----------
     floor : float, default=1e-3
-        Means below it count as it, and means above ``1 - floor`` as that, so that a value that contradicts all active
+        Means are clipped to the range from ``floor`` to ``1 - floor``, so that a value that contradicts all active
         causes is improbable, not impossible.
     """
 
@@ -24,25 +24,25 @@ class Bernoulli(Noise):
         self.floor = floor
 
     def validate(self) -> None:
-        """Raise ValueError for a floor that leaves no means."""
+        """Raise ValueError unless the floor is between 0 and 0.5."""
         if not 0 < self.floor < 0.5:
             raise ValueError(f"floor of Bernoulli must lie between 0 and 0.5; got {self.floor!r}.")
 
     def probability(self, mean: Array) -> Array:
-        """P(y = 1 | w), elementwise."""
+        """Return P(y = 1 | w), elementwise."""
         return jnp.clip(mean, self.floor, 1 - self.floor)
 
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """η(w) = log w/(1 − w)."""
+        """Return the natural parameter η(w) = log w/(1 − w)."""
         chance = self.probability(mean)
         return jnp.log(chance) - jnp.log1p(-chance)
 
     def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """A(w) = −log(1 − w)."""
+        """Return the log normalizer A(w) = −log(1 − w)."""
         return -jnp.log1p(-self.probability(mean))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
-        """Return zeros: all of log p(y) depends on the mean."""
+        """Return zeros, because all terms of log p(y) depend on the mean."""
         return summary
 
     def magnitude(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
@@ -50,20 +50,20 @@ class Bernoulli(Noise):
         return summary - rows.shape[-1] * jnp.log(self.floor)
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """w (1 − w)."""
+        """Return the variance w (1 − w)."""
         chance = self.probability(mean)
         return chance * (1 - chance)
 
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Return zeros and ones."""
+        """Draw zeros and ones with given means."""
         return (jax.random.uniform(key, mean.shape, mean.dtype) < self.probability(mean)).astype(mean.dtype)
 
     def typical_rows(self, means: np.ndarray) -> np.ndarray:
-        """Return ones where a one is more probable than a zero."""
+        """Return one where a one is more probable than a zero, else zero."""
         return (means > 0.5).astype(means.dtype)
 
     def check_data(self, X: np.ndarray) -> None:
-        """Raise ValueError unless all data are zeros and ones."""
+        """Raise ValueError unless all values are zeros and ones."""
         check_binary(X)
 
 

@@ -1,4 +1,4 @@
-"""Gaussian noise of its own for each cause, where one cause makes a row: TN10 eq. 10.15–10.16 and 10.19."""
+"""Gaussian noise that differs between the causes of a mixture: TN10 eq. 10.15–10.16 and 10.19."""
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +17,15 @@ COVARIANCES = ("spherical", "diagonal", "full")
 
 
 class ClusterGaussian(Noise):
-    """p(y | h) = N(y; W_h, Σ_h), for priors with one active cause.
+    """Gaussian noise p(y | h) = N(y; W_h, Σ_h) of each cause h, for priors with one active cause.
 
-    Learned covariances are those of greatest likelihood among all whose variances, in every direction, are at least
+    Learned covariances have maximum likelihood among all whose variances, in every direction, are at least
     ``min_variance``: without it, a cluster of one row, or of rows in a plane, would make the likelihood infinite.
 
     Parameters
     ----------
     covariance : {"spherical", "diagonal", "full"}, default="spherical"
-        Σ_h is one variance, one for each dimension, or any covariance matrix.
+        Form of Σ_h: one variance, one for each dimension, or any covariance matrix.
     min_variance : float, optional
         Regularisation: the smallest variance in any direction; by default a millionth of the data's variance.
     """
@@ -41,16 +41,16 @@ class ClusterGaussian(Noise):
         self.min_variance = min_variance
 
     def validate(self) -> None:
-        """A known form."""
+        """Raise ValueError unless the form is known and ``min_variance`` is non-negative."""
         if self.covariance not in COVARIANCES:
             raise ValueError(f"Unknown covariance {self.covariance!r}. Known: {', '.join(map(repr, COVARIANCES))}.")
         if self.min_variance is not None and not (np.isfinite(self.min_variance) and self.min_variance >= 0):
             raise ValueError(f"min_variance must be a number of at least 0, or None; got {self.min_variance!r}.")
 
     def initialize_for(self, n_components: int, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
-        """The data's variance, unless the user gives ``noise_scale``, a standard deviation.
+        """Return the data's variance for every cause, unless the user gives ``noise_scale``, a standard deviation.
 
-        ``origin``, the mean of the data, is subtracted before squares are expanded: an offset would cancel digits.
+        ``origin``, the mean of the data, is subtracted before squares are expanded: an offset would cause cancellation.
         """
         n_features = len(moments.mean)
         floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon) * moments.variance
@@ -66,7 +66,7 @@ class ClusterGaussian(Noise):
     def score_singles(
         self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array | None = None
     ) -> Array:
-        """−½ (y − W_h)ᵀ Σ_h⁻¹ (y − W_h) − ½ log |Σ_h|, of the observed dimensions: (H, n)."""
+        """Return −½ (y − W_h)ᵀ Σ_h⁻¹ (y − W_h) − ½ log |Σ_h| over the observed dimensions: (H, n)."""
         centred, means = rows - parameters["origin"], components - parameters["origin"]
         variance = parameters["variance"]
         if observed is not None:
@@ -89,7 +89,7 @@ class ClusterGaussian(Noise):
         return -0.5 * (jax.lax.map(one, (means, whitening)) + log_det[:, None])
 
     def _score_observed(self, means: Array, variance: Array, centred: Array, observed: Array) -> Array:
-        """The same of rows (n, D) that are zero where nothing was observed."""
+        """Return these scores for rows (n, D) in which missing values are zero: (H, n)."""
         if self.covariance == "full":
             return log_densities(means, variance, centred, observed)
         variance = variance[:, None] * jnp.ones_like(means) if self.covariance == "spherical" else variance
@@ -100,7 +100,7 @@ class ClusterGaussian(Noise):
     def complete(
         self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array, weighted: Array
     ) -> tuple[Array, Array] | None:
-        """Sums over rows in which missing values are latent, if dimensions are correlated; see ``Noise.complete``."""
+        """Return sums with missing values as latent variables, for full covariances; see ``Noise.complete``."""
         if self.covariance != "full":
             return None
         origin = parameters["origin"]
@@ -110,7 +110,7 @@ class ClusterGaussian(Noise):
     def conditional_mean(
         self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array, weights: Array
     ) -> Array | None:
-        """Return the means of missing values given the observed ones, if dimensions are correlated: (n, D)."""
+        """Return the means of missing values given the observed ones, for full covariances: (n, D)."""
         if self.covariance != "full":
             return None
         origin = parameters["origin"]
@@ -118,22 +118,22 @@ class ClusterGaussian(Noise):
         return conditional_means(components - origin, parameters["variance"], centred, observed, weights) + origin
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
-        """−½ D log 2π."""
+        """Return b(y) = −½ D log 2π of each row: (n,)."""
         return summary - 0.5 * rows.shape[1] * jnp.log(2 * jnp.pi).astype(summary.dtype)
 
     def magnitude(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
-        """‖y − origin‖² over the variance, which cancels against the means' part."""
+        """Return ‖y − origin‖² over the smallest variance, which cancels against terms of the means: (n,)."""
         squares = jnp.sum((rows - parameters["origin"]) ** 2, axis=1)
         smallest = jnp.min(_diagonal(parameters["variance"], self.covariance))
         return squares / smallest + rows.shape[1]
 
     def sample_given(self, key: Array, mean: Array, causes: Array, parameters: dict[str, Array]) -> Array:
-        """Mean plus noise of the cause that is active."""
+        """Draw observations: the mean plus noise of the active cause."""
         draws = jax.random.normal(key, mean.shape, mean.dtype)
         chosen = jnp.argmax(causes, axis=1)
         variance = parameters["variance"]
         if self.covariance == "full":
-            # One factor for each sample would take D² numbers each; causes are worked through one by one instead.
+            # One factor per sample would take D² numbers each; causes are processed in a loop instead.
             def add(total: Array, cause: tuple[Array, Array]) -> tuple[Array, None]:
                 number, factor = cause
                 mine = (chosen == number)[:, None]
@@ -145,9 +145,9 @@ class ClusterGaussian(Noise):
         return mean + draws * (scale[:, None] if self.covariance == "spherical" else scale)
 
     def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
-        """Σ_n w_n q_n(h) of 1, y − origin, and its squares or products.
+        """Return Σ_n w_n q_n(h) of 1, y − origin, and its squares or products.
 
-        Where values may be missing, sums are over observed values, or missing ones are latent in full covariances.
+        If values may be missing, sums are over observed values; with full covariances, missing values are latent.
         """
         weighted, rows = inference.weighted, inference.rows
         if inference.observed is not None:
@@ -179,10 +179,10 @@ class ClusterGaussian(Noise):
     def maximize_around(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, components: Array
     ) -> dict[str, Array]:
-        """TN10 eq. 10.3 and its appendix: ⟨P[v|u] |u − g_v|²⟩ / (N_u γ_v); a cluster without rows keeps its own."""
+        """Return ⟨P[v|u] |u − g_v|²⟩ / (N_u γ_v) (TN10 eq. 10.3 and appendix); unused clusters keep theirs."""
         means, data, old = components - parameters["origin"], statistics["data"], parameters["variance"]
         count = statistics["weight"]
-        if count.ndim == 2:  # of each dimension, where values may be missing
+        if count.ndim == 2:  # one count per dimension, if values may be missing
             return self._maximize_observed(parameters, statistics, means)
         used = count > jnp.finfo(count.dtype).tiny
         safe = jnp.where(used, count, 1)
@@ -204,7 +204,7 @@ class ClusterGaussian(Noise):
     def _maximize_observed(
         self, parameters: dict[str, Array], statistics: dict[str, Array], means: Array
     ) -> dict[str, Array]:
-        """Mean squares of the observed values around the means; what was never observed keeps its variance."""
+        """Return mean squares of the observed values around the means; variances without values do not change."""
         count, old = statistics["weight"], parameters["variance"]
         squares = -2 * statistics["data"] * means + count * means**2
         if self.covariance == "spherical":
@@ -216,7 +216,7 @@ class ClusterGaussian(Noise):
 
 
 def _whitening(covariance: Array) -> tuple[Array, Array]:
-    """Matrices P with P Pᵀ = Σ⁻¹ (H, D, D), and log |Σ| (H,)."""
+    """Return matrices P with P Pᵀ = Σ⁻¹ (H, D, D), and log |Σ| (H,)."""
     factor = jnp.linalg.cholesky(covariance)
     identity = jnp.broadcast_to(jnp.eye(covariance.shape[-1], dtype=covariance.dtype), covariance.shape)
     inverse = jax.scipy.linalg.solve_triangular(factor, identity, lower=True)
@@ -225,12 +225,12 @@ def _whitening(covariance: Array) -> tuple[Array, Array]:
 
 
 def _at_least(covariance: Array, floor: Array) -> Array:
-    """The covariance of greatest likelihood whose eigenvalues are all at least the floor: theirs are raised to it."""
+    """Return the maximum-likelihood covariance with all eigenvalues at or above the floor: smaller ones are raised."""
     symmetric = 0.5 * (covariance + jnp.swapaxes(covariance, 1, 2))
     values, vectors = jnp.linalg.eigh(symmetric)
     raised = jnp.maximum(values, floor)
     repaired = matmul(vectors * raised[:, None, :], jnp.swapaxes(vectors, 1, 2))
-    # What needs no repair keeps all its digits.
+    # Matrices without small eigenvalues are returned unchanged, without rounding errors.
     return jnp.where((values[:, 0] < floor)[:, None, None], repaired, symmetric)
 
 

@@ -1,4 +1,4 @@
-"""Gaussian noise with a variance of its own in each dimension: TN10 eq. 10.18, the noise of factor analysis."""
+"""Gaussian noise with a different variance in each dimension: TN10 eq. 10.18, the noise of factor analysis."""
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +15,10 @@ from multicause.posteriors.observed import observed_data
 
 
 class DiagonalGaussian(Noise):
-    """p(y | w) = Π_d N(y_d; w_d, Σ_d).
+    """Gaussian noise p(y | w) = Π_d N(y_d; w_d, Σ_d) with one variance per dimension.
 
-    A learned variance stays above a millionth of the data's in its dimension (or above 1000 roundings of it): a cause
-    that explains one dimension completely would otherwise make the likelihood infinite (a Heywood case).
+    A learned variance stays above a millionth of the data's in its dimension (or above 1000 rounding errors of it): a
+    cause that explains one dimension completely would otherwise make the likelihood infinite (a Heywood case).
     """
 
     spread = Spread.CONSTANT
@@ -27,11 +27,11 @@ class DiagonalGaussian(Noise):
     requires = Requirements(expectations=frozenset({Expectation.RESIDUALS}))
 
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """η(w) = w/Σ."""
+        """Return the natural parameter η(w) = w/Σ."""
         return mean / parameters["variance"]
 
     def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """A(w) = w²/2Σ."""
+        """Return the log normalizer A(w) = w²/2Σ."""
         return mean**2 / (2 * parameters["variance"])
 
     def standardize(self, values: Array, parameters: dict[str, Array]) -> Array:
@@ -39,24 +39,24 @@ class DiagonalGaussian(Noise):
         return values * (1 / jnp.sqrt(parameters["variance"]))
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
-        """b(y) = −½ Σ_d (y_d²/Σ_d + log 2πΣ_d)."""
+        """Return b(y) = −½ Σ_d (y_d²/Σ_d + log 2πΣ_d) of each row: (n,)."""
         variance = parameters["variance"]
         return -0.5 * (matmul(rows**2, 1 / variance) + jnp.sum(jnp.log(2 * jnp.pi * variance)))
 
     def origin(self, parameters: dict[str, Array]) -> Array | None:
-        """The mean of the data that learning started from."""
+        """Return the mean of the initial data, or None if it was not stored."""
         return parameters.get("origin")
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Σ, whatever the mean."""
+        """Return the variance Σ, which does not depend on the mean."""
         return jnp.broadcast_to(parameters["variance"], mean.shape)
 
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Mean plus noise."""
+        """Draw observations: the mean plus Gaussian noise."""
         return mean + jnp.sqrt(parameters["variance"]) * jax.random.normal(key, mean.shape, mean.dtype)
 
     def initialize(self, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
-        """Half the data's standard deviation in all dimensions, unless the user gives ``noise_scale``."""
+        """Return half the data's standard deviation in all dimensions, unless the user gives ``noise_scale``."""
         variance = moments.variance / 4 if noise_scale is None else float(noise_scale) ** 2
         floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon)
         return {
@@ -66,7 +66,10 @@ class DiagonalGaussian(Noise):
         }
 
     def statistics(self, inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
-        """Σ_n w_n of y², ⟨s⟩ y and ⟨s sᵀ⟩ of real causes that add up; else of (y − origin)² and ⟨(y − w̄)²⟩."""
+        """Return Σ_n w_n of y², ⟨s⟩ y and ⟨s sᵀ⟩, or of (y − origin)² and ⟨(y − w̄)²⟩.
+
+        The former are for real-valued causes that add up, the latter for all others.
+        """
         if inference.observed is not None:
             data = observed_data(inference.rows, self.origin(parameters), inference.observed)
             weights = inference.row_weights.astype(jnp.float64)
@@ -86,9 +89,9 @@ class DiagonalGaussian(Noise):
     def maximize_around(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, components: Array
     ) -> dict[str, Array]:
-        """Σ_d = mean squared residual in dimension d (the table of TN10's appendix).
+        """Return Σ_d, the mean squared residual in dimension d (the table of TN10's appendix).
 
-        It is that around the new components where moments tell it, and else that around the old ones.
+        Residuals are around the new components if moments determine them, else around the old ones.
         """
         if "residuals" in statistics:
             residual = statistics["residuals"]
@@ -98,7 +101,7 @@ class DiagonalGaussian(Noise):
         if "observed" in statistics:
             return self._maximize_observed(parameters, statistics, components)
         relative, squares = parameters["relative_floor"], statistics["squares"] / weight
-        # A dimension that never varies has the floor of a dimension a thousand times smaller than the others.
+        # A constant dimension has the floor of a dimension a thousand times smaller than the others.
         floor = relative * jnp.maximum(squares, relative * jnp.mean(squares))
         variance = jnp.maximum(residual / weight, floor)
         return {**parameters, "variance": variance.astype(parameters["variance"].dtype)}
@@ -106,7 +109,7 @@ class DiagonalGaussian(Noise):
     def _maximize_observed(
         self, parameters: dict[str, Array], statistics: dict[str, Array], components: Array
     ) -> dict[str, Array]:
-        """The same over observed values; a dimension of which none was seen keeps its variance."""
+        """Return mean squared residuals over observed values; a dimension without values keeps its variance."""
         seen, old, relative = statistics["observed"] > 0, parameters["variance"], parameters["relative_floor"]
         weight = jnp.where(seen, statistics["observed"], 1)
         squares = statistics["squares"] / weight

@@ -1,9 +1,9 @@
-"""Gaussian clusters with full covariances, of rows with missing values.
+"""Gaussian clusters with full covariances, for rows with missing values.
 
-The observed values o of a row have the density N(y_o; W_o, Σ_oo), another submatrix for each row. A matrix that is Σ in
-observed rows and columns, and the identity elsewhere, has the same determinant and the same products with vectors that
-are zero where nothing was observed, so that one batch of factorizations serves all rows. Given y_o, missing values are
-normal with the mean W + Σ a, a = Σ_oo⁻¹ (y_o − W_o), and the covariance Σ − Σ_{:o} Σ_oo⁻¹ Σ_{o:}.
+The observed values o of a row have the density N(y_o; W_o, Σ_oo), with a different submatrix for each row. A matrix
+that is Σ in observed rows and columns, and the identity elsewhere, has the same determinant and the same products with
+vectors that are zero for missing values, so that one batch of factorizations can be used for all rows. Given y_o,
+missing values are normal with the mean W + Σ a, a = Σ_oo⁻¹ (y_o − W_o), and the covariance Σ − Σ_{:o} Σ_oo⁻¹ Σ_{o:}.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
 
-# Numbers in the matrices that are factorized at the same time.
+# Number of matrix elements that are factorized at the same time.
 AT_ONCE = 2**20
 
 
 def log_densities(means: Array, covariances: Array, data: Array, observed: Array) -> Array:
-    """−½ (y − W)_oᵀ Σ_oo⁻¹ (y − W)_o − ½ log |Σ_oo| of every cluster and row: (H, n).
+    """Return −½ (y − W)_oᵀ Σ_oo⁻¹ (y − W)_o − ½ log |Σ_oo| of every cluster and row: (H, n).
 
-    Data (n, D) are zero where nothing was observed.
+    Data (n, D) are zero for missing values.
     """
 
     def one(apart: Array, mask: Array, covariance: Array) -> Array:
@@ -38,7 +38,7 @@ def log_densities(means: Array, covariances: Array, data: Array, observed: Array
 
 
 def conditional_means(means: Array, covariances: Array, data: Array, observed: Array, weights: Array) -> Array:
-    """Σ_h q_n(h) ⟨y⟩ given the observed values and cluster h, with the weights q (H, n): (n, D)."""
+    """Return Σ_h q_n(h) ⟨y⟩ given the observed values and cluster h, with the weights q (H, n): (n, D)."""
 
     def add(total: Array, cluster: tuple[Array, Array, Array]) -> tuple[Array, None]:
         mean, covariance, own = cluster
@@ -50,7 +50,7 @@ def conditional_means(means: Array, covariances: Array, data: Array, observed: A
 def completed_sums(
     means: Array, covariances: Array, data: Array, observed: Array, weighted: Array
 ) -> tuple[Array, Array]:
-    """Σ_n w_n q_n(h) of ⟨y⟩ (H, D) and of ⟨y yᵀ⟩ (H, D, D), with missing values as latent variables."""
+    """Return Σ_n w_n q_n(h) of ⟨y⟩ (H, D) and of ⟨y yᵀ⟩ (H, D, D), with missing values as latent variables."""
 
     def of_cluster(cluster: tuple[Array, Array, Array]) -> tuple[Array, Array]:
         mean, covariance, own = cluster
@@ -63,7 +63,7 @@ def completed_sums(
 
 
 def _completed(mean: Array, covariance: Array, data: Array, observed: Array) -> tuple[Array, Array]:
-    """Rows with their conditional means under one cluster (n, D), and Σ_oo⁻¹ with zeros elsewhere (n, D, D)."""
+    """Return rows with their conditional means under one cluster (n, D), and Σ_oo⁻¹ with zeros elsewhere (n, D, D)."""
 
     def one(mask: Array) -> Array:
         identity = jnp.eye(len(mask), dtype=mask.dtype)
@@ -76,7 +76,7 @@ def _completed(mean: Array, covariance: Array, data: Array, observed: Array) -> 
 
 
 def _factor(covariance: Array, mask: Array) -> Array:
-    """The Cholesky factor of a covariance (D, D), with the identity where nothing was observed (D,)."""
+    """Return the Cholesky factor of a covariance (D, D), with the identity for missing values (D,)."""
     return jnp.linalg.cholesky(covariance * mask * mask[:, None] + jnp.diag(1 - mask))
 
 

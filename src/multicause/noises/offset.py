@@ -1,7 +1,7 @@
 """The mean of data with missing values, which is learned with the components.
 
-The mean of the observed values is not the mean of greatest likelihood where values are missing: which of them are
-observed may depend on the others. Gaussian factors therefore have an ``offset`` (D,) among the parameters of their
+If values are missing, the mean of the observed values is not the maximum-likelihood estimate of the mean: which values
+are observed may depend on the others. Gaussian factors therefore have an ``offset`` (D,) among the parameters of their
 noise while they learn from such data, relative to the mean that was subtracted before.
 """
 
@@ -15,7 +15,7 @@ from multicause.posteriors.observed import observed_data
 
 
 def offset_statistics(inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:
-    """Sums over the observed values of each dimension: how many, of the data, and of the causes; none if not needed."""
+    """Return weights and sums of data and causes over the observed values of each dimension; empty if not needed."""
     if inference.observed is None or "offset" not in parameters:
         return {}
     weights = inference.row_weights.astype(jnp.float64)
@@ -28,7 +28,7 @@ def offset_statistics(inference: Inference, parameters: dict[str, Array]) -> dic
 
 
 def maximized_offset(parameters: dict[str, Array], statistics: dict[str, Array], components: Array) -> dict[str, Array]:
-    """Return the parameters with the mean residual around the new components as offset, where there is one."""
+    """Return the parameters with the mean residual around the new components as offset, if there is one."""
     if "offset_data" not in statistics:
         return parameters
     old, weight = parameters["offset"], statistics["offset_weight"]

@@ -8,19 +8,19 @@ from multicause.arrays import Array
 from multicause.compatibility import Spread
 from multicause.noises.base import Noise
 
-# Means above which counts are drawn from normal numbers z, as λ + √λ z + (z² − 1)/6, rounded (the Cornish–Fisher
-# expansion): distribution functions differ by 1e-6 there, and by less above. JAX draws counts by way of single
-# precision, which gives them a variance that is 2 % too large at 1e6, and as 64-bit integers, which end at 9e18.
+# Mean above which counts are computed from normal random numbers z, as λ + √λ z + (z² − 1)/6, rounded (the
+# Cornish–Fisher expansion): distribution functions differ by 1e-6 at this mean, and by less above. JAX computes counts
+# in single precision, with a variance that is 2 % too large at 1e6, and as 64-bit integers, which end at 9e18.
 NEARLY_NORMAL = 1e4
 
 
 class Poisson(Noise):
-    """p(y | w) = w^y e^{−w} / y!, with Γ(y + 1) for y! where y is not an integer.
+    """Poisson noise p(y | w) = w^y e^{−w} / y!, with Γ(y + 1) for y! if y is not an integer.
 
     Parameters
     ----------
     floor : float, default=1e-6
-        Means below it count as it, so that an observation above zero is improbable, not impossible, where all
+        Smaller means are replaced by it, so that an observation above zero is improbable, not impossible, if all
         active causes are zero.
     """
 
@@ -30,41 +30,41 @@ class Poisson(Noise):
         self.floor = floor
 
     def validate(self) -> None:
-        """A floor of zero would make impossible what should be improbable."""
+        """Raise ValueError unless the floor is positive; zero would make some observations impossible."""
         if not (np.isfinite(self.floor) and self.floor > 0):
             raise ValueError(f"floor of Poisson must be a positive number; got {self.floor!r}.")
 
     def natural(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """η(w) = log w."""
+        """Return the natural parameter η(w) = log w."""
         return jnp.log(jnp.maximum(mean, self.floor))
 
     def log_normalizer(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """A(w) = w."""
+        """Return the log normalizer A(w) = w."""
         return jnp.maximum(mean, self.floor)
 
     def summarize(self, rows: Array) -> Array:
-        """−Σ_d log y_d!."""
+        """Return −Σ_d log y_d! of each row: (n,)."""
         return -jnp.sum(jax.scipy.special.gammaln(rows + 1), axis=-1)
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
-        """b(y) = −log y!."""
+        """Return b(y) = −log y!, summed over dimensions: (n,)."""
         return summary
 
     def variance(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """The mean itself."""
+        """Return the variance, which equals the mean."""
         return jnp.maximum(mean, self.floor)
 
     def sample(self, key: Array, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Counts; where the mean is large, rounded numbers of nearly the same distribution."""
+        """Draw counts; for large means, rounded numbers of nearly the same distribution."""
         rate = jnp.maximum(mean, self.floor).astype(jnp.float64)
         counts = jax.random.poisson(key, jnp.minimum(rate, NEARLY_NORMAL))
-        # A key of its own leaves the counts of other means as they are.
+        # A separate key leaves the counts of other means unchanged.
         normal = jax.random.normal(jax.random.fold_in(key, 1), rate.shape, rate.dtype)
         large = jnp.round(rate + jnp.sqrt(rate) * normal + (normal**2 - 1) / 6)
         return jnp.where(rate > NEARLY_NORMAL, large, counts).astype(mean.dtype)
 
     def remedy(self, components: np.ndarray) -> str:
-        """Counts have units: where the mean is below one, noise is larger than what it hides."""
+        """Return advice if all means are below one, so that noise is larger than the components."""
         largest = float(np.max(components))
         if largest >= 1:
             return ""
@@ -74,7 +74,7 @@ class Poisson(Noise):
         )
 
     def check_data(self, X: np.ndarray) -> None:
-        """Counts are not negative."""
+        """Raise ValueError if there are negative values."""
         smallest = X.min()
         if smallest < 0:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Posteriors: which states are considered for one row, and their weights."""
+"""Posteriors: the states that are considered for each row, and their probabilities."""
 
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.beam import Beam
@@ -12,18 +12,18 @@ from multicause.posteriors.recognition_network import RecognitionNetwork
 from multicause.posteriors.selection import ByFunction, ScalarProduct, Selection, UpperBound
 from multicause.posteriors.truncated import Truncated
 
-# Number of causes up to which all states are considered by default: 1024 states of a row are as fast as a selection.
+# Number of causes up to which all states are considered by default: 1024 states per row are as fast as a selection.
 SMALL = 10
 NAMES: dict[str, type] = {"exact": Exact, "truncated": Truncated, "preselected": Preselected, "beam": Beam}
 
 
 def choose_posterior(n_components: int) -> Posterior:
-    """All states of few causes, and Expectation Truncation for more."""
+    """Return the default posterior: all states of few causes, and Expectation Truncation for more."""
     return default_posteriors(n_components)[0]
 
 
 def default_posteriors(n_components: int) -> tuple[Posterior, Posterior]:
-    """Return the posteriors that ``posterior=None`` may stand for, the one that suits so many causes first."""
+    """Return the posteriors that ``posterior=None`` may stand for, the one for this number of causes first."""
     defaults = (Exact(), Preselected(keep=None))
     return defaults if n_components <= SMALL else defaults[::-1]
 

@@ -1,4 +1,4 @@
-"""Beam search as a posterior: the states of a row grow by the causes that explain most of what is left of it."""
+"""Beam search as a posterior: states of a row grow by the causes that best explain its residual."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from multicause.posteriors.observed import mask_of
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
-# Arrays of (m, width, H) that are alive at once while states grow.
+# Number of arrays (m, width, H) that are in memory at once while states grow.
 ARRAYS_PER_CAUSE = 6
 
 
 class Beam(Posterior):
-    """Grow states by one cause at a time and keep the best of each size, for each row.
+    """Posterior over the states of a beam search, which adds one cause at a time and keeps the best states of each
+    size.
 
-    From the states with k active causes, those with k + 1 are reached by adding any one cause; the ``width`` states
-    with the largest log p(s, y) are kept, and grow further. All states that were kept, and the empty one, are those of
-    the row. Preselection compares causes with the whole row, one by one; here a cause is compared with what the
-    others leave unexplained. The search is deterministic and keeps nothing between iterations. With a width and
-    ``max_active`` that allow for all states, the posterior is exact.
+    States with k + 1 active causes are obtained from those with k by adding any one cause; the ``width`` states with
+    the largest log p(s, y) are kept and extended further. All states that were kept, and the empty one, are the states
+    of the row. Preselection compares each cause with the whole row; here a cause is compared with the residual of the
+    active ones. The search is deterministic and keeps nothing between iterations. With a width and ``max_active`` that
+    allow all states, the posterior is exact.
 
     Parameters
     ----------
     max_active : int, default=5
         γ, the largest number of active causes of a state; at most all causes.
     width : int, default=8
-        B, how many states of each size are kept.
+        B, the number of states of each size that are kept.
     """
 
     requires = Requirements(
@@ -53,7 +54,7 @@ class Beam(Posterior):
         self.width = width
 
     def validate(self) -> None:
-        """Raise ValueError unless both numbers are whole and positive."""
+        """Raise ValueError unless ``max_active`` and ``width`` are positive integers."""
         for name in ("max_active", "width"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
@@ -64,29 +65,29 @@ class Beam(Posterior):
         return
 
     def n_states(self, n_components: int) -> int:
-        """Return the number of states of a row, the empty one included."""
+        """Return the number of states of a row, including the empty one."""
         return 1 + sum(self._kept(n_components))
 
     def _kept(self, n_components: int) -> list[int]:
         return numbers_of_states(int(n_components), int(self.max_active), int(self.width))
 
     def log_mass(self, model: Model, parameters: Parameters) -> Array:
-        """Return log P(|s| ≤ γ) of the prior."""
+        """Return log P(|s| ≤ γ) under the prior."""
         n_components = len(parameters.components)
         return model.prior.log_mass(parameters.prior, min(int(self.max_active), n_components))
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """Return the memory for some numbers of each kept state and cause, and for covariances of states."""
+        """Return the memory of a row for several numbers per kept state and cause, and for covariances of states."""
         kept = self._kept(n_components)
         covariances = sum(n_states * size**2 for size, n_states in enumerate(kept, 1))
         per_state = ARRAYS_PER_CAUSE * n_components + 2 * n_features
         return itemsize * (max(kept) * per_state + 4 * covariances + 3 * n_features + 4 * n_components)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """Return the memory for components, their Gram matrix, and second moments in double precision."""
+        """Return the memory of components, their Gram matrix, and second moments in double precision."""
         return itemsize * 6 * n_components * (n_components + n_features)
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
-        """Search the states of all rows."""
+        """Search the states of all rows, and return expectations over them."""
         kept = self._kept(len(parameters.components))
         return BeamStates(model, parameters, block, temperature, kept, mask_of(model, block.rows))

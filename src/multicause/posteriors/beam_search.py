@@ -6,11 +6,11 @@ the noise, and the strengths of active causes integrated out, adding cause h to 
     log π_h/(1 − π_h) + ½ (ψ_h e_h² + 2 μ_h e_h − μ_h² g_h) / (1 + ψ_h g_h) − ½ log(1 + ψ_h g_h)
 
 where e_h = W_h·(y − ⟨w̄⟩) is the scalar product with the residual of the state, and g_h the Schur complement of ‖W_h‖²
-with respect to the precision of the active strengths. Both are known for all causes of a state, and follow for the
-larger state by a rank-one update with v = W·p, where p = W_j − Σ_i a_i W_i is what active causes i leave of the added
-component j. Products of p with all components are one matrix product for all states of all rows. This takes as long as
-it would take to read the rows of the Gram matrix that belong to active causes, and it also serves rows with missing
-values, each of which has a Gram matrix of its own.
+with respect to the precision of the active strengths. Both are known for all causes of a state, and are computed for
+the larger state by a rank-one update with v = W·p, where p = W_j − Σ_i a_i W_i is the part of the added component j
+that active causes i do not explain. Products of p with all components are one matrix product for all states of all
+rows. This takes as long as reading the rows of the Gram matrix that belong to active causes, and it also works for rows
+with missing values, each of which has its own Gram matrix.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from multicause.arrays import Array, matmul
 
 
 class Strengths(NamedTuple):
-    """Prior of the causes: log odds of being active, and mean and variance of the strength (H,) each."""
+    """Prior of the causes: log odds of being active, and mean and variance of the strength, (H,) each."""
 
     log_odds: Array
     mean: Array
@@ -38,27 +38,27 @@ class Strengths(NamedTuple):
 class States(NamedTuple):
     """B states of equal size k for each of m rows, and the posterior of the strengths of their active causes."""
 
-    score: Array  # (m, B) log p(s, y) − log p(0, y); −∞ where a row has fewer states
+    score: Array  # (m, B) log p(s, y) − log p(0, y); −∞ if a row has fewer states
     active: Array  # (m, B, k) indices of the active causes
     mean: Array  # (m, B, k) posterior mean of their strengths
     covariance: Array  # (m, B, k, k)
 
 
 def numbers_of_states(n_components: int, max_active: int, width: int) -> list[int]:
-    """Return how many states of each size are kept for a row, from one active cause on."""
+    """Return the number of states that are kept for a row, for each number of active causes from one on."""
     return [min(width, comb(n_components, size)) for size in range(1, min(max_active, n_components) + 1)]
 
 
 def search_states(
     components: Array, data: Array, strengths: Strengths, kept: Sequence[int], observed: Array | None = None
 ) -> list[States]:
-    """Return the states of rows (m, D) by their sizes, as many of each size as ``kept`` says.
+    """Return the states of rows (m, D) for each size; ``kept`` has the number of states of each size.
 
-    Components (H, D) and data are in units of the noise. ``observed`` (m, D) has ones where a value was observed and
-    zeros elsewhere, where ``data`` has to be zero, too; None says that all values were observed.
+    Components (H, D) and data are in units of the noise. ``observed`` (m, D) is one for observed values and zero for
+    missing ones, for which ``data`` must be zero, too; None means that all values were observed.
     """
     m, H = len(data), len(components)
-    gram = matmul(components, components.T)  # of complete rows
+    gram = matmul(components, components.T)  # Gram matrix of complete rows
     # e and g of all causes, for each state: (m, states, H).
     products = matmul(data, components.T)[:, None]
     if observed is not None:
@@ -81,7 +81,7 @@ def search_states(
         states = States(*(_of_parent(values, parent) for values in states))
         mean, variance = _strength_of_added(strengths, products, lengths, parent, added)
         if size == 1:
-            between = states.mean  # there are no others yet
+            between = states.mean  # empty: no cause was active before
         elif observed is None:
             between = gram[states.active, added[..., None]]
         else:
@@ -118,7 +118,7 @@ def gains(strengths: Strengths, products: Array, lengths: Array) -> Array:
 def without_repetitions(scores: Array, active: Array) -> Array:
     """Return scores of children (m, B, H) with −∞ for causes that are active and for states of an earlier parent.
 
-    A child of two parents, which then differ by one cause each, is left to the parent that comes first.
+    A state that two parents can reach, which then differ by one cause each, is kept for the first parent only.
     """
     m, n_parents, size = active.shape
     if size == 0:
@@ -135,7 +135,7 @@ def without_repetitions(scores: Array, active: Array) -> Array:
 
 
 def all_children(scores: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return scores of all states of one size, with parents and causes, out of (m, B, H): parents are complete, too."""
+    """Return scores of all states of one size, their parents and added causes, given (m, B, H) of all parents."""
     m, _, n_components = scores.shape
     parents = {active: number for number, active in enumerate(combinations(range(n_components), size - 1))}
     pairs = [(parents[active[:-1]], active[-1]) for active in combinations(range(n_components), size)]
@@ -146,7 +146,7 @@ def all_children(scores: Array, size: int) -> tuple[Array, Array, Array]:
 def best_children(scores: Array, n_best: int) -> tuple[Array, Array, Array]:
     """Return the largest of all scores (m, B, H) of each row, best first, with their parents and causes: (m, n_best).
 
-    They lie in the columns that have the largest maxima over parents, so that only these have to be compared.
+    They are in the columns with the largest maxima over parents, so that only these have to be compared.
     """
     m, n_parents, n_components = scores.shape
     if n_parents == 1:

@@ -1,4 +1,4 @@
-"""Expectations over states that differ from row to row, as a beam search finds them."""
+"""Expectations over the states of a beam search, which differ between rows."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BeamStates(SpikeInference):
 
     @cached_property
     def mean_causes(self) -> Array:  # type: ignore[override]
-        """⟨s∘z⟩: (n, H)."""
+        """Posterior mean ⟨s∘z⟩ of the causes: (n, H)."""
         n, H = len(self.rows), len(self._parameters.components)
         flat = [(states.active, states.mean * weights[..., None]) for states, weights in self._weighed]
         joined = (jnp.concatenate([each.reshape(n, -1) for each in lot], axis=1) for lot in zip(*flat, strict=True))
@@ -59,7 +59,7 @@ class BeamStates(SpikeInference):
 
     @cached_property
     def total_active(self) -> Array:
-        """Σ_n w_n ⟨s⟩: (H,)."""
+        """Expected number of rows in which each cause is active, Σ_n w_n ⟨s⟩: (H,)."""
         total = jnp.zeros(len(self._parameters.components), jnp.float64)
         for states, weights in self._weighed:
             values = jnp.broadcast_to((weights * self.row_weights[:, None])[..., None], states.active.shape)
@@ -68,7 +68,7 @@ class BeamStates(SpikeInference):
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨(s∘z)(s∘z)ᵀ⟩, in double precision: (H, H)."""
+        """Second moments Σ_n w_n ⟨(s∘z)(s∘z)ᵀ⟩ of the causes, in double precision: (H, H)."""
         H = len(self._parameters.components)
         total = jnp.zeros(H * H, jnp.float64)
         for states, weights in self._weighed:
@@ -80,7 +80,7 @@ class BeamStates(SpikeInference):
 
     @cached_property
     def cause_means(self) -> Array:
-        """Σ_n w_n ⟨(s∘z) w̄ᵀ⟩ over observed values, state by state where these differ between rows: (H, D)."""
+        """Σ_n w_n ⟨(s∘z) w̄ᵀ⟩ over observed values: (H, D). If values are missing, it is summed state by state."""
         components = self._parameters.components
         if self.observed is None:
             return matmul(self.cause_pairs, self._components)
@@ -94,7 +94,7 @@ class BeamStates(SpikeInference):
         return total
 
     def recognize(self, top: int) -> Any:
-        """Return the most probable of the states that were found, with strengths where causes have any."""
+        """Return the most probable of the states that were found, with strengths if causes have any."""
         n, H = len(self.rows), len(self._parameters.components)
         largest = self._found[-1].active.shape[-1]
         nobody = [jnp.full((n, 1, largest), H, jnp.int32)]
@@ -112,5 +112,5 @@ class BeamStates(SpikeInference):
 
 
 def _filled(values: Array, size: int, value: int) -> Array:
-    """Return values (n, B, k) of states with k active causes, filled up to the size of the largest states."""
+    """Return values (n, B, k) of states with k active causes, padded to the size of the largest states."""
     return jnp.pad(values, ((0, 0), (0, 0), (0, size - values.shape[-1])), constant_values=value)

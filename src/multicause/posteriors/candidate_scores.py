@@ -12,20 +12,20 @@ from multicause.posteriors.expansion import split_products, standardized
 from multicause.posteriors.features import Features
 from multicause.states.state_list import StateList
 
-# Rounding of ‖w̄‖² that is accepted in the log-likelihood of states; where it would be more, squares are split.
+# Accepted rounding error of ‖w̄‖² in the log-likelihood of states; if it would be larger, products are split.
 ROUNDING = 1e-3
 
 
 class Gram(NamedTuple):
-    """Scalar products of components by which states of sums are scored."""
+    """Scalar products of components from which states of sums are scored."""
 
     plain: Array  # (H, H) η(W_h)·W_h'
-    far: Array  # () whether rounding of these products would show in scores
-    parts: Array  # (2, H + 1, H + 1) where ``far``: those of standardized components and origin, by split_products
+    far: Array  # () whether rounding errors of these products would matter in scores
+    parts: Array  # (2, H + 1, H + 1) if ``far``: split_products of standardized components and origin
 
 
 def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
-    """Products of all pairs of causes, in two parts where components or the data's offset are large."""
+    """Return scalar products of all pairs of causes, in two parts if components or the data's offset are large."""
     natural = model.noise.natural(parameters.components, parameters.noise)
     plain = matmul(natural, parameters.components.T)
     components, origin = standardized(model, parameters)
@@ -33,7 +33,7 @@ def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
     far = largest * jnp.finfo(plain.dtype).eps > ROUNDING
 
     def split() -> Array:
-        # The square of a sum of so many components and the origin has as many products.
+        # The square of a sum of max_active components and the origin has this many products.
         return split_products(jnp.concatenate([components, origin[None]]), (max_active + 1) ** 2)
 
     nothing = jnp.zeros((2, len(plain) + 1, len(plain) + 1), jnp.float64)
@@ -41,12 +41,12 @@ def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
 
 
 def pairs_of(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
-    """First and second candidate of all pairs."""
+    """Return the indices of the first and second candidate of all pairs."""
     return np.triu_indices(n_candidates, k=1)
 
 
 def absolute_products(model: Model, parameters: Parameters, natural: Array, products: Array, rows: Array) -> Array:
-    """η(W)·y (H, n) from η(W − o)·(y − o), where η is proportional to w; selections look at the data as they are."""
+    """Return η(W)·y (H, n), given η(W − o)·(y − o), if η is proportional to w; selections need unshifted data."""
     origin = model.noise.origin(parameters.noise)
     if origin is None or not model.noise.linear:
         return products
@@ -57,11 +57,11 @@ def absolute_products(model: Model, parameters: Parameters, natural: Array, prod
 
 
 def scores_of_means(model: Model, parameters: Parameters, data: Array, candidates: Array, tree: StateList) -> Array:
-    """Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n). Missing values are NaN and left out."""
+    """Return Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n). Missing values are NaN and left out."""
     noise, combination, components = model.noise, model.combination, parameters.components
     of_features, shared = noise.split_parameters(parameters.noise)
     origin = noise.origin(parameters.noise)
-    # Components are shifted before each row has its own of them.
+    # Components are shifted before they are gathered for each row.
     components = components if origin is None else combination.shift(components, origin)
 
     def scores(mine: Array, values: Array, of_feature: dict[str, Array]) -> Array:
@@ -85,16 +85,17 @@ def scores_of_sums(
     tree: StateList,
     gram: Gram,
 ) -> Array:
-    """The same from scores of single causes (H, n) and of the empty state (n,), and from products of components.
+    """Return the scores of all states of the candidates (S, n), if causes add up, without means.
 
-    With e the score of the empty state, the score of a state is e + Σ_i s_i (single_i − e) − Σ_{i<j} s_i s_j G_ij.
+    They follow from scores of single causes (H, n) and of the empty state (n,), and from products of components. With e
+    the score of the empty state, the score of a state is e + Σ_i s_i (single_i − e) − Σ_{i<j} s_i s_j G_ij.
     """
     first, second = pairs_of(len(candidates))
     states = tree.states()
     members = np.concatenate([states, -states[:, first] * states[:, second]], axis=1)
 
     def sums(of_singles: Array, products: Array) -> Array:
-        """From (..., H', n) and (..., H, H)."""
+        """Return sums over the members of each state, given (..., H', n) and (..., H, H)."""
         places = candidates[first] * products.shape[-1] + candidates[second]
         of_pairs = products.reshape(*products.shape[:-2], -1)[..., places]
         return matmul(jnp.asarray(members, of_singles.dtype), jnp.concatenate([of_singles, of_pairs], axis=-2))

@@ -1,4 +1,4 @@
-"""Inference over states of few candidates, other ones for each row, and over states with a single cause."""
+"""Inference over states of a few candidates, selected for each row, and over states with a single cause."""
 
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -26,22 +26,22 @@ from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import Selection
 from multicause.states.state_list import StateList, sparse_states
 
-# Pairs of all causes, for each candidate of a row, up to which moments of pairs are summed for all of them where values
-# are missing: one matrix product then replaces sums over the states of each row.
+# Number of pairs of all causes, per candidate of a row, up to which moments are summed for all pairs if values are
+# missing: one matrix product then replaces sums over the states of each row.
 PAIRS_PER_CANDIDATE = 400
 
 
 class Weighed(NamedTuple):
-    """All that is inferred about some rows: their candidates, and the weights of the states considered.
+    """Candidates of some rows, and the weights of the states considered.
 
-    Weights u = p^β / max p^β are not divided by their sum z. Rows lie along the fastest axis; those of single causes,
-    by far the most where causes are many, stay in the pieces in which they were computed.
+    Weights u = p^β / max p^β are not divided by their sum z. Rows are along the fastest axis; weights of single causes,
+    by far the most if there are many causes, stay in the pieces in which they were computed.
     """
 
-    candidates: Array  # (H', n) which cause each candidate is
-    empty: Array  # (n,) of the state without active causes
-    singles: Array  # (pieces, H, m) of the states with one active cause
-    own: Array  # (S', n) of the states with two and more active candidates
+    candidates: Array  # (H', n) index of the cause of each candidate
+    empty: Array  # (n,) weight of the state without active causes
+    singles: Array  # (pieces, H, m) weights of the states with one active cause
+    own: Array  # (S', n) weights of the states with two and more active candidates
     moments: Array  # (H' + pairs, n) Σ_s u_n(s) s_i of candidates and, if needed, Σ_s u_n(s) s_i s_j, over own states
     z: Array  # (n,)
     log_z: Array  # (n,) log Σ p^β, without b(y)
@@ -50,15 +50,15 @@ class Weighed(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Over rows, each with its weight."""
+    """Weighted sums over rows."""
 
-    causes: Array  # (H,) of ⟨s⟩, in double precision
-    singles: Array  # (H, 1) of the probabilities of single causes; (H, D) of rows with a value, where some are missing
-    data: Array  # (H, D) of products with the data, relative to the origin: of ⟨s⟩ where causes add up, else of singles
+    causes: Array  # (H,) sum of ⟨s⟩, in double precision
+    singles: Array  # (H, 1) sum of the probabilities of single causes; (H, D) over observed values, if some are missing
+    data: Array  # (H, D) sum of products with data relative to the origin: of ⟨s⟩ if causes add up, else of singles
 
 
 def n_own_states(n_candidates: int, max_active: int) -> int:
-    """S', the number of states with two and more active candidates."""
+    """Return S', the number of states with two and more active candidates."""
     return sparse_states(n_candidates, max_active).n_states - 1 - n_candidates
 
 
@@ -74,13 +74,13 @@ def weigh(
     singletons: bool,
     pieces: Pieces,
 ) -> tuple[Weighed, Sums]:
-    """Select candidates and weigh their states: ET10 algorithm 1, steps 4 to 6.
+    """Select candidates and compute the weights of their states: ET10 algorithm 1, steps 4 to 6.
 
     The states of a row are K_n = {s : |s| ≤ γ, s_h = 0 for all h that are not candidates} (ET10 eq. 7), and with
     ``singletons`` also all states with one active cause (K̄_n, ET10 §4.2.1).
 
-    The sums are those over all rows with their weights, made while a piece is at hand; what a caller leaves unused, the
-    weights of single causes or these sums, the compiler leaves out.
+    The sums are weighted sums over all rows, accumulated piece by piece; results that a caller does not use, the
+    weights of single causes or these sums, are eliminated by the compiler.
     """
     tree = sparse_states(n_candidates, max_active)
     gram = stored(gram_of(model, parameters, max_active)) if model.linear else None
@@ -105,17 +105,17 @@ def _weigh_rows(
     singletons: bool,
     gram: Gram | None,
 ) -> Weighed:
-    """The same for rows that are worked on at once; ``singles`` without an axis of pieces."""
+    """Return candidates and weights of rows that are processed at once; ``singles`` has no axis of pieces."""
     noise, components, n_candidates = model.noise, parameters.components, tree.n_components
     H = components.shape[0]
-    first = 1 + n_candidates  # of the states with two and more active candidates
+    first = 1 + n_candidates  # index of the first state with two active candidates
 
     origin, observed = noise.origin(parameters.noise), mask_of(model, rows)
     marked, means, nothing = (relative(each, origin) for each in (rows, components, jnp.zeros_like(components[:1])))
     data = marked if observed is None else jnp.where(observed > 0, marked, 0)
 
     def normalizers(means: Array) -> Array:
-        """A(w̄) of all or of the observed dimensions: (S, 1) or (S, n)."""
+        """Return A(w̄) summed over all or over the observed dimensions: (S, 1) or (S, n)."""
         values = noise.log_normalizer(means, parameters.noise)
         return jnp.sum(values, axis=1)[:, None] if observed is None else matmul(values, observed.T)
 
@@ -164,7 +164,8 @@ def _weigh_rows(
     def expected(of_empty: Array, of_singles: Array, of_own: Array) -> Array:
         return (u_empty * of_empty + jnp.sum(u_singles * of_singles, axis=0) + jnp.sum(u_own * of_own, axis=0)) / z
 
-    # States that are left out have a weight of zero, which must not meet their infinite log-joint.
+    # Excluded states have weight zero and log joint −∞, whose product would be NaN; their finite values are used
+    # instead.
     log_joint = expected(empty, every_single, own)
     score = expected(empty_score, single_score, own_score)
     moments = _moments(tree, u_own, pairs=model.sums_squares)
@@ -172,7 +173,7 @@ def _weigh_rows(
 
 
 def _moments(tree: StateList, own: Array, *, pairs: bool) -> Array:
-    """Σ_s u_n(s) s_i of each candidate, then Σ_s u_n(s) s_i s_j of each pair if these are asked for."""
+    """Return Σ_s u_n(s) s_i of each candidate, followed by Σ_s u_n(s) s_i s_j of each pair with ``pairs``."""
     members = tree.states()[1 + tree.n_components :].T
     first, second = pairs_of(tree.n_components)
     both = np.concatenate([members, members[first] * members[second]]) if pairs else members
@@ -180,7 +181,7 @@ def _moments(tree: StateList, own: Array, *, pairs: bool) -> Array:
 
 
 def _sum_rows(model: Model, data: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
-    """Of single causes (H, m) and moments of candidates, each row times its scale. Missing values of data are NaN."""
+    """Return sums over rows, scaled by ``scale``, given single causes (H, m) and moments. Missing data are NaN."""
     causes = add_by_index(singles, candidates, moments[: len(candidates)]) * scale
     scaled, observed = singles * scale, mask_of(model, data)
     if observed is None:
@@ -193,7 +194,7 @@ def _sum_rows(model: Model, data: Array, scale: Array, singles: Array, candidate
 class CandidateStates(Inference):
     """Expectations under q_n(s) ∝ p(s, y_n)^β over the states K_n of each row (ET10 eq. 6 and 20).
 
-    Rows whose free energy is below ``threshold`` are not learned from (the set M of ET10 §2 has the others).
+    Rows whose free energy is below ``threshold`` are excluded from learning (the others are the set M of ET10 §2).
     """
 
     def __init__(
@@ -212,7 +213,7 @@ class CandidateStates(Inference):
         self._given, self._given_sums, self._summary = block.weights, sums, block.summary
         self._origin = model.noise.origin(parameters.noise)
         self.observed = mask_of(model, block.rows)
-        #: Relative to the origin, with NaN for missing values, and with zeros in their place.
+        #: Data relative to the origin, with NaN for missing values (``_marked``) or zeros in their place (``_data``).
         self._marked = relative(block.rows, self._origin)
         self._data = observed_data(block.rows, self._origin, self.observed)
         self._base = log_base(model.noise, self._data, block.summary, parameters.noise, self.observed)
@@ -233,33 +234,33 @@ class CandidateStates(Inference):
 
     @property
     def log_evidence(self) -> Array:  # type: ignore[override]
-        """Log Σ_{s ∈ K_n} p(s, y): (n,)."""
+        """Log evidence over the states considered, log Σ_{s ∈ K_n} p(s, y): (n,)."""
         return self._weighed.log_z + self._base
 
     @property
     def free_energy(self) -> Array:  # type: ignore[override]
-        """T log Σ p^β + b(y): (n,)."""
+        """Free energy T log Σ p^β + b(y) of each row: (n,)."""
         return self._temperature.astype(self._base.dtype) * self._weighed.log_z + self._base
 
     @property
     def total_bound(self) -> Array:  # type: ignore[override]
-        """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β."""
+        """Bound F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β, summed over all rows."""
         cold = (1 - 1 / self._temperature).astype(self._base.dtype)
         return sum_in_double(self._given * (cold * self._weighed.log_joint + self.log_evidence))
 
     @property
     def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Of the rows that are learned from."""
+        """Free energy, summed over the rows that learning uses."""
         return sum_in_double(self.row_weights * self.free_energy)
 
     @property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """From the rows' own."""
+        """Expected log-likelihood, summed over the rows that learning uses."""
         return sum_in_double(self.row_weights * (self._weighed.score + self._base))
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """As the noise says."""
+        """Size of the terms that cancel in the log-likelihood, as given by the noise, summed over rows."""
         size = self._model.noise.magnitude(self._data, self._summary, self._parameters.noise)
         return sum_in_double(self.row_weights * size)
 
@@ -273,7 +274,7 @@ class CandidateStates(Inference):
 
     @cached_property
     def _sums(self) -> Sums:
-        """Those that were made on the way, or from weights that were kept."""
+        """Sums over rows: those that were accumulated with the weights, or computed from stored weights."""
         if self._given_sums is not None:
             return self._given_sums
         pieces, weighed = self._pieces, self._weighed
@@ -288,7 +289,7 @@ class CandidateStates(Inference):
 
     @property
     def mean_causes(self) -> Array:  # type: ignore[override]
-        """⟨s⟩: (n, H)."""
+        """Posterior mean ⟨s⟩ of the causes: (n, H)."""
         pieces, weighed = self._pieces, self._weighed
         moments = weighed.moments[: self._n_candidates]
         causes = pieces.map(add_by_index, weighed.singles, pieces.split(weighed.candidates), pieces.split(moments))
@@ -296,12 +297,12 @@ class CandidateStates(Inference):
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨s⟩."""
+        """Sum of the posterior means, Σ_n w_n ⟨s⟩: (H,)."""
         return self._sums.causes
 
     @property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨s⟩ y_nᵀ: (H, D)."""
+        """Products of posterior means and data, Σ_n w_n ⟨s⟩ y_nᵀ: (H, D)."""
         if self.observed is not None:
             return cause_data_of(self.cause_pairs, self._parameters.components, self._slope)
         if self._model.linear:
@@ -312,7 +313,7 @@ class CandidateStates(Inference):
 
     @property
     def _slope(self) -> Array:
-        """Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values: (H, D)."""
+        """Products of causes and residuals, Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values: (H, D)."""
         assert self.observed is not None
         observed, H, candidates = self.observed, self._n_components, self._weighed.candidates
 
@@ -332,7 +333,7 @@ class CandidateStates(Inference):
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
-        """Only candidates of one row are ever active together."""
+        """Second moments Σ_n w_n ⟨s sᵀ⟩: (H, H). Only candidates of the same row are ever active together."""
         candidates, H = self._weighed.candidates, self._n_components
         first, second = pairs_of(len(candidates))
         sums = (self._weighed.moments[len(candidates) :] * self._scale).astype(jnp.float64)
@@ -341,7 +342,10 @@ class CandidateStates(Inference):
         return both + both.T + jnp.diag(self.total_causes)
 
     def pull(self, *terms: Term) -> Array:
-        """Single causes have the whole credit of what they make; candidates share that of their states."""
+        """Return the sums of :attr:`Inference.pull`, in which causes of a state share the credit for it.
+
+        Single causes have the full credit for their states; candidates share that of theirs.
+        """
         functions = list(dict.fromkeys(function for term in terms for function in term if function is not None))
         return self._pull_of_singles(terms) + self._pull_of_candidates(terms, functions)
 
@@ -352,7 +356,7 @@ class CandidateStates(Inference):
 
     @property
     def _data_of_singles(self) -> Array:
-        """Sums of data, relative to the origin, with the probabilities of single causes: (H, D)."""
+        """Sums of data, relative to the origin, weighted by the probabilities of single causes: (H, D)."""
         if not self._model.linear:
             return self._sums.data
         pieces = self._pieces
@@ -377,7 +381,7 @@ class CandidateStates(Inference):
         def values_of(mine: Array, data: Array, of_feature: dict[str, Array], weights: Array) -> list[Array]:
             own = shared | of_feature
             means = combination.relative_means(mine, tree, noise.origin(own))
-            # What states hand to their causes does not depend on the data, so one pull serves all terms that share it.
+            # The credit of causes does not depend on the data, so terms that share a function share one pull.
             pulled = {
                 function: combination.pull(mine, tree, function(means, overlap, own) * weights, self._temperature)
                 for function in functions
@@ -396,7 +400,7 @@ class CandidateStates(Inference):
 
     @property
     def residuals(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨(y_nd − w̄_d)²⟩: (D,)."""
+        """Expected squared residuals Σ_n w_n ⟨(y_nd − w̄_d)²⟩: (D,)."""
         noise, combination, tree = self._model.noise, self._model.combination, self._tree
         _, shared = noise.split_parameters(self._parameters.noise)
         first = 1 + tree.n_components
@@ -418,7 +422,7 @@ class CandidateStates(Inference):
         return own + empty + singles
 
     def mean_data(self) -> Array:
-        """Σ_s q_n(s) w̄(s)."""
+        """Return the reconstruction Σ_s q_n(s) w̄(s) of each row: (n, D)."""
         components, z = self._parameters.components, self._weighed.z
         if self._model.combination.linear:
             return matmul(self.mean_causes, components)
@@ -431,7 +435,7 @@ class CandidateStates(Inference):
         return (matmul(self._pieces.join(self._weighed.singles).T, components) + of_candidates) / z[:, None]
 
     def recognize(self, top: int) -> Recognized:
-        """The best of both lists, row by row."""
+        """Return the most probable states of each row, among single causes and states of candidates."""
         H, first = self._n_components, 1 + self._tree.n_components
         singles = self._pieces.join(self._weighed.singles)
         u = jnp.concatenate([self._weighed.empty[None], singles, self._weighed.own])
@@ -445,7 +449,7 @@ class CandidateStates(Inference):
 
 
 def _value(term: Term, means: Array, overlap: Array, noise: dict[str, Array], of_data: Array, of_rows: Array) -> Array:
-    """f(w̄)·Σ q y + g(w̄)·Σ q."""
+    """Return f(w̄)·Σ q y + g(w̄)·Σ q of a term (f, g)."""
     data_function, mean_function = term
     value = jnp.zeros_like(means)
     value += 0 if data_function is None else data_function(means, overlap, noise) * of_data

@@ -1,4 +1,4 @@
-"""The exact posterior: every one of the 2^H states, MCA08 eq. 12."""
+"""The exact posterior, which enumerates all 2^H states: MCA08 eq. 12."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from multicause.posteriors.beam import Beam
 from multicause.posteriors.shared_states import SharedStates
 from multicause.states.state_list import all_states
 
-# Arrays of (S, n) that are alive at once inside SharedStates: log-joint, its scaled copy, and the weights.
+# Number of arrays (S, n) that are in memory at once inside SharedStates: log joint, its scaled copy, and the weights.
 ARRAYS_PER_STATE = 3
-# Arrays of (S, D): means, their natural parameters, sums over rows, credits and the tree that they descend.
+# Number of arrays (S, D): means, their natural parameters, sums over rows, credits and the tree that they descend.
 ARRAYS_PER_MEAN = 12
-# Numbers of causes up to which an error spells out the number of states.
+# Number of causes up to which the error message contains the number of states.
 PRINTABLE = 64
 
 
 class Exact(Posterior):
-    """Enumerate all states; for about 16 causes at most.
+    """Posterior that enumerates all states, for at most about 16 causes.
 
     Parameters
     ----------
     max_states : int, default=65536
-        Refuse to enumerate more states than this.
+        Maximum number of states; more raise an error.
     """
 
     monotone = True
@@ -38,25 +38,25 @@ class Exact(Posterior):
         self.max_states = max_states
 
     def validate(self) -> None:
-        """One cause has two states."""
+        """Raise ValueError unless ``max_states`` is an integer of at least 2, the number of states of one cause."""
         if not isinstance(self.max_states, Integral) or self.max_states < 2:
             raise ValueError(f"max_states of Exact must be a whole number of at least 2; got {self.max_states!r}.")
 
     @property
     def bound_label(self) -> str:
-        """The log evidence itself."""
+        """Description of the bound, which is the log evidence itself."""
         return "log evidence"
 
     def n_states(self, n_components: int) -> int:
-        """2^H."""
+        """Return the number of states, 2^H."""
         return 2 ** int(n_components)
 
     def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Exact:
-        """Return the same for causes with a strength, whose states take more memory."""
+        """Return a posterior for causes with a strength, whose states take more memory, or this one for others."""
         return ExactStrengths(max_states=self.max_states) if model.prior.support is Support.SPIKE_SLAB else self
 
     def check(self, n_components: int) -> None:
-        """Refuse what would not end."""
+        """Raise ValueError if there are more than ``max_states`` states."""
         most = int(self.max_states).bit_length() - 1
         if n_components > most:
             from multicause.posteriors import NAMES
@@ -70,23 +70,23 @@ class Exact(Posterior):
             )
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """A few numbers for each state."""
+        """Return the memory of a row: a few numbers for each state."""
         return itemsize * (ARRAYS_PER_STATE * self.n_states(n_components) + 2 * n_features)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """A few numbers for each dimension of each state."""
+        """Return the memory of states: a few numbers for each dimension of each state."""
         return itemsize * ARRAYS_PER_MEAN * self.n_states(n_components) * n_features
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
-        """All states, in one list for all rows."""
+        """Return expectations over all states, which are the same for all rows."""
         tree = all_states(parameters.components.shape[0])
         return SharedStates(model, parameters, tree, block, temperature)
 
 
 class ExactStrengths(Exact):
-    """Enumerate all states of causes with a strength, whose posterior is normal given a state.
+    """Posterior that enumerates all states of causes with a strength, which is normally distributed given a state.
 
-    It is what :class:`Exact` becomes for such causes.
+    :meth:`Exact.bind` returns it for such causes.
     """
 
     offers = EXPECTATIONS_OF_STATES - {Expectation.CREDIT}
@@ -96,13 +96,13 @@ class ExactStrengths(Exact):
         return Beam(max_active=int(n_components), width=self.n_states(n_components))
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """Return the memory for covariances of all states."""
+        """Return the memory of a row, including covariances of all states."""
         return self._search(n_components).bytes_per_row(n_components, n_features, itemsize, linear)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """Return the memory for moments of the causes."""
+        """Return the memory of moments of the causes."""
         return self._search(n_components).bytes_of_states(n_components, n_features, itemsize)
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
-        """Return expectations over all states."""
+        """Return expectations over all states, and the strengths of their active causes."""
         return self._search(len(parameters.components)).infer(model, parameters, block, temperature)

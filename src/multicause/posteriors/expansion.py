@@ -1,8 +1,8 @@
-"""Squares ‖y − w̄‖² expanded into products, without losing digits where data lie far from zero.
+"""Squares ‖y − w̄‖² expanded into products, without loss of precision if the data are far from zero.
 
-Data and means are taken relative to the noise's origin, a point amid the data: y′ = y − o and w̄′ = w̄ − o. All terms of
-‖y′‖² − 2 y′·w̄′ + ‖w̄′‖² then have the size of what the data vary. Where causes add up, w̄′ = Σ_h s_h W_h − o is a small
-difference of large vectors. Two ways lead to it without rounding away what is left:
+Data and means are taken relative to the origin of the noise, a point amid the data: y′ = y − o and w̄′ = w̄ − o. All
+terms of ‖y′‖² − 2 y′·w̄′ + ‖w̄′‖² then have the order of the data's variance. If causes add up, w̄′ = Σ_h s_h W_h − o
+is a small difference of large vectors. There are two ways to compute it without cancellation:
 
 * for states that all rows share, in coordinates of the space that components and origin span (:func:`coordinates`);
 * for states of a row's own candidates, from scalar products of components in two parts, of which the sums over large
@@ -19,17 +19,17 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul
 from multicause.model import Model, Parameters
 
-# Whole numbers up to two to this power, halves included, are exact in double precision.
+# Integers up to two to this power, and their halves, are exact in double precision.
 EXACT_BITS = 52
 
 
 def relative(values: Array, origin: Array | None) -> Array:
-    """Data or means (..., D) relative to the origin, if there is one."""
+    """Return data or means (..., D) relative to the origin, if there is one."""
     return values if origin is None else values - origin
 
 
 def absolute(products: Array, weights: Array, origin: Array | None) -> Array:
-    """Σ_n w_n y_n (k, D) from Σ_n w_n (y_n − o) and Σ_n w_n (k,), in double precision."""
+    """Return Σ_n w_n y_n (k, D), given Σ_n w_n (y_n − o) and Σ_n w_n (k,), in double precision."""
     products = products.astype(jnp.float64)
     return products if origin is None else products + weights[:, None] * origin
 
@@ -37,8 +37,8 @@ def absolute(products: Array, weights: Array, origin: Array | None) -> Array:
 class Coordinates(NamedTuple):
     """Standardized components and origin in an orthonormal basis of the r = min(D, H) dimensions that states span.
 
-    Beyond them, all states are equally far from a row: ``misfit`` times a further vector ``beyond`` is the part of the
-    origin that no sum of components reaches.
+    Orthogonal to them, all states have the same distance from a row: ``misfit`` times a further vector ``beyond`` is
+    the part of the origin that no sum of components reaches.
     """
 
     basis: Array  # (D, r)
@@ -48,12 +48,12 @@ class Coordinates(NamedTuple):
     misfit: Array  # ()
 
     def means(self, states: Array) -> Array:
-        """Σ_h s_h W_h − o of states or expected states (S, H), in double precision: (S, r)."""
+        """Return Σ_h s_h W_h − o of states or expected states (S, H), in double precision: (S, r)."""
         return matmul(states.astype(jnp.float64), self.components) - self.origin
 
 
 def coordinates(model: Model, parameters: Parameters) -> Coordinates:
-    """Coordinates for causes that add up under noise that does not depend on the mean."""
+    """Return coordinates for causes that add up under noise that does not depend on the mean."""
     components, origin = standardized(model, parameters)
     H, dtype = len(components), parameters.components.dtype
     basis, coefficients = jnp.linalg.qr(jnp.concatenate([components, origin[None]]).T)
@@ -71,7 +71,7 @@ def coordinates(model: Model, parameters: Parameters) -> Coordinates:
 
 
 def standardized(model: Model, parameters: Parameters) -> tuple[Array, Array]:
-    """Components (H, D) and origin (D,), divided by the noise's standard deviation, in double precision."""
+    """Return components (H, D) and origin (D,), divided by the noise's standard deviation, in double precision."""
     components = parameters.components.astype(jnp.float64)
     origin = model.noise.origin(parameters.noise)
     origin = jnp.zeros_like(components[0]) if origin is None else origin.astype(jnp.float64)
@@ -79,10 +79,10 @@ def standardized(model: Model, parameters: Parameters) -> tuple[Array, Array]:
 
 
 def split_products(vectors: Array, n_summands: int) -> Array:
-    """Scalar products of all pairs of vectors (k, D) as the sum of two matrices: (2, k, k).
+    """Return scalar products of all pairs of vectors (k, D) as the sum of two matrices: (2, k, k).
 
-    Products in the first matrix are whole multiples of one power of two, small enough that sums of ``n_summands`` of
-    them, or of their halves, are exact in double precision. The second has what is left.
+    Products in the first matrix are integer multiples of one power of two, small enough that sums of ``n_summands`` of
+    them, or of their halves, are exact in double precision. The second matrix has the remainders.
     """
     bits = (EXACT_BITS - ceil(log2(vectors.shape[1] * n_summands))) // 2
     _, exponent = jnp.frexp(jnp.max(jnp.abs(vectors)))

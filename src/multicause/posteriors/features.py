@@ -1,4 +1,4 @@
-"""Working through features when every row has candidates of its own, which no matrix product can do."""
+"""Loops over features for rows with different candidates, for which no matrix product can be used."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,19 +8,19 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, one_by_one, sum_by_index, sum_over_features
 
-# States up to which an accelerator sums each by itself while it computes it, instead of writing all to memory first.
+# Number of states up to which an accelerator sums each while computing it, instead of writing all to memory first.
 SHORT = 64
 
 
 class Features(NamedTuple):
-    """Features of some rows, each with the weights of the rows' candidates.
+    """Features of some rows, and of the components of each row's candidates.
 
-    Functions are given ``(mine (H', m), values (m,), numbers, *of_rows (..., m))`` and treat all m places alike;
-    ``numbers`` are those of the feature by their names, with the shape () or (m,). On a CPU, m are
-    the n rows and features follow one another: temporary arrays then stay in its cache, and sums over features run as
-    vectors (max rule, 40000 rows of 100 features: 25 instead of 380 ms for the scores of 20 states each). Elsewhere m
-    are all n · D pairs of a row and a feature, with features next to one another, so that rows of components are read
-    and written whole (the same on an H200: credits in 0.5 instead of 2.0 ms, scores in 0.1 instead of 0.3 ms).
+    Functions are called with ``(mine (H', m), values (m,), numbers, *of_rows (..., m))`` and treat all m entries alike;
+    ``numbers`` is a dict of further numbers of the feature, with the shape () or (m,). On a CPU, m are the n rows and
+    features are processed in a loop: temporary arrays then stay in its cache, and sums over features are vectorized
+    (max rule, 40000 rows of 100 features: 25 instead of 380 ms for the scores of 20 states each). On other devices m
+    are all n · D pairs of a row and a feature, with features contiguous, so that rows of components are read and
+    written as a whole (the same on an H200: credits in 0.5 instead of 2.0 ms, scores in 0.1 instead of 0.3 ms).
     """
 
     components: Array  # (H, D)
@@ -29,7 +29,7 @@ class Features(NamedTuple):
     numbers: dict[str, Array] = {}  # (D,) further numbers of each feature
 
     def map(self, function: Callable[..., Array], *of_rows: Array) -> Array:
-        """The values (..., m) of a function at every row and feature: (..., n, D)."""
+        """Return the values (..., m) of a function at every row and feature: (..., n, D)."""
         if one_by_one():
             of_features = self._one_by_one(lambda values: values, function, *of_rows)
             return jnp.moveaxis(of_features, 0, -1)
@@ -37,7 +37,7 @@ class Features(NamedTuple):
         return values.reshape(*values.shape[:-1], *self.rows.shape)
 
     def sum(self, function: Callable[..., Array], n_values: int) -> Array:
-        """Σ_d of a function's values (n_values, m): (n_values, n)."""
+        """Return the sum over features of a function's values (n_values, m): (n_values, n)."""
         if one_by_one():
             zero = jnp.zeros((n_values, len(self.rows)), self.rows.dtype)
             return sum_over_features(
@@ -51,7 +51,7 @@ class Features(NamedTuple):
         return jnp.sum(values.reshape(n_values, *self.rows.shape), axis=2)
 
     def sum_by_cause(self, function: Callable[..., list[Array]], *of_rows: Array) -> Array:
-        """Σ_n of several values (H', m), each added to the cause that its candidate is: (number of values, H, D)."""
+        """Return the sum over rows of values (H', m), each added to the candidate's cause: (number of values, H, D)."""
         H = len(self.components)
         if one_by_one():
             by_cause = self._one_by_one(

@@ -1,4 +1,4 @@
-"""The posterior of Gaussian causes, given rows with missing values: each row has a covariance of its own.
+"""The posterior of Gaussian causes, given rows with missing values: each row has its own covariance.
 
 With the mask m of a row, Ψ = (1/scale² + Σ_d m_d G_d G_dᵀ/Σ_d)⁻¹ and the mean is Ψ Gᵀ Σ⁻¹ (m ∘ u).
 """
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class IncompleteGaussianCauses(Inference):
-    """q_n(v) = N(m_n, TΨ_n) at temperature T.
+    """Expectations under q_n(v) = N(m_n, TΨ_n) at temperature T, for rows with missing values.
 
-    In the ``limit`` of vanishing noise, complete rows are recognised without the prior. A row with missing values may
-    have too few of them to determine its causes, and keeps the prior.
+    In the ``limit`` of vanishing noise, causes of complete rows are inferred without the prior. A row with missing
+    values may have too few observed ones to determine its causes, and keeps the prior.
 
     The noise may have an ``offset`` (D,), the mean of the data relative to what was subtracted before; it is learned
-    with the components, because the mean of the observed values alone is not that of greatest likelihood.
+    with the components, because the mean of the observed values is not the maximum-likelihood estimate.
     """
 
     linear = True
@@ -64,7 +64,7 @@ class IncompleteGaussianCauses(Inference):
         self._base = log_base(model.noise, self._data, block.summary, parameters.noise, observed)
 
     def _energy(self, weight_of_entropy: Array) -> Array:
-        """⟨log p⟩ + weight · H(q); in the limit, log p at the mean without the prior: (n,)."""
+        """Return ⟨log p⟩ + weight · H(q); in the limit, log p at the mean without the prior: (n,)."""
         quadratic = jnp.einsum("nij,nj->ni", self._precisions, self.mean_causes, precision=jax.lax.Precision.HIGHEST)
         joint = self._base + jnp.sum(self.mean_causes * (self._projected - 0.5 * quadratic), axis=1)
         if self._limit:
@@ -76,39 +76,39 @@ class IncompleteGaussianCauses(Inference):
 
     @property
     def log_evidence(self) -> Array:  # type: ignore[override]
-        """log N of the observed values; in the limit, F: (n,)."""
+        """Log density of the observed values of each row; in the limit, F: (n,)."""
         return self._energy(jnp.ones((), self.rows.dtype))
 
     @property
     def free_energy(self) -> Array:  # type: ignore[override]
-        """⟨log p⟩ + T H(q): (n,)."""
+        """Free energy ⟨log p⟩ + T H(q) of each row: (n,)."""
         return self._energy(self._temperature)
 
     @property
     def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Of all rows."""
+        """Free energy, summed over all rows."""
         return sum_in_double(self.row_weights * self.free_energy)
 
     @property
     def total_bound(self) -> Array:  # type: ignore[override]
-        """⟨log p⟩ + H(q) of all rows."""
+        """Bound ⟨log p⟩ + H(q), summed over all rows."""
         return sum_in_double(self.row_weights * self.log_evidence)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """As the noise says."""
+        """Size of the terms that cancel in the log-likelihood, as given by the noise, summed over rows."""
         size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
         return sum_in_double(self.row_weights * size)
 
     @cached_property
     def _residual_data(self) -> Array:
-        """y − G·m of the observed values, zero elsewhere: (n, D)."""
+        """Residuals y − G·m of the observed values, zero for missing ones: (n, D)."""
         assert self.observed is not None
         return self._data - self.observed * self.mean_data()
 
     @cached_property
     def _doubts(self) -> Array:
-        """Σ_n w_n m_nd TΨ_n G_d of the observed values of each dimension: (H, D)."""
+        """Posterior covariances Σ_n w_n m_nd TΨ_n G_d over the observed values of each dimension: (H, D)."""
         components, (n, H, _) = self._parameters.components, self._covariances.shape
         if self._limit:
             return jnp.zeros_like(components)
@@ -120,7 +120,7 @@ class IncompleteGaussianCauses(Inference):
 
     @property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨log p(y_o | v)⟩."""
+        """Expected log-likelihood of the observed values, Σ_n w_n ⟨log p(y_o | v)⟩."""
         scores = jnp.sum(self.mean_causes * self._projected, axis=1)
         explained = jnp.einsum("nij,ni,nj->n", self._grams, self.mean_causes, self.mean_causes)
         if not self._limit:
@@ -129,12 +129,12 @@ class IncompleteGaussianCauses(Inference):
 
     @cached_property
     def total_causes(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n m_n: (H,)."""
+        """Sum of the posterior means, Σ_n w_n m_n: (H,)."""
         return matmul(self.row_weights, self.mean_causes)
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n (m_n m_nᵀ + TΨ_n): (H, H)."""
+        """Second moments Σ_n w_n (m_n m_nᵀ + TΨ_n) of the causes: (H, H)."""
         pairs = matmul((self.mean_causes * self.row_weights[:, None]).T, self.mean_causes)
         if self._limit:
             return pairs
@@ -142,13 +142,13 @@ class IncompleteGaussianCauses(Inference):
 
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨v y_nᵀ⟩ with missing values as latent variables: (H, D)."""
+        """Products of causes and data, Σ_n w_n ⟨v y_nᵀ⟩, with missing values as latent variables: (H, D)."""
         slope = matmul((self.mean_causes * self.row_weights[:, None]).T, self._residual_data) - self._doubts
         return cause_data_of(self.cause_pairs, self._parameters.components, slope)
 
     @property
     def total_effects(self) -> Array:  # type: ignore[override]
-        """½ Σ_n w_n ⟨v_a²⟩ Σ_d m_d G_ad²/Σ_d: (H,)."""
+        """Contribution ½ Σ_n w_n ⟨v_a²⟩ Σ_d m_d G_ad²/Σ_d of each cause to the log-likelihood of all rows: (H,)."""
         squares = self.mean_causes**2
         if not self._limit:
             squares = squares + self._temperature * jnp.diagonal(self._covariances, axis1=1, axis2=2)
@@ -156,14 +156,14 @@ class IncompleteGaussianCauses(Inference):
 
     @property
     def residuals(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨(y − G·v)²⟩ over the observed values: (D,)."""
+        """Expected squared residuals Σ_n w_n ⟨(y − G·v)²⟩ over the observed values: (D,)."""
         of_means = matmul(self.row_weights.astype(jnp.float64), self._residual_data.astype(jnp.float64) ** 2)
         return of_means + jnp.sum(self._parameters.components * self._doubts, axis=0)
 
     def mean_data(self) -> Array:
-        """G·m: (n, D)."""
+        """Return the reconstruction G·m of each row: (n, D)."""
         return matmul(self.mean_causes, self._parameters.components)
 
     def recognize(self, top: int) -> Recognized:
-        """The mean, which is also the most probable state."""
+        """Return the posterior mean of each row, which is also the most probable state."""
         return Recognized(self.mean_causes[:, None], jnp.ones((len(self.rows), 1), self.rows.dtype), self.log_evidence)

@@ -1,4 +1,4 @@
-"""Recognition where as many causes as dimensions make the data without noise: TN10 eq. 10.33–10.35."""
+"""Inference of as many causes as dimensions that generate the data without noise: TN10 eq. 10.33–10.35."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ from multicause.posteriors.base import Inference, Posterior, Recognized
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
-# Arrays of (n, H) that are alive at once.
+# Number of arrays (n, H) that are in memory at once.
 ARRAYS = 8
 
 
 class Inverse(Posterior):
-    """v = W·u with W = G⁻¹, exactly and without doubt."""
+    """The deterministic and exact posterior v = W·u with W = G⁻¹."""
 
     monotone = True
     requires = Requirements(
@@ -29,7 +29,7 @@ class Inverse(Posterior):
     offers = frozenset({Expectation.MOMENTS, Expectation.EFFECTS, Expectation.SLOPES})
 
     def bind(self, model: "Model", n_components: int, n_features: int, n_rows: int) -> "Inverse":
-        """The same, if there are as many causes as dimensions."""
+        """Return this posterior; raise ValueError unless there are as many causes as dimensions."""
         if n_components != n_features:
             raise ValueError(
                 f"Inverse needs as many causes as dimensions, so that they can be read off the data; got n_components="
@@ -40,32 +40,32 @@ class Inverse(Posterior):
 
     @property
     def bound_label(self) -> str:
-        """The log evidence itself."""
+        """Description of the bound, which is the log evidence itself."""
         return "log evidence"
 
     def n_states(self, n_components: int) -> int:
-        """One."""
+        """Return one, as causes are determined by the data."""
         return 1
 
     def check(self, n_components: int) -> None:
-        """Any number of causes will do."""
+        """Accept any number of causes."""
         return
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """A few numbers for each cause, of which there are as many as features."""
+        """Return the memory of a row: a few numbers for each cause, of which there are as many as features."""
         return itemsize * ARRAYS * n_features
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """Some square matrices."""
+        """Return the memory of a few square matrices."""
         return itemsize * ARRAYS * n_features**2
 
     def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
-        """The one state of each row."""
+        """Return expectations under the one state of each row."""
         return Inverted(model, parameters, block)
 
 
 class Inverted(Inference):
-    """q_n(v) = δ(v − W·u_n), which is exact: F is the log-likelihood (TN10 eq. 10.35)."""
+    """Expectations under q_n(v) = δ(v − W·u_n), which is exact: F is the log-likelihood (TN10 eq. 10.35)."""
 
     def __init__(self, model: "Model", parameters: "Parameters", block: "Block") -> None:
         self._model, self._parameters, self._block = model, parameters, block
@@ -78,33 +78,33 @@ class Inverted(Inference):
 
     @property
     def log_evidence(self) -> Array:  # type: ignore[override]
-        """Σ_a g(v_a) + log |det W|: (n,)."""
+        """Log evidence Σ_a g(v_a) + log |det W| of each row: (n,)."""
         base = self._model.noise.log_base(self.rows, self._block.summary, self._parameters.noise)
         return self._prior.log_probability(self.mean_causes, self._parameters.prior) - self._log_det + base
 
     @property
     def free_energy(self) -> Array:  # type: ignore[override]
-        """The same at every temperature."""
+        """Free energy of each row, which equals the log evidence at every temperature: (n,)."""
         return self.log_evidence
 
     @cached_property
     def total_bound(self) -> Array:  # type: ignore[override]
-        """Of all rows."""
+        """Log evidence, summed over all rows."""
         return sum_in_double(self.row_weights * self.log_evidence)
 
     @property
     def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Of all rows."""
+        """Free energy, summed over all rows."""
         return self.total_bound
 
     @property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """There is no noise that would need it."""
+        """Zero, because there is no noise whose update would need it."""
         return jnp.zeros((), jnp.float64)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """Nothing cancels but the rounding of F itself."""
+        """Absolute value of F, because no larger terms cancel in it."""
         return jnp.abs(self.total_bound)
 
     @property
@@ -113,40 +113,40 @@ class Inverted(Inference):
 
     @property
     def slope_causes(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n g′(v_a) v_b: (H, H)."""
+        """Products Σ_n w_n g′(v_a) v_b of the prior's slope and the causes: (H, H)."""
         return matmul(self._weighted_slope.T, self.mean_causes)
 
     @property
     def curvature_squares(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n g″(v_a) v_b²: (H, H)."""
+        """Products Σ_n w_n g″(v_a) v_b² of the prior's curvature and the squared causes: (H, H)."""
         scale = self._parameters.prior["scale"]
         weighted = self._prior.curvature(self._standard) * (self.row_weights[:, None] / scale**2)
         return matmul(weighted.T, self.mean_causes**2)
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n v: (H,)."""
+        """Sum of the causes, Σ_n w_n v: (H,)."""
         return matmul(self.row_weights, self.mean_causes)
 
     @property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n v y_nᵀ: (H, D)."""
+        """Products of causes and data, Σ_n w_n v y_nᵀ: (H, D)."""
         return matmul((self.mean_causes * self.row_weights[:, None]).T, self.rows)
 
     @property
     def cause_pairs(self) -> Array:  # type: ignore[override]
-        """Only the diagonal is asked for: Σ_n w_n v²."""
+        """Diagonal matrix of Σ_n w_n v²; other second moments are never used: (H, H)."""
         return jnp.diag(matmul(self.row_weights, self.mean_causes**2))
 
     @property
     def total_effects(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n of a cause that is not always zero, as data without noise depend on every cause: (H,)."""
+        """Total weight of rows for causes that are not always zero, as noiseless data depend on every cause: (H,)."""
         return jnp.where(jnp.diagonal(self.cause_pairs) > 0, jnp.sum(self.row_weights), 0)
 
     def mean_data(self) -> Array:
-        """G·W·u, the data themselves: (n, D)."""
+        """Return G·W·u, the data themselves: (n, D)."""
         return matmul(self.mean_causes, self._parameters.components)
 
     def recognize(self, top: int) -> Recognized:
-        """The one state."""
+        """Return the causes of each row, its only state."""
         return Recognized(self.mean_causes[:, None], jnp.ones((len(self.rows), 1), self.rows.dtype), self.log_evidence)

@@ -14,24 +14,24 @@ from multicause.posteriors.incomplete_gaussian import IncompleteGaussianCauses
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
-# Arrays of (n, H) and of (n, D) that are alive at once.
+# Numbers of arrays (n, H) and (n, D) that are in memory at once.
 ARRAYS_PER_CAUSE = 4
 ARRAYS_PER_FEATURE = 3
-# Matrices (H, H) of each row that are alive at once, where values may be missing.
+# Number of matrices (H, H) of each row that are in memory at once, if values may be missing.
 MATRICES_PER_ROW = 5
-# Damping of each cause in the limit, in roundings of its precision, which is singular there if causes are parallel.
+# Damping of each cause in the limit, in rounding errors of its precision, which is singular if causes are parallel.
 DAMPING = 64
 
 
 class LinearGaussian(Posterior):
-    """p(v | u) = N(v; W·u, Ψ) with Ψ = (1/scale² + Gᵀ Σ⁻¹ G)⁻¹ and W = Ψ Gᵀ Σ⁻¹.
+    """Exact posterior p(v | u) = N(v; W·u, Ψ) with Ψ = (1/scale² + Gᵀ Σ⁻¹ G)⁻¹ and W = Ψ Gᵀ Σ⁻¹.
 
     Parameters
     ----------
     limit : bool, default=False
-        Whether noise is taken to vanish: recognition is then deterministic, v = (GᵀG)⁻¹ Gᵀ u where all dimensions are
-        equally noisy, and the prior has no weight beside the data (TN10 eq. 10.22–10.23). It makes principal
-        components of factor analysis.
+        Whether to take the limit of vanishing noise: causes are then deterministic, v = (GᵀG)⁻¹ Gᵀ u if all dimensions
+        are equally noisy, and the prior has no influence (TN10 eq. 10.22–10.23). In this limit, factor analysis becomes
+        principal components analysis.
     """
 
     monotone = True
@@ -49,31 +49,31 @@ class LinearGaussian(Posterior):
 
     @property
     def bound_label(self) -> str:
-        """The log evidence itself; in the limit, F without the part of the prior (TN10 eq. 10.23)."""
+        """Description of the bound: the log evidence, or in the limit F without the prior (TN10 eq. 10.23)."""
         return "free energy without the prior" if self.limit else "log evidence"
 
     def n_states(self, n_components: int) -> int:
-        """One: the mean stands for all."""
+        """Return one, as only the posterior mean is listed."""
         return 1
 
     def check(self, n_components: int) -> None:
-        """Any number of causes will do."""
+        """Accept any number of causes."""
         return
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """A few numbers for each cause and feature."""
+        """Return the memory of a row: a few numbers for each cause and feature."""
         return itemsize * (ARRAYS_PER_CAUSE * n_components + ARRAYS_PER_FEATURE * n_features)
 
     def bytes_of_mask(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """Some matrices (H, H) for each row."""
+        """Return the additional memory of a row with missing values: a few matrices (H, H)."""
         return itemsize * (ARRAYS_PER_FEATURE * n_features + MATRICES_PER_ROW * n_components**2)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """Components, and covariances of the causes."""
+        """Return the memory of components, and of covariances of the causes."""
         return itemsize * ARRAYS_PER_CAUSE * n_components * (n_components + n_features)
 
     def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
-        """The same covariance for all rows, and a mean for each; a covariance for each if values may be missing."""
+        """Return expectations under one covariance for all rows, or one per row if values may be missing."""
         if model.missing:
             posterior = (model, parameters, block, temperature)
             return IncompleteGaussianCauses(*posterior, limit=self.limit, damping=DAMPING)
@@ -81,7 +81,7 @@ class LinearGaussian(Posterior):
 
 
 class GaussianCauses(Inference):
-    """q_n(v) = N(m_n, TΨ) at temperature T, which spreads the posterior and leaves its mean."""
+    """Expectations under q_n(v) = N(m_n, TΨ) at temperature T, which scales the covariance and not the mean."""
 
     linear = True
 
@@ -95,7 +95,7 @@ class GaussianCauses(Inference):
         self._natural = model.noise.natural(components, parameters.noise)
         self._gram = matmul(self._natural, components.T)  # Gᵀ Σ⁻¹ G
         self._scale = model.prior.activity(parameters.prior)
-        # Away from the limit the prior keeps the precision regular.
+        # Except in the limit, the prior keeps the precision matrix regular.
         damping = DAMPING * jnp.finfo(self._gram.dtype).eps * jnp.diagonal(self._gram)
         precision = self._gram + jnp.diag(damping if limit else self._scale**-2)
         factor = jnp.linalg.cholesky(precision)
@@ -111,8 +111,8 @@ class GaussianCauses(Inference):
 
     @property
     def _log_joint_at_mean(self) -> Array:
-        """log p(m, y); in the limit, without the prior: (n,)."""
-        # At the maximum, errors of m count by their squares alone: singular data would cost most digits otherwise.
+        """Log joint log p(m, y) at the posterior mean; in the limit, without the prior: (n,)."""
+        # At the maximum, errors of m only matter to second order; other formulas lose most digits for singular data.
         slope = self._projected - 0.5 * matmul(self.mean_causes, self._precision)
         joint = self._base + jnp.sum(self.mean_causes * slope, axis=1)
         if self._limit:
@@ -120,7 +120,7 @@ class GaussianCauses(Inference):
         return joint - jnp.sum(jnp.log(self._scale)) - 0.5 * len(self._scale) * jnp.log(2 * jnp.pi)
 
     def _energy(self, weight_of_entropy: Array) -> Array:
-        """⟨log p⟩ + weight · H(q): (n,)."""
+        """Return ⟨log p⟩ + weight · H(q): (n,)."""
         if self._limit:
             return self._log_joint_at_mean
         H = len(self._scale)
@@ -129,40 +129,40 @@ class GaussianCauses(Inference):
 
     @property
     def log_evidence(self) -> Array:  # type: ignore[override]
-        """log N(y; 0, G Gᵀ + Σ) (TN10 eq. 10.21); in the limit, F: (n,)."""
+        """Log evidence log N(y; 0, G Gᵀ + Σ) of each row (TN10 eq. 10.21); in the limit, F: (n,)."""
         return self._energy(jnp.ones((), self.rows.dtype))
 
     @property
     def free_energy(self) -> Array:  # type: ignore[override]
-        """⟨log p⟩ + T H(q): (n,)."""
+        """Free energy ⟨log p⟩ + T H(q) of each row: (n,)."""
         return self._energy(self._temperature)
 
     @property
     def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Of all rows."""
+        """Free energy, summed over all rows."""
         return sum_in_double(self.row_weights * self.free_energy)
 
     @property
     def total_bound(self) -> Array:  # type: ignore[override]
-        """⟨log p⟩ + H(q) of all rows."""
+        """Bound ⟨log p⟩ + H(q), summed over all rows."""
         return sum_in_double(self.row_weights * self.log_evidence)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """As the noise says; in the limit, damping is the largest rounding."""
+        """Size of the terms that cancel in the log-likelihood, from the noise; in the limit, times the damping."""
         roundings = DAMPING if self._limit else 1
         size = self._model.noise.magnitude(self.rows, self._block.summary, self._parameters.noise)
         return roundings * sum_in_double(self.row_weights * size)
 
     @cached_property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n (⟨vᵀ GᵀΣ⁻¹ y − ½ vᵀ GᵀΣ⁻¹G v⟩ + b(y))."""
+        """Expected log-likelihood Σ_n w_n (⟨vᵀ GᵀΣ⁻¹ y − ½ vᵀ GᵀΣ⁻¹G v⟩ + b(y))."""
         scores = sum_in_double(self.cause_data * self._natural) - 0.5 * sum_in_double(self.cause_pairs * self._gram)
         return scores + sum_in_double(self.row_weights * self._base)
 
     @cached_property
     def total_causes(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n m_n: (H,)."""
+        """Sum of the posterior means, Σ_n w_n m_n: (H,)."""
         return matmul(self.row_weights, self.mean_causes)
 
     @cached_property
@@ -171,12 +171,12 @@ class GaussianCauses(Inference):
 
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n m_n y_nᵀ: (H, D)."""
+        """Products of posterior means and data, Σ_n w_n m_n y_nᵀ: (H, D)."""
         return matmul(self._weighted_means.T, self.rows)
 
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n (m_n m_nᵀ + TΨ): (H, H)."""
+        """Second moments Σ_n w_n (m_n m_nᵀ + TΨ) of the causes: (H, H)."""
         pairs = matmul(self._weighted_means.T, self.mean_causes)
         if self._limit:
             return pairs
@@ -184,12 +184,12 @@ class GaussianCauses(Inference):
 
     @property
     def total_effects(self) -> Array:  # type: ignore[override]
-        """½ Σ_n w_n ⟨v_a²⟩ G_aᵀ Σ⁻¹ G_a, how much each cause changes ⟨log p(u | v)⟩ of all rows together: (H,)."""
+        """Contribution ½ Σ_n w_n ⟨v_a²⟩ G_aᵀ Σ⁻¹ G_a of each cause to ⟨log p(u | v)⟩ of all rows: (H,)."""
         return 0.5 * jnp.diagonal(self.cause_pairs) * jnp.diagonal(self._gram)
 
     @property
     def residuals(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ((y − G·m)² + T diag(GᵀΨG)): (D,)."""
+        """Expected squared residuals Σ_n w_n ((y − G·m)² + T diag(GᵀΨG)): (D,)."""
         apart = (self.rows - self.mean_data()).astype(jnp.float64)
         of_means = matmul(self.row_weights.astype(jnp.float64), apart**2)
         if self._limit:
@@ -199,9 +199,9 @@ class GaussianCauses(Inference):
         return of_means + jnp.sum(self.row_weights) * self._temperature * doubt
 
     def mean_data(self) -> Array:
-        """G·W·u: (n, D)."""
+        """Return the reconstruction G·W·u of each row: (n, D)."""
         return matmul(self.mean_causes, self._parameters.components)
 
     def recognize(self, top: int) -> Recognized:
-        """The mean, which is also the most probable state."""
+        """Return the posterior mean of each row, which is also the most probable state."""
         return Recognized(self.mean_causes[:, None], jnp.ones((len(self.rows), 1), self.rows.dtype), self.log_evidence)

@@ -1,8 +1,8 @@
-"""Sums of causes under noise that does not depend on the mean, where values are missing: pairs instead of means.
+"""Sums of causes under noise that does not depend on the mean, with missing values: from pairs instead of means.
 
 Over the observed dimensions of a row, ‖y − Σ_h s_h W_h‖² follows from scores of single causes and from products of
 pairs of components, which differ from row to row: Σ_d m_d W_id W_jd is one matrix product with the mask. Sums over
-states then need no means, and the M-step needs moments ⟨s_i s_j⟩ of each row. Where components or the data's offset are
+states then need no means, and the M-step needs moments ⟨s_i s_j⟩ of each row. If components or the data's offset are
 large, these differences would cancel, and means are used as for any other noise (:func:`is_far`).
 """
 
@@ -20,7 +20,7 @@ from multicause.states.state_list import StateList
 
 
 def is_far(model: Model, parameters: Parameters) -> Array:
-    """Return whether products of components would cancel so far that scores showed it: ()."""
+    """Return whether cancellation of products of components would noticeably change scores: ()."""
     components, origin = standardized(model, parameters)
     largest = jnp.maximum(jnp.max(jnp.sum(components**2, axis=1)), jnp.sum(origin**2))
     return largest * jnp.finfo(parameters.components.dtype).eps > ROUNDING
@@ -33,20 +33,20 @@ def members_of(tree: StateList) -> np.ndarray:
 
 
 def scores(tree: StateList, singles: Array, empty: Array, products: Array) -> Array:
-    """Scores of all states from those of single causes (H, n), of the empty state (n,), and of pairs: (S, n)."""
+    """Return scores of all states (S, n), given those of single causes (H, n), the empty state (n,), and pairs."""
     of_parts = jnp.concatenate([singles - empty, products])
     return matmul(jnp.asarray(members_of(tree), of_parts.dtype), of_parts) + empty
 
 
 def products_of_all(model: Model, parameters: Parameters, observed: Array) -> Array:
-    """Σ_d m_d W_id W_jd/Σ_d of all pairs of causes in each row: (pairs, n)."""
+    """Return Σ_d m_d W_id W_jd/Σ_d of all pairs of causes in each row: (pairs, n)."""
     components = model.noise.standardize(parameters.components, parameters.noise)
     first, second = pairs_of(len(components))
     return matmul(components[first] * components[second], observed.T)
 
 
 def products_of_candidates(model: Model, parameters: Parameters, marked: Array, candidates: Array) -> Array:
-    """The same of the candidates (H', n) of each row, whose missing values are NaN: (pairs, n)."""
+    """Return Σ_d m_d W_id W_jd/Σ_d of all pairs of candidates (H', n) in each row: (pairs, n). Missing data are NaN."""
     components = model.noise.standardize(parameters.components, parameters.noise)
     first, second = pairs_of(len(candidates))
 
@@ -57,7 +57,7 @@ def products_of_candidates(model: Model, parameters: Parameters, marked: Array, 
 
 
 def pairs_of_causes(candidates: Array, moments: Array, n_components: int) -> Array:
-    """Moments of pairs of candidates (pairs', n) at the places of their causes among all pairs: (pairs, n)."""
+    """Return moments of pairs of candidates (pairs', n), scattered to their places among all pairs: (pairs, n)."""
     first, second = pairs_of(len(candidates))
     low, high = jnp.minimum(candidates[first], candidates[second]), jnp.maximum(candidates[first], candidates[second])
     places = low * n_components - low * (low + 1) // 2 + high - low - 1
@@ -68,7 +68,7 @@ def pairs_of_causes(candidates: Array, moments: Array, n_components: int) -> Arr
 def slope_from(
     parameters: Parameters, origin: Array | None, data: Array, observed: Array, causes: Array, pairs: Array
 ) -> Array:
-    """Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values, in double precision: (H, D).
+    """Return Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values, in double precision: (H, D).
 
     ``causes`` (H, n) and ``pairs`` (pairs, n) are moments of each row times its weight; data are relative to an origin.
     """

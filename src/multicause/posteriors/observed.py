@@ -1,9 +1,8 @@
-"""Likelihoods of the observed values alone: NaN marks values that were not observed.
+"""Likelihoods of rows with missing values, which are marked by NaN.
 
-With a mask m of ones and zeros, log p of the observed values is Σ_d m_d (η(w̄_d)·y_d − A(w̄_d) + b(y_d)). Inference fills
-data with zeros where nothing was observed, so that products with η(w̄) stay as they are, and multiplies A(w̄) by the
-mask. Models that were not told of missing values (``Model.missing``) have no mask, and their programs know nothing of
-it.
+With a mask m of ones and zeros, log p of the observed values is Σ_d m_d (η(w̄_d)·y_d − A(w̄_d) + b(y_d)). Inference
+replaces missing values by zeros, so that they do not contribute to products with η(w̄), and multiplies A(w̄) by the
+mask. Models without missing values (``Model.missing`` is False) have no mask in their compiled programs.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def mask_of(model: Model, rows: Array) -> Array | None:
-    """Return ones where a value of the rows (n, D) was observed and zeros elsewhere; None where all values are."""
+    """Return one for observed values of the rows (n, D) and zero for missing ones; None if all are observed."""
     return (~jnp.isnan(rows)).astype(rows.dtype) if model.missing else None
 
 
 def observed_data(rows: Array, origin: Array | None, observed: Array | None) -> Array:
-    """Return rows (n, D) relative to an origin, if there is one, and zero where nothing was observed."""
+    """Return rows (n, D) relative to an origin, if there is one, and zero for missing values."""
     data = relative(rows, origin)
     return data if observed is None else jnp.where(observed > 0, data, 0)
 
@@ -35,7 +34,7 @@ def observed_data(rows: Array, origin: Array | None, observed: Array | None) -> 
 def log_base(
     noise: Noise, data: Array, summary: Array, parameters: dict[str, Array], observed: Array | None = None
 ) -> Array:
-    """Return Σ_d b(y_d) over the observed values of rows (n, D), which are zero where nothing was observed: (n,)."""
+    """Return Σ_d b(y_d) over the observed values of rows (n, D), in which missing values are zero: (n,)."""
     of_all = noise.log_base(data, summary, parameters)
     if observed is None:
         return of_all
@@ -43,7 +42,7 @@ def log_base(
 
 
 def _base_of_zero(noise: Noise, parameters: dict[str, Array], data: Array) -> Array:
-    """Return b(0) of each dimension, which zeros in place of missing values have added: (D,)."""
+    """Return b(0) of each dimension, the contribution of a zero in place of a missing value: (D,)."""
     of_features, shared = noise.split_parameters(parameters)
     zero = jnp.zeros((1, 1), data.dtype)
 
@@ -55,20 +54,20 @@ def _base_of_zero(noise: Noise, parameters: dict[str, Array], data: Array) -> Ar
 
 
 def one(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
-    """Return one everywhere, a function for :attr:`multicause.posteriors.base.Inference.pull`."""
+    """Return one everywhere, as a function for :attr:`multicause.posteriors.base.Inference.pull`."""
     return jnp.ones_like(mean)
 
 
 def minus_mean(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
-    """Return −w̄, another such function."""
+    """Return −w̄, as a function for :attr:`multicause.posteriors.base.Inference.pull`."""
     return -mean
 
 
 def cause_data_of(pairs: Array, components: Array, slope: Array) -> Array:
-    """Return Σ_n w_n ⟨s y_nᵀ⟩ where missing values are latent, with their means under the old components: (H, D).
+    """Return Σ_n w_n ⟨s y_nᵀ⟩, where missing values are latent, with their means under the old components: (H, D).
 
-    ``slope`` is Σ_n w_n ⟨s (y_n − w̄)ᵀ⟩ over observed values. Means in place of missing values do not change it, so that
-    sums over complete rows are Σ⟨ssᵀ⟩ W plus the slope. An M-step on them never lowers the likelihood of the observed
-    values, and their shapes do not depend on which values are missing.
+    ``slope`` is Σ_n w_n ⟨s (y_n − w̄)ᵀ⟩ over observed values. Means in place of missing values do not change it, so
+    that sums over complete rows are Σ⟨ssᵀ⟩ W plus the slope. An M-step with them never lowers the likelihood of the
+    observed values, and their shapes do not depend on which values are missing.
     """
     return matmul(pairs.astype(jnp.float64), components.astype(jnp.float64)) + slope.astype(jnp.float64)

@@ -1,4 +1,4 @@
-"""Expectation Truncation: few candidates for each row, and few of them active at a time (ET10)."""
+"""Expectation Truncation: a few candidates for each row, of which a few are active at a time (ET10)."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ from multicause.states.state_list import sparse_states
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
-# Candidates and active causes that are chosen where the user leaves them open, from the richest to the leanest; the
-# last is ET10's, and is taken however large the data.
+# Numbers of candidates and active causes among which a default is chosen, from most to fewest states; the last is
+# ET10's, and is used for data of any larger size.
 LADDER = ((10, 5), (8, 5), (8, 4), (7, 4), (6, 4), (6, 3), (5, 3))
-# Multiply-adds of one iteration that the states of candidates may take before a leaner choice is made.
+# Maximum number of multiply-adds per iteration for the states of candidates; above it, fewer states are chosen.
 AFFORDABLE = 5e6
-# States of one row's candidates beyond which the user is asked for fewer: to compile them would take minutes.
+# Maximum number of states of one row's candidates: compiling more would take minutes.
 MOST_STATES = 2**16
-# Arrays of (S', n) that are alive at once while scores are formed or credits handed down.
+# Number of arrays (S', n) that are in memory at once while scores or credits are computed.
 ARRAYS_PER_STATE = 8
 
 
 class Preselected(Posterior):
-    """Select candidates for each row by a cheap score, and enumerate their states with few active causes.
+    """Posterior over states of a few candidates, selected for each row by a cheap score, with few active at a time.
 
-    The states of a row are K_n = {s : |s| ≤ γ, only candidates active} (ET10 eq. 7). The cost of a row is about D·H for
+    The states of a row are K_n = {s : |s| ≤ γ, only candidates active} (ET10 eq. 7). The cost per row is about D·H for
     the selection plus D times the number of those states, instead of 2^H.
 
     Parameters
     ----------
     candidates : int, optional
-        H′, how many causes are selected for each row; by default 5 to 10, what the size of the data allows.
+        H′, the number of causes selected for each row; by default 5 to 10, depending on the size of the data.
     max_active : int, optional
-        γ, how many of them are active at most; by default 3 to 5.
+        γ, the maximum number of active candidates; by default 3 to 5.
     singletons : bool, default=True
-        Whether all states with one active cause are considered too, selected or not (K̄_n of ET10 §4.2.1): it makes
-        learning robust, and costs a matrix product that is mostly needed anyway.
+        Whether to consider all states with one active cause, selected or not (K̄_n of ET10 §4.2.1): it makes learning
+        robust, and costs a matrix product that is mostly needed anyway.
     selection : {"auto", "upper_bound", "scalar_product"}, callable or Selection, default="auto"
-        The score: the normalised scalar product (ET10 eq. 33), which "auto" chooses because it is more reliable, the
-        upper bound for components that are not negative (eq. 28), or
+        Score of the causes: the normalised scalar product (ET10 eq. 33), which "auto" chooses because it is more
+        reliable, the upper bound for non-negative components (eq. 28), or
         ``function(rows (n, D), components (H, D))`` that returns scores (n, H) and is written with ``jax.numpy``.
     keep : float or None, default=0.9
-        The data cut: in the last third of the annealing, learning comes to rely on the rows with the highest evidence,
-        finally on ``keep`` times the share that P(|s| ≤ γ) of them should have (N^cut and eq. 23 of ET10); the others
-        probably have more causes than γ. None learns from all rows.
+        Data cut: in the last third of the annealing, learning is gradually restricted to the rows with the highest
+        evidence, finally to ``keep`` times the expected share P(|s| ≤ γ) of all rows (N^cut and eq. 23 of ET10); the
+        others probably have more than γ causes. With None, all rows are used.
     """
 
     offers = EXPECTATIONS_OF_STATES
@@ -76,13 +76,13 @@ class Preselected(Posterior):
 
     @property
     def requires(self) -> Requirements:  # type: ignore[override]
-        """Return what candidates need, and what their selection needs."""
+        """Requirements of inference over candidates and of their selection."""
         selection = NAMES.get(self.selection) if isinstance(self.selection, str) else self.selection
         nonnegative = bool(getattr(selection, "nonnegative", False))
         return OF_STATES.also(supports=frozenset({Support.BINARY}), selectable=True, nonnegative=nonnegative)
 
     def validate(self) -> None:
-        """Numbers in range, and γ ≤ H′."""
+        """Raise ValueError unless all settings are in range and γ ≤ H′."""
         for name in ("candidates", "max_active"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
@@ -100,7 +100,7 @@ class Preselected(Posterior):
             resolve(self.selection, NAMES, "selection", Selection)
 
     def check(self, n_components: int) -> None:
-        """H′ ≤ H, γ ≤ H, and states that can be enumerated."""
+        """Raise ValueError unless H′ ≤ H and γ ≤ H."""
         if self.max_active is not None and self.max_active > n_components:
             raise ValueError(
                 f"Preselected allows max_active={self.max_active} active causes, more than the n_components="
@@ -113,7 +113,7 @@ class Preselected(Posterior):
             )
 
     def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
-        """Numbers for H′ and γ that the size of the data allows, and a selection that suits the components."""
+        """Return this posterior with numbers H′ and γ that suit the size of the data, and a selection."""
         per_state = n_components if model.linear else n_features
         for candidates, max_active in LADDER:
             candidates = min(n_components, candidates if self.candidates is None else self.candidates)
@@ -143,28 +143,28 @@ class Preselected(Posterior):
         return ScalarProduct() if self.selection == "auto" else ByFunction(self.selection)  # type: ignore[arg-type]
 
     def validate_on(self, components: np.ndarray, rows: np.ndarray) -> None:
-        """Only a user's own selection may fail."""
+        """Raise ValueError if a selection function given by the user fails on some rows."""
         if isinstance(self.selection, ByFunction):
             self.selection.validate_on(components, rows)
 
     def leaner(self, candidates: int, max_active: int) -> Preselected:
-        """The same with fewer candidates and active causes, which learns from all rows."""
+        """Return this posterior with fewer candidates and active causes, and without a data cut."""
         numbers = min(candidates, self.numbers[0]), min(max_active, self.numbers[1])
         return Preselected(*numbers, singletons=self.singletons, selection=self.selection, keep=None)
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """H′ and γ, once resolved."""
+        """H′ and γ; raise ValueError if they are not bound yet."""
         if self.candidates is None or self.max_active is None:
-            raise ValueError("Preselected has no numbers yet; resolved() chooses them.")
+            raise ValueError("Preselected has no numbers yet; bind() chooses them.")
         return self.candidates, self.max_active
 
     def n_states(self, n_components: int) -> int:
-        """The empty state, single causes (all or the candidates), and those of two and more candidates."""
+        """Return the number of states: empty, single causes (all or candidates), and those of several candidates."""
         return 1 + (int(n_components) if self.singletons else self.numbers[0]) + n_own_states(*self.numbers)
 
     def diagnose(self, model: Model, parameters: Parameters) -> str:
-        """With a data cut, whether activities have grown as far as γ allows."""
+        """Return a warning if, with a data cut, activities have grown as far as γ allows."""
         activity = model.prior.activity(parameters.prior)
         if self.keep is None or "activity" not in model.learn or not at_limit(activity, self.numbers[1]):
             return ""
@@ -175,21 +175,24 @@ class Preselected(Posterior):
         )
 
     def log_mass(self, model: Model, parameters: Parameters) -> Array:
-        """Of all states with at most γ active causes."""
+        """Return the log prior probability of all states with at most γ active causes."""
         return model.prior.log_mass(parameters.prior, self.numbers[1])
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """A few numbers for each state, feature and cause; times D where features are worked through at once."""
+        """Return the memory of a row: a few numbers per state, feature and cause.
+
+        On devices that process all features at once, numbers per state are multiplied by D.
+        """
         states = ARRAYS_PER_STATE * (1 + self.numbers[0] + n_own_states(*self.numbers))
         features = 1 if linear or one_by_one() else n_features
         return itemsize * (states * features + 3 * n_features + 8 * n_components)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """A few copies of the components."""
+        """Return the memory of a few copies of the components."""
         return itemsize * 8 * n_components * (n_features + n_components)
 
     def weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Weighed:
-        """Candidates and weights of states: the costly part of inference, done once for each row and iteration."""
+        """Return candidates and weights of states, the costly part of inference, once per row and iteration."""
         return self._weigh(model, parameters, block, temperature)[0]
 
     def _weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> tuple[Weighed, Sums]:
@@ -216,12 +219,12 @@ class Preselected(Posterior):
         weighed: Weighed,
         threshold: Array | None = None,
     ) -> CandidateStates:
-        """Expectations from what :meth:`weigh` found, without the rows whose free energy is below the threshold."""
+        """Return expectations from the result of :meth:`weigh`, without rows of free energy below the threshold."""
         tree = sparse_states(*self.numbers)
         return CandidateStates(model, parameters, tree, block, temperature, weighed, threshold)
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
-        """Both at once."""
+        """Select candidates, compute the weights of their states, and return expectations."""
         weighed, sums = self._weigh(model, parameters, block, temperature)
         tree = sparse_states(*self.numbers)
         return CandidateStates(model, parameters, tree, block, temperature, weighed, sums=sums)

@@ -1,4 +1,4 @@
-"""An approximate posterior with weights of its own: TN10 eq. 10.41–10.43."""
+"""An approximate posterior computed by a recognition network with its own weights: TN10 eq. 10.41–10.43."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,22 +24,22 @@ from multicause.priors.layered_networks import (
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
-# Arrays of (n, H + D) that are alive at once for each sample.
+# Number of arrays (n, H + D) that are in memory at once for each sample.
 ARRAYS = 6
-# Seed of the samples by which F is estimated: the same rows always get the same numbers.
+# Seed of the samples from which F is estimated: the same rows always get the same random numbers.
 SEED = 10
-# How often the numbers of a row are turned round for each dimension that is on, at most.
+# Maximum number of turns by which the random numbers of a row are shifted for each dimension that is one.
 TURNS = 1e6
 
 
 class RecognitionNetwork(Posterior):
-    """Q[v; u, W] = Π_a f(w_a + [W·u]_a)^{v_a} (1 − …)^{1 − v_a}, and so on from layer to layer.
+    """Recognition network Q[v; u, W] = Π_a f(w_a + [W·u]_a)^{v_a} (1 − …)^{1 − v_a}, likewise for higher layers.
 
     Parameters
     ----------
     n_samples : int, default=20
-        States drawn from Q for each row, by which F and the log evidence are estimated. The best of them is also where
-        the search for the most probable states begins.
+        Number of states drawn from Q for each row, from which F and the log evidence are estimated. They are also the
+        initial states of the search for the most probable states.
     """
 
     requires = Requirements(
@@ -54,56 +54,56 @@ class RecognitionNetwork(Posterior):
         self.n_samples = n_samples
 
     def validate(self) -> None:
-        """At least one state."""
+        """Raise ValueError unless at least one state is drawn."""
         if self.n_samples < 1:
             raise ValueError(f"n_samples of RecognitionNetwork must be at least 1; got {self.n_samples!r}.")
 
     def layers(self, parameters: dict[str, Array]) -> Layers:
-        """The recognition layers, from the data on."""
+        """Return the recognition layers, from the data upwards."""
         depth = len(parameters) // 2
         return tuple({"weights": parameters[f"weights_{k}"], "bias": parameters[f"bias_{k}"]} for k in range(depth))
 
     @property
     def bound_label(self) -> str:
-        """The free energy F (TN10 eq. 10.42)."""
+        """Description of the free energy F (TN10 eq. 10.42)."""
         return "lower bound of the log evidence, estimated from samples"
 
     @property
     def evidence_label(self) -> str:
-        """By importance sampling."""
+        """Description of the log evidence, which is estimated by importance sampling."""
         return "log evidence, estimated from samples"
 
     def n_states(self, n_components: int) -> int:
-        """Those that are drawn and those that are found from them, but no more than there are."""
+        """Return the number of sampled states and of those found from them, at most 2^H."""
         return int(min(n_found(self.n_samples, n_components), 2**n_components))
 
     def check(self, n_components: int) -> None:
-        """Any number of causes will do."""
+        """Accept any number of causes."""
         return
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """Some numbers for each sampled state, and the states that are listed, with a few numbers each."""
+        """Return the memory of a row: some numbers for each sampled state, and a few for each listed state."""
         n_listed = n_found(self.n_samples, n_components)
         return itemsize * ARRAYS * (self.n_samples * (n_components + n_features) + n_listed) + n_listed * n_components
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """The weights."""
+        """Return the memory of the weights."""
         return itemsize * ARRAYS * n_components * n_features
 
     def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
-        """Probabilities of the lowest causes, and samples of all."""
+        """Return probabilities of the lowest causes, and samples of all causes."""
         return Sampled(model, parameters, block, self)
 
 
 def machine_of(model: "Model", parameters: "Parameters") -> Machine:
-    """Both networks of a Helmholtz machine, from the records of its parts."""
+    """Return both networks of a Helmholtz machine, from the parameters of its parts."""
     lowest = {"weights": parameters.components, "bias": parameters.noise["bias"]}
     upper = model.prior.layers(parameters.prior)
     return Machine((lowest, *upper), model.posterior.layers(parameters.posterior))
 
 
 class Sampled(Inference):
-    """q_n(v) of a recognition network; expectations of p(v, u) are means over sampled states."""
+    """Expectations under q_n(v) of a recognition network; those of p(v, u) are means over sampled states."""
 
     def __init__(self, model: "Model", parameters: "Parameters", block: "Block", posterior: RecognitionNetwork) -> None:
         self._model, self._parameters, self._posterior = model, parameters, posterior
@@ -119,10 +119,10 @@ class Sampled(Inference):
 
     @cached_property
     def _uniforms(self) -> Array:
-        """The random numbers of each row for the causes of all layers: (K, n, ΣH)."""
-        # Numbers belong to what a row says: it has the same ones wherever it lies, and in whatever company. Turned by
-        # random angles, far enough to go round many times, those of two different rows are independent, and no
-        # generator runs for each row.
+        """Random numbers of each row for the causes of all layers: (K, n, ΣH)."""
+        # Numbers are a function of the row's content: they do not depend on its position or on other rows. Numbers
+        # common to all rows are shifted, modulo one, by random amounts of many turns, so that those of two different
+        # rows are independent, and no generator runs for each row.
         shape = (2, self._posterior.n_samples, 1, n_causes(self._machine.recognition))
         of_causes, of_data = jax.random.split(jax.random.key(SEED))
         first, angle = jax.random.uniform(of_causes, shape, jnp.float64)
@@ -138,61 +138,61 @@ class Sampled(Inference):
 
     @property
     def free_energy(self) -> Array:  # type: ignore[override]
-        """⟨log p(v, u) − log q(v | u)⟩ (TN10 eq. 10.42), a bound of log p(u) but for chance: (n,)."""
+        """Free energy ⟨log p(v, u) − log q(v | u)⟩ (TN10 eq. 10.42), a lower bound of log p(u) on average: (n,)."""
         return jnp.mean(self._samples[1], axis=1)
 
     @property
     def log_evidence(self) -> Array:  # type: ignore[override]
-        """log mean p(v, u)/q(v | u), which is nearer to log p(u) the more samples there are: (n,)."""
+        """Estimate log mean p(v, u)/q(v | u), which approaches log p(u) with the number of samples: (n,)."""
         return jax.nn.logsumexp(self._samples[1], axis=1) - jnp.log(self._posterior.n_samples).astype(self.rows.dtype)
 
     @property
     def total_bound(self) -> Array:  # type: ignore[override]
-        """Of all rows."""
+        """Free energy F, summed over all rows."""
         return sum_in_double(self.row_weights * self.free_energy)
 
     @property
     def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Of all rows."""
+        """Free energy F, summed over all rows."""
         return self.total_bound
 
     @property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """Binary noise has no scale that would need it."""
+        """Zero, because binary noise has no scale whose update would need it."""
         return jnp.zeros((), jnp.float64)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """That of F itself."""
+        """Absolute value of F, because no larger terms cancel in it."""
         return jnp.abs(self.total_bound)
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨v⟩: (H,)."""
+        """Sum of the recognition probabilities, Σ_n w_n ⟨v⟩: (H,)."""
         return matmul(self.row_weights, self.mean_causes)
 
     @property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨v⟩ u_nᵀ: (H, D)."""
+        """Products of recognition probabilities and data, Σ_n w_n ⟨v⟩ u_nᵀ: (H, D)."""
         return matmul((self.mean_causes * self.row_weights[:, None]).T, self._data)
 
     @property
     def cause_pairs(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨v vᵀ⟩ under Q, in which causes are independent: (H, H)."""
+        """Second moments Σ_n w_n ⟨v vᵀ⟩ under Q, in which causes are independent: (H, H)."""
         pairs = matmul((self.mean_causes * self.row_weights[:, None]).T, self.mean_causes)
         return pairs + jnp.diag(self.total_causes - jnp.diagonal(pairs))
 
     def mean_data(self) -> Array:
-        """f(h + G·⟨v⟩), the probability of each dimension to be on: (n, D)."""
+        """Return f(h + G·⟨v⟩), the probability that each dimension is one: (n, D)."""
         logits = matmul(self.mean_causes, self._parameters.components) + self._parameters.noise["bias"]
         return jax.nn.sigmoid(logits)
 
     def recognize(self, top: int) -> Recognized:
-        """The most probable of some states, each listed once, with their shares of Σ p(v, u) over these states.
+        """Return the most probable states, each listed once, with their shares of Σ p(v, u) over these states.
 
-        They are the sampled ones and those that :func:`multicause.posteriors.state_search.search` finds from them. They
-        are ranked by p(v, u) itself, not by the importance weights p/q: the weights of equal samples would have to be
-        added up, and their sum is uncertain by how often a state happened to be drawn.
+        Candidates are the sampled states and those that :func:`multicause.posteriors.state_search.search` finds from
+        them. They are ranked by p(v, u) itself, not by the importance weights p/q: the weights of equal samples would
+        have to be added up, and their sum depends on how often a state happened to be drawn.
         """
         higher = self._uniforms[..., self.mean_causes.shape[1] :]
         states, log_joint = search(self._machine, self._data, self._samples[0], higher, self._mask)

@@ -1,4 +1,4 @@
-"""Selection functions: cheap scores that say which causes may have made a row (ET10 §2)."""
+"""Selection functions: cheap scores that say which causes may have generated a row (ET10 §2)."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 
 class Selection(Part):
-    """Scores of all causes for some rows; only their order within a row matters."""
+    """Scores of all causes for some rows, of which only the order within a row matters."""
 
-    #: Whether only components that are not negative can be scored.
+    #: Whether components must be non-negative.
     nonnegative = False
-    #: Whether scores are numbers for every row; where they may be NaN, such rows end learning with a named outcome.
+    #: Whether scores are never NaN; otherwise a row with NaN ends learning with the outcome "non_finite".
     reliable = True
 
     @abstractmethod
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
-        """S_h(y) of rows (n, D): (H, n). ``products`` are η(W_h)·y of every cause and row: (H, n).
+        """Return S_h(y) of rows (n, D): (H, n). ``products`` are η(W_h)·y of every cause and row: (H, n).
 
-        With ``model.missing``, rows have NaN for values that were not observed, and products leave them out.
+        With ``model.missing``, rows have NaN for missing values, and products leave them out.
         """
 
 
 class UpperBound(Selection):
-    """S_h(y) = π_h p(y | max{y, W_h}) ≥ p(s_h = 1, y), for components that are not negative: ET10 eq. 28.
+    """The score S_h(y) = π_h p(y | max{y, W_h}) ≥ p(s_h = 1, y), for non-negative components: ET10 eq. 28.
 
-    Means only grow with every further cause, so the best that any state with cause h can do is to reach y where W_h is
-    below it. Holds for every noise whose likelihood has one peak, at w = y.
+    Means only grow with every further cause, so a state with cause h can at best reach y where W_h is below it. The
+    bound holds for every noise whose likelihood has one peak, at w = y.
     """
 
     nonnegative = True
 
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
-        """Σ_d of log p(y_d | W_hd) where W_hd exceeds y_d, relative to the peak, plus log π_h."""
+        """Return Σ_d of log p(y_d | W_hd) where W_hd exceeds y_d, relative to the peak, plus log π_h."""
         components = parameters.components
         of_features, shared = model.noise.split_parameters(parameters.noise)
 
@@ -57,10 +57,10 @@ class UpperBound(Selection):
 
 
 class ScalarProduct(Selection):
-    """S_h(y) = W_h·y / |W_h|, for components of any sign: ET10 eq. 33 (|y|, the same for all causes, is left out)."""
+    """The score S_h(y) = W_h·y / |W_h|, for components of any sign: ET10 eq. 33 without |y|, common to all causes."""
 
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
-        """Return scores in units of the noise where it does not depend on the mean: products η(W)·y serve then."""
+        """Return scores in units of the noise if it does not depend on the mean, using the products η(W)·y."""
         components = parameters.components
         if model.noise.linear:
             components = model.noise.standardize(components, parameters.noise)
@@ -75,7 +75,7 @@ class ScalarProduct(Selection):
 
 
 class ByFunction(Selection):
-    """A user's own selection: ``function(rows (n, D), components (H, D))`` gives scores (n, H), in JAX.
+    """Selection by a user's function ``function(rows (n, D), components (H, D))`` that returns scores (n, H), in JAX.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ class ByFunction(Selection):
         self.function = function
 
     def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
-        """Whatever the user says of rows with zeros in place of missing values."""
+        """Return the scores of the user's function, for rows with zeros in place of missing values."""
         rows = jnp.where(jnp.isnan(rows), 0, rows) if model.missing else rows
         return jnp.asarray(self.function(rows, parameters.components)).T
 
     def validate_on(self, components: np.ndarray, rows: np.ndarray) -> None:
-        """Raise ValueError if the function does not give a finite score for each row and cause."""
+        """Raise ValueError if the function does not return a score for each row and cause, without NaN."""
         expected = (len(rows), len(components))
         what = "The selection function must take rows and components, arrays (n, D) and (H, D), and return scores"
         try:

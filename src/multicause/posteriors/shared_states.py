@@ -1,4 +1,4 @@
-"""Inference over one list of states that is the same for every row: all scores are matrix products."""
+"""Inference over one list of states that is the same for every row, so that all scores are matrix products."""
 
 from functools import cached_property
 
@@ -15,11 +15,11 @@ from multicause.states.state_list import StateList
 
 
 class SharedStates(Inference):
-    """q_n(s) ∝ p(s, y_n)^β over the states of a tree, β = 1/temperature (MCA08 eq. 12 and 36).
+    """Expectations under q_n(s) ∝ p(s, y_n)^β over the states of a tree, β = 1/temperature (MCA08 eq. 12 and 36).
 
-    Arrays over states and rows are (S, n), with rows along the fastest axis: sums over states then run as
-    vectors over rows (on one core 1.0 instead of 2.5 ms for 1024 states of 500 rows). The weights
-    u = exp(β log p − max) are never divided by their sum Z; the quotient w/Z goes into the rows instead.
+    Arrays over states and rows are (S, n), with rows along the fastest axis: sums over states are then vectorized
+    over rows (on one core 1.0 instead of 2.5 ms for 1024 states of 500 rows). The weights u = exp(β log p − max) are
+    never divided by their sum Z; rows are multiplied by the quotient w/Z instead.
 
     Data and means are relative to the noise's origin (:mod:`multicause.posteriors.expansion`).
     """
@@ -34,7 +34,7 @@ class SharedStates(Inference):
         self._states = jnp.asarray(tree.states(), dtype=rows.dtype)
         self._log_prior = model.prior.log_probability(self._states, parameters.prior)
         self._beta = (1 / temperature).astype(rows.dtype)
-        #: b(y), and what else all states of a row have in common: (n,).
+        #: b(y), and other terms that all states of a row have in common: (n,).
         self._base = log_base(model.noise, self._data, block.summary, parameters.noise, self.observed)
         if model.linear:
             self._weigh_sums()
@@ -49,7 +49,7 @@ class SharedStates(Inference):
         self._log_z = jnp.log(self._z) + largest
 
     def _weigh_means(self) -> None:
-        """Set η(w̄)·y of every state and row (S, n) and A(w̄) (S,), or zero where it is a part of the former."""
+        """Set η(w̄)·y of every state and row (S, n) and A(w̄) (S,), or zero if it is included in the former."""
         noise, parameters = self._model.noise, self._parameters.noise
         if self.observed is not None:
             self._products = self._scores_of_observed(self.observed)
@@ -59,7 +59,7 @@ class SharedStates(Inference):
         self._normalizers = jnp.sum(noise.log_normalizer(self._means, parameters), axis=1)
 
     def _scores_of_observed(self, observed: Array) -> Array:
-        """η(w̄)·y − A(w̄) over the observed values of each row: (S, n)."""
+        """Return η(w̄)·y − A(w̄) over the observed values of each row: (S, n)."""
         noise, parameters = self._model.noise, self._parameters
 
         def of_means() -> Array:
@@ -80,7 +80,7 @@ class SharedStates(Inference):
 
     @property
     def _by_pairs(self) -> bool:
-        """Whether values are missing and pairs of causes are fewer than the numbers that means of states have."""
+        """Whether values are missing and pairs of causes need less work than means of states."""
         H, D = self._parameters.components.shape
         return self._model.missing and self._model.sums_squares and H * (H + 1) // 2 < 2 * D
 
@@ -89,7 +89,7 @@ class SharedStates(Inference):
         return masked_sums.is_far(self._model, self._parameters)
 
     def _weigh_sums(self) -> None:
-        """The same where causes add up, in H coordinates instead of D dimensions."""
+        """Set products (S, n) and normalizers (S,) if causes add up, in H coordinates instead of D dimensions."""
         self._coordinates = frame = coordinates(self._model, self._parameters)
         data = self._model.noise.standardize(self._data, self._parameters.noise)
         self._projected = matmul(data, frame.basis)
@@ -109,36 +109,36 @@ class SharedStates(Inference):
 
     @cached_property
     def _means(self) -> Array:
-        """w̄(s) relative to the origin: (S, D)."""
+        """Means w̄(s) of all states, relative to the origin: (S, D)."""
         return self._tree_means()
 
     @cached_property
     def _natural(self) -> Array:
-        """η(w̄(s)): (S, D)."""
+        """Natural parameters η(w̄(s)) of all states: (S, D)."""
         return self._tree_natural()
 
     def _masked(self, log_joint: Array) -> Array:
-        """Without the states that some rows cannot have."""
+        """Return the log joint with −∞ for states that are excluded in some rows."""
         return log_joint
 
     @property
     def _credited(self) -> StateList:
-        """The states whose causes have credit for data; they are the first of all states."""
+        """The states whose causes have credit for data, which are the first of all states."""
         return self._tree
 
     @property
     def log_evidence(self) -> Array:  # type: ignore[override]
-        """Log Σ_s p(s, y): (n,)."""
+        """Log evidence log Σ_s p(s, y) of each row: (n,)."""
         return self._log_z + self._base
 
     @property
     def mean_causes(self) -> Array:  # type: ignore[override]
-        """⟨s⟩: (n, H)."""
+        """Posterior mean ⟨s⟩ of the causes: (n, H)."""
         return (matmul(self._states.T, self._u) / self._z).T
 
     @cached_property
     def _state_sums(self) -> tuple[Array, Array]:
-        """M_s = Σ_n w_n q_n(s) y_n (S, D) and R_s = Σ_n w_n q_n(s) (S,), in one product."""
+        """Sums M_s = Σ_n w_n q_n(s) y_n (S, D) and R_s = Σ_n w_n q_n(s) (S,), in one matrix product."""
         scale = (self.row_weights / self._z)[:, None]
         sums = matmul(self._u, jnp.concatenate([self._data * scale, scale], axis=1))
         return sums[:, :-1], sums[:, -1]
@@ -150,13 +150,13 @@ class SharedStates(Inference):
 
     @cached_property
     def _state_counts(self) -> Array:
-        """Σ_n w_n q_n(s) over the rows in which each dimension was observed: (S, D)."""
+        """Sums Σ_n w_n q_n(s) over the rows in which each dimension was observed: (S, D)."""
         assert self.observed is not None
         return matmul(self._u, self.observed * (self.row_weights / self._z)[:, None])
 
     @cached_property
     def _total_products(self) -> Array:
-        """Σ_n w_n ⟨η(w̄)·y⟩, from expected causes or from sums over rows: no expectation is taken state by state."""
+        """Σ_n w_n ⟨η(w̄)·y⟩, from expected causes or from sums over rows, without expectations state by state."""
         if self._model.linear:
             means = self._coordinates.means(self.mean_causes)
             return sum_in_double(self.row_weights[:, None] * self._projected * means)
@@ -167,51 +167,51 @@ class SharedStates(Inference):
 
     @cached_property
     def _total_scores(self) -> Array:
-        """Σ_n w_n ⟨η(w̄)·y − A(w̄)⟩."""
+        """Expected log-likelihood without b(y), Σ_n w_n ⟨η(w̄)·y − A(w̄)⟩."""
         return self._total_products - sum_in_double(self._state_weights * self._normalizers)
 
     @property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """With b(y)."""
+        """Expected log-likelihood Σ_n w_n ⟨η(w̄)·y − A(w̄) + b(y)⟩."""
         return self._total_scores + sum_in_double(self.row_weights * self._base)
 
     @property
     def total_bound(self) -> Array:  # type: ignore[override]
-        """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β: a bound at any temperature, tight at one."""
-        # A state that the prior forbids has log p = −∞ and weight zero, and must not turn the sum into NaN.
+        """Bound F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β: valid at any temperature, tight at one."""
+        # A state that the prior excludes has log p = −∞ and weight zero, whose product would be NaN.
         log_prior = jnp.where(self._state_weights > 0, self._log_prior, 0)
         expected = self._total_scores + sum_in_double(self._state_weights * log_prior)
         return (1 - self._beta) * expected + sum_in_double(self.row_weights * self.log_evidence)
 
     @property
     def free_energy(self) -> Array:  # type: ignore[override]
-        """⟨log p⟩ + T H(q) = T log Σ p^β, apart from b(y), which no temperature touches: (n,)."""
+        """Free energy ⟨log p⟩ + T H(q) = T log Σ p^β of each row, plus b(y), which has no temperature: (n,)."""
         return self._temperature * self._log_z + self._base
 
     @property
     def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Of all rows."""
+        """Free energy, summed over all rows."""
         return sum_in_double(self.row_weights * self.free_energy)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """As the noise says."""
+        """Size of the terms that cancel in the log-likelihood, as given by the noise, summed over rows."""
         size = self._model.noise.magnitude(self._data, self._summary, self._parameters.noise)
         return sum_in_double(self.row_weights * size)
 
     @cached_property
     def _active(self) -> Array:
-        """Σ_s R_s s, in double precision: (H,)."""
+        """Sum of the posterior means, Σ_s R_s s, in double precision: (H,)."""
         return matmul(self._state_weights.astype(jnp.float64), self._states.astype(jnp.float64))
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
-        """The same."""
+        """Sum of the posterior means, Σ_n w_n ⟨s⟩ = Σ_s R_s s: (H,)."""
         return self._active
 
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """By way of ⟨s⟩: H products instead of D for each state."""
+        """Σ_n w_n ⟨s⟩ y_nᵀ, computed from ⟨s⟩, which takes H instead of D products for each state: (H, D)."""
         if self.observed is not None:
             return cause_data_of(self.cause_pairs, self._parameters.components, self._slope)
         products = matmul((self.mean_causes * self.row_weights[:, None]).T, self._data)
@@ -219,7 +219,7 @@ class SharedStates(Inference):
 
     @property
     def _slope(self) -> Array:
-        """Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values: (H, D)."""
+        """Products of causes and residuals, Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values: (H, D)."""
         assert self.observed is not None
         observed, scale = self.observed, self.row_weights / self._z
 
@@ -240,12 +240,15 @@ class SharedStates(Inference):
 
     @property
     def cause_pairs(self) -> Array:  # type: ignore[override]
-        """Σ_s R_s s sᵀ."""
+        """Second moments Σ_s R_s s sᵀ of the causes: (H, H)."""
         states = self._states.astype(jnp.float64)
         return matmul((states * self._state_weights[:, None]).T, states)
 
     def pull(self, *terms: Term) -> Array:
-        """Terms are linear in y, so the sum over rows comes first: f(w̄_s) M_s + g(w̄_s) R_s, state by state."""
+        """Return the sums of :attr:`Inference.pull` as f(w̄_s) M_s + g(w̄_s) R_s, state by state.
+
+        Terms are linear in y, so the sum over rows comes first.
+        """
         tree = self._credited
         means = self._means[: tree.n_states]
         counts = self._state_weights[:, None] if self.observed is None else self._state_counts
@@ -263,7 +266,7 @@ class SharedStates(Inference):
 
     @property
     def residuals(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨(y_nd − w̄_d)²⟩, from sums over rows: (D,)."""
+        """Expected squared residuals Σ_n w_n ⟨(y_nd − w̄_d)²⟩, from sums over rows: (D,)."""
         weights = self.row_weights / self._z
         data = matmul(self._u * weights, self._data).astype(jnp.float64)
         means = self._means.astype(jnp.float64)
@@ -275,12 +278,12 @@ class SharedStates(Inference):
         return squares + jnp.sum(means * (means * of_states - 2 * data), axis=0)
 
     def mean_data(self) -> Array:
-        """Σ_s q_n(s) w̄(s)."""
+        """Return the reconstruction Σ_s q_n(s) w̄(s) of each row: (n, D)."""
         means = (matmul(self._means.T, self._u) / self._z).T
         return means if self._origin is None else means + self._origin
 
     def recognize(self, top: int) -> Recognized:
-        """The best of the list, row by row."""
+        """Return the most probable states of each row."""
         probabilities, best = jax.lax.top_k((self._u / self._z).T, top)
         states = jnp.asarray(self._tree.states())[best]
         return Recognized(states, probabilities, self.log_evidence)

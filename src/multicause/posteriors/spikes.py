@@ -1,4 +1,4 @@
-"""What inference over on/off states of causes with a strength has in common, however the states were found."""
+"""Base class of inference over binary states of causes with a strength."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from multicause.posteriors.beam_search import Strengths
 
 
 class RecognizedStrengths(NamedTuple):
-    """The most probable states of some rows, best first, and what the strengths of their causes are."""
+    """The most probable states of some rows, best first, and the strengths of their causes."""
 
     states: Array  # (n, K, H) of zeros and ones
     probabilities: Array  # (n, K)
     log_evidence: Array  # (n,)
-    strengths: Array  # (n, K, H) posterior means given each state; zero where a cause is off
+    strengths: Array  # (n, K, H) posterior means given each state; zero for inactive causes
 
 
 def strengths_of(model: Model, parameters: Parameters) -> Strengths:
-    """Return the prior of causes with a strength; that of binary causes is one."""
+    """Return the prior of the strengths of causes; binary causes have strength one."""
     activity = jnp.asarray(model.prior.activity(parameters.prior))
     log_odds = jnp.log(activity) - jnp.log1p(-activity)
     if model.prior.support is Support.SPIKE_SLAB:
@@ -34,14 +34,15 @@ def strengths_of(model: Model, parameters: Parameters) -> Strengths:
 
 
 class SpikeInference(Inference):
-    """q_n(s) ∝ p(s, y_n)^β over states of each row, with the exact posterior of the strengths given each state.
+    """Expectations under q_n(s) ∝ p(s, y_n)^β over states of each row, with the exact posterior of the strengths.
 
-    Temperature acts on the states alone: p(s, y) is the integral over all strengths. A subclass calls :meth:`_weigh`
-    with log p(s, y_n) of all states, and has ``mean_causes``, ``total_active``, ``cause_pairs`` and ``cause_means``.
+    The temperature only applies to the states: p(s, y) is the integral over all strengths. A subclass calls
+    :meth:`_weigh` with log p(s, y_n) of all states, and has ``mean_causes``, ``total_active``, ``cause_pairs`` and
+    ``cause_means``.
 
-    ``observed`` (n, D) has ones where a value was observed and zeros elsewhere, where rows may hold anything; None says
-    that all values were observed. Missing values are latent variables, which leaves an M-step of the components as it
-    is.
+    ``observed`` (n, D) is one for observed values and zero for missing ones, for which rows may hold any value; None
+    means that all values were observed. Missing values are latent variables, so that the M-step of the components does
+    not change.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class SpikeInference(Inference):
         self.rows, self.row_weights, self.observed = block.rows, block.weights, observed
         self._data = block.rows if observed is None else jnp.where(observed > 0, block.rows, 0)
         self._temperature = temperature.astype(block.rows.dtype)
-        # Squares of binary causes are taken around the origin of the noise by way of ``residuals``.
+        # For binary causes, squares are computed around the origin of the noise, by ``residuals``.
         self.linear = model.prior.support is not Support.BINARY
 
     @property
@@ -65,12 +66,12 @@ class SpikeInference(Inference):
 
     @property
     def _variance(self) -> Array:
-        """The variance of the noise in each dimension, in double precision: (D,)."""
+        """Variance of the noise in each dimension, in double precision: (D,)."""
         noise = self._model.noise
         return noise.variance(self._parameters.components[0], self._parameters.noise).astype(jnp.float64)
 
     def _weigh(self, log_joint: Array) -> None:
-        """Take note of log p(s, y_n) of all states (n, S), without what all states of a row have in common."""
+        """Set probabilities of all states, given log p(s, y_n) (n, S) without terms common to all states of a row."""
         self._base, beta = self._log_base, 1 / self._temperature
         largest = jnp.max(log_joint, axis=1)
         u = jnp.exp(beta * (log_joint - largest[:, None]))
@@ -84,57 +85,57 @@ class SpikeInference(Inference):
     @property
     @abstractmethod
     def mean_causes(self) -> Array:  # type: ignore[override]
-        """⟨s∘z⟩: (n, H)."""
+        """Posterior mean ⟨s∘z⟩ of the causes: (n, H)."""
 
     @property
     @abstractmethod
     def total_active(self) -> Array:
-        """Σ_n w_n ⟨s⟩: (H,)."""
+        """Expected number of rows in which each cause is active, Σ_n w_n ⟨s⟩: (H,)."""
 
     @property
     def log_evidence(self) -> Array:  # type: ignore[override]
-        """Log Σ p(s, y) over the states considered: (n,)."""
+        """Log evidence log Σ p(s, y) over the states considered: (n,)."""
         return self._log_z + self._base
 
     @property
     def free_energy(self) -> Array:  # type: ignore[override]
-        """T log Σ p^β + b(y): (n,)."""
+        """Free energy T log Σ p^β + b(y) of each row: (n,)."""
         return self._temperature * self._log_z + self._base
 
     @property
     def total_bound(self) -> Array:  # type: ignore[override]
-        """F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β."""
+        """Bound F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β, summed over all rows."""
         return sum_in_double(self.row_weights * ((1 - 1 / self._temperature) * self._log_joint + self.log_evidence))
 
     @property
     def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n (⟨log p⟩ + T H(q))."""
+        """Free energy Σ_n w_n (⟨log p⟩ + T H(q)), summed over all rows."""
         return sum_in_double(self.row_weights * self.free_energy)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
-        """As the noise says."""
+        """Size of the terms that cancel in the log-likelihood, as given by the noise, summed over rows."""
         size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
         return sum_in_double(self.row_weights * size)
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨s∘z⟩: (H,)."""
+        """Sum of the posterior means, Σ_n w_n ⟨s∘z⟩: (H,)."""
         return sum_in_double(self.mean_causes * self.row_weights[:, None], axis=0)
 
     @cached_property
     def _products(self) -> Array:
-        """Σ_n w_n ⟨s∘z⟩ y_nᵀ over observed values: (H, D)."""
+        """Products of posterior means and data, Σ_n w_n ⟨s∘z⟩ y_nᵀ over observed values: (H, D)."""
         return matmul((self.mean_causes * self.row_weights[:, None]).T, self._data).astype(jnp.float64)
 
     @property
     @abstractmethod
     def cause_means(self) -> Array:
-        """Σ_n w_n ⟨(s∘z) w̄ᵀ⟩ over observed values, in double precision: (H, D)."""
+        """Products of causes and means, Σ_n w_n ⟨(s∘z) w̄ᵀ⟩ over observed values, in double precision: (H, D)."""
 
     @cached_property
     def cause_data(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨s∘z⟩ y_nᵀ, with the posterior of missing values under the present components: (H, D)."""
+        """Σ_n w_n ⟨s∘z⟩ y_nᵀ, with the posterior of missing values under the current components: (H, D)."""
         if self.observed is None:
             return self._products
         return self._products + matmul(self.cause_pairs, self._components) - self.cause_means
@@ -145,17 +146,17 @@ class SpikeInference(Inference):
 
     @cached_property
     def residuals(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨(y_nd − w̄_d)²⟩ over observed values, from first and second moments: (D,)."""
+        """Expected squared residuals Σ_n w_n ⟨(y_nd − w̄_d)²⟩ over observed values, from moments: (D,)."""
         squares = sum_in_double(self.row_weights[:, None] * self._data**2, axis=0)
         return squares + jnp.sum(self._components * (self.cause_means - 2 * self._products), axis=0)
 
     @property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """Σ_n w_n ⟨log p(y_n | s∘z)⟩ of observed values, from the residuals."""
+        """Expected log-likelihood Σ_n w_n ⟨log p(y_n | s∘z)⟩ of observed values, from the residuals."""
         weights = self.row_weights.astype(jnp.float64)
         n_values = jnp.sum(weights) if self.observed is None else matmul(weights, self.observed.astype(jnp.float64))
         return -0.5 * jnp.sum(self.residuals / self._variance + n_values * jnp.log(2 * jnp.pi * self._variance))
 
     def mean_data(self) -> Array:
-        """⟨w̄⟩: (n, D)."""
+        """Return the reconstruction ⟨w̄⟩ of each row: (n, D)."""
         return matmul(self.mean_causes, self._parameters.components)

@@ -1,4 +1,4 @@
-"""Probable states of a machine whose states are too many to enumerate: samples, local search, and one list of both."""
+"""Search for probable states of a layered network that has too many to enumerate: samples and local search."""
 
 from typing import NamedTuple
 
@@ -15,29 +15,29 @@ from multicause.priors.layered_networks import (
     log_prior_of_lowest,
 )
 
-# Most sweeps over all causes from the best state on. On bars, three were enough for every row.
+# Maximum number of sweeps over all causes, starting at the best state. On bars, three were enough for every row.
 MAX_SWEEPS = 20
-# Seed of the numbers by which equal states are found.
+# Seed of the random numbers by which equal states are detected.
 SEED = 0
 
 
 class History(NamedTuple):
-    """What states are compared with."""
+    """Data and random numbers for which states are evaluated."""
 
     data: Array  # (n, D)
-    uniforms: Array  # (K, n, ΣH) numbers by which higher causes are drawn
+    uniforms: Array  # (K, n, ΣH) uniform random numbers from which higher causes are drawn
     mask: Mask | None  # which values were observed; None for all
 
 
 def search(
     machine: Machine, data: Array, sampled: Array, uniforms: Array, mask: Mask | None = None
 ) -> tuple[Array, Array]:
-    """Probable states (n, S, H) of int8 and their log p(v, u) (n, S), given samples (K, n, H); some may be equal.
+    """Return probable states (n, S, H) of int8 and their log p(v, u) (n, S), given samples (K, n, H); some may repeat.
 
-    One sweep of coordinate ascent begins at each sample, at the state without active causes and at that with all of
-    them; recognition that misses the best state in all samples often does so for the same causes. The best state is
-    then improved until no change of a single cause raises p(v, u). The result has the samples, the states after one
-    sweep, the best one, and all that differ from it in one cause: S = 2K + 3 + H.
+    One sweep of coordinate ascent starts at each sample, at the state without active causes and at that with all of
+    them: if recognition misses the best state in all samples, it often does so for the same causes. The best state is
+    then improved until no change of a single cause raises p(v, u). The result contains the samples, the states after
+    one sweep, the best one, and all that differ from it in one cause: S = 2K + 3 + H.
     """
     starts = jnp.concatenate([sampled, jnp.zeros_like(sampled[:1]), jnp.ones_like(sampled[:1])])
     seen = History(data, uniforms, mask)
@@ -45,7 +45,7 @@ def search(
     swept, after = jax.lax.map(lambda start: _sweep(machine, seen, start[0], start[1])[:2], (starts, before))
     first = jnp.argmax(after, axis=0)[None]
     best = _climb(machine, seen, _take(swept, first[..., None])[0], _take(after, first)[0])
-    # Sums that were changed many times have lost digits.
+    # Recompute the log joint, because sums that were updated many times have lost precision.
     of_best = log_joint_of_lowest(machine, data, best, uniforms, mask)
     around, of_around = _neighbours(machine, seen, best)
     by_rows = [jnp.swapaxes(states, 0, 1).astype(jnp.int8) for states in (sampled, swept, best[None])]
@@ -54,16 +54,16 @@ def search(
 
 
 def n_found(n_samples: int, n_components: int) -> int:
-    """How many states :func:`search` returns for each row."""
+    """Return the number of states that :func:`search` returns for each row."""
     return 2 * n_samples + 3 + n_components
 
 
 def best_distinct(states: Array, log_joint: Array, top: int) -> tuple[Array, Array]:
-    """Distinct states among (n, K, H), best first: (n, top, H) and their shares of Σ p(v, u) over all of them.
+    """Return distinct states among (n, K, H), best first: (n, top, H), and their shares of Σ p(v, u) over all of them.
 
-    Where a row has fewer distinct states, its list is filled up with zeros of probability zero.
+    If a row has fewer distinct states, its list is padded with zeros of probability zero.
     """
-    # Sums of random 64-bit numbers tell states apart: two different ones agree with a probability of 2⁻⁶⁴.
+    # Sums of random 64-bit numbers serve as hashes: those of two different states agree with a probability of 2⁻⁶⁴.
     numbers = np.random.default_rng(SEED).integers(0, 2**64, states.shape[-1], dtype=np.uint64)
     codes = jnp.sum(jnp.where(states > 0, jnp.asarray(numbers), 0), axis=-1, dtype=jnp.uint64)
     order = jnp.argsort(codes, axis=1)
@@ -81,7 +81,7 @@ def _take(values: Array, indices: Array) -> Array:
 
 
 def _climb(machine: Machine, seen: History, states: Array, values: Array) -> Array:
-    """Sweep until no state (n, H) changes any more."""
+    """Sweep over all causes until no state (n, H) changes any more, and return the states."""
 
     def unfinished(carry: tuple[Array, Array, Array, Array]) -> Array:
         return carry[2] & (carry[3] < MAX_SWEEPS)
@@ -93,9 +93,9 @@ def _climb(machine: Machine, seen: History, states: Array, values: Array) -> Arr
 
 
 def _sweep(machine: Machine, seen: History, states: Array, values: Array) -> tuple[Array, Array, Array]:
-    """Visit the causes of states (n, H) in turn, and switch each where that raises log p(v, u), ``values`` (n,).
+    """Visit the causes of states (n, H) in turn, and flip each that raises log p(v, u), ``values`` (n,).
 
-    Returns the states, their values, and whether any state has changed.
+    Return the states, their values, and whether any state has changed.
     """
 
     def visit(carry: tuple[Array, Array, Array], cause: Array) -> tuple[tuple[Array, Array, Array], Array]:
@@ -111,7 +111,7 @@ def _sweep(machine: Machine, seen: History, states: Array, values: Array) -> tup
 
 
 def _neighbours(machine: Machine, seen: History, states: Array) -> tuple[Array, Array]:
-    """The states that differ from given ones (n, H) in one cause, (n, H, H) of int8, and their log p(v, u), (n, H)."""
+    """Return the states that differ from (n, H) in one cause, (n, H, H) of int8, and their log p(v, u), (n, H)."""
     logits = _logits(machine, states)
 
     def one(cause: Array) -> Array:
@@ -130,7 +130,7 @@ def _logits(machine: Machine, states: Array) -> Array:
 def _switched(
     machine: Machine, seen: History, states: Array, logits: Array, cause: Array
 ) -> tuple[Array, Array, Array]:
-    """States with one cause switched, logits of the data and log p(v, u), without another product with all weights."""
+    """Return states with one cause flipped, logits of the data and log p(v, u), by an update of the logits."""
     change = 1 - 2 * states[:, cause]
     new = states.at[:, cause].add(change)
     new_logits = logits + change[:, None] * machine.generative[0]["weights"][cause]

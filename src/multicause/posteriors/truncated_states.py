@@ -1,4 +1,4 @@
-"""Inference over all sparse states, of which the sparsest alone have credit: MCA08 §4."""
+"""Inference over all sparse states, of which those with most active causes have no credit: MCA08 §4."""
 
 from functools import cached_property
 
@@ -11,10 +11,11 @@ from multicause.states.state_list import StateList, sparse_states
 
 
 class TruncatedStates(SharedStates):
-    """q_n(s) ∝ p(s, y_n)^β over the states with at most γ active causes; those with γ have no credit (MCA08 eq. 16).
+    """Expectations over the states with at most γ active causes, of which those with γ have no credit (MCA08 eq. 16).
 
-    They only compete: rows that they explain best teach little, which keeps causes from learning mixtures. The
-    activities do count them, multiplied by α (eq. 17), for rows with even more causes that no state stands for.
+    q_n(s) ∝ p(s, y_n)^β. States with γ active causes only compete: rows that they explain best contribute little to the
+    components, which keeps causes from learning mixtures. The activities do count them, multiplied by α (eq. 17), to
+    account for rows with even more causes, which no state represents.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class TruncatedStates(SharedStates):
         super().__init__(model, parameters, tree, block, temperature)
 
     def _masked(self, log_joint: Array) -> Array:
-        """Without an empty state, rows that show anything have an active cause (MCA08 appendix C.2)."""
+        """Exclude the empty state in rows that are not all zero, unless it is allowed (MCA08 appendix C.2)."""
         if self._empty_state:
             return log_joint
         shown = jnp.any(self.rows != 0 if self.observed is None else (self.rows != 0) & (self.observed > 0), axis=1)
@@ -45,30 +46,30 @@ class TruncatedStates(SharedStates):
 
     @cached_property
     def _state_sums(self) -> tuple[Array, Array]:
-        """Data are needed for states with credit only, which spares most of the second matrix product."""
+        """Sums M_s of states with credit only, which saves most of the second matrix product, and R_s of all states."""
         n, scale = self._credited.n_states, self.row_weights / self._z
         return matmul(self._u[:n] * scale, self._data), matmul(self._u, scale)
 
     @cached_property
     def _state_counts(self) -> Array:
-        """The same of the rows in which each dimension was observed."""
+        """Sums over the rows in which each dimension was observed, of states with credit only."""
         assert self.observed is not None
         n, scale = self._credited.n_states, self.row_weights / self._z
         return matmul(self._u[:n], self.observed * scale[:, None])
 
     @cached_property
     def _total_products(self) -> Array:
-        """State by state and row by row, because the data of most states are not summed."""
+        """Σ_n w_n ⟨η(w̄)·y⟩, state by state and row by row, because the data of most states are not summed."""
         return sum_in_double(self._u * self._products * (self.row_weights / self._z))
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]
-        """Σ_s R_s s, with α for the states with most active causes."""
+        """Sum of the expected causes, Σ_s R_s s, with R_s multiplied by α for states with γ active causes."""
         n, alpha = self._credited.n_states, self._parameters.posterior["compensation"]
         weights = jnp.concatenate([self._state_weights[:n], alpha * self._state_weights[n:]])
         return matmul(weights.astype(jnp.float64), self._states.astype(jnp.float64))
 
     @property
     def total_sparse(self) -> Array:
-        """Σ_n w_n q_n(|s| < γ), which α makes consistent with the prior (MCA08 eq. 33)."""
+        """Expected number of rows Σ_n w_n q_n(|s| < γ), which α makes consistent with the prior (MCA08 eq. 33)."""
         return jnp.sum(self._state_weights[: self._credited.n_states])

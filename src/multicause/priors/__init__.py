@@ -1,4 +1,4 @@
-"""Priors: how causes are drawn."""
+"""Priors: distributions of the hidden causes."""
 
 from multicause.priors.base import Prior
 from multicause.priors.bernoulli import Bernoulli

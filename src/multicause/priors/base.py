@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 class Prior(Part):
-    """How causes s are drawn. ``parameters`` is the dictionary that :meth:`initialize` returns."""
+    """A distribution of the causes s. ``parameters`` is the dictionary that :meth:`initialize` returns."""
 
-    #: Which values causes have.
+    #: Set of values that causes can have.
     support = Support.BINARY
     #: Whether the prior offers ``log_probability_among`` and ``log_mass``, which truncation and preselection need.
     selectable = False
     #: Whether the prior offers ``copied``, which repair needs.
     repairable = False
-    #: log p(s) of states (S, H') of candidates (H', n), all other causes being off, given parameters: (S, n).
+    #: log p(s) of states (S, H') of candidates (H', n), with all other causes inactive, given parameters: (S, n).
     log_probability_among: Callable[[Array, np.ndarray, dict[str, Array]], Array]
     #: log P(|s| ≤ max_active), given parameters and ``max_active``: ().
     log_mass: Callable[[dict[str, Array], int], Array]
-    #: Parameters, as NumPy arrays, under which one cause, the second, is as active as another, the first.
+    #: Parameters, as NumPy arrays, in which the second given cause has the activity of the first.
     copied: Callable[[dict[str, Any], int, int], dict[str, Any]]
 
     def optional_methods(self) -> tuple[str, ...]:
-        """Return the methods that ``selectable`` and ``repairable`` priors must have."""
+        """Return the names of methods that ``selectable`` and ``repairable`` priors must have."""
         candidates = ("log_probability_among", "log_mass") if self.selectable else ()
         return candidates + (("copied",) if self.repairable else ())
 
@@ -46,45 +46,46 @@ class Prior(Part):
 
     @abstractmethod
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
-        """Parameters before learning, from the user's ``activity`` or, if None, from a documented default."""
+        """Return initial parameters, from the user's ``activity`` or, if None, from a documented default."""
 
     @abstractmethod
     def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
-        """log p(s) of states (S, H): (S,)."""
+        """Return log p(s) of states (S, H): (S,)."""
 
     def log_probability_of_singles(self, parameters: dict[str, Array]) -> Array:
-        """log p(s) of the empty state and of the H states with one active cause: (1 + H,)."""
+        """Return log p(s) of the empty state and of the H states with one active cause: (1 + H,)."""
         activity = self.activity(parameters)
         states = jnp.eye(len(activity) + 1, len(activity), k=-1, dtype=activity.dtype)
         return self.log_probability(states, parameters)
 
     @abstractmethod
     def activity(self, parameters: dict[str, Array]) -> Array:
-        """How often each cause is active: (H,)."""
+        """Return the probability that each cause is active: (H,)."""
 
     @abstractmethod
     def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
-        """Causes drawn from the prior: (n_samples, H)."""
+        """Draw causes from the prior: (n_samples, H)."""
 
     @abstractmethod
     def statistics(self, inference: Inference) -> dict[str, Array]:
-        """Sums over rows that :meth:`maximize` needs, among them ``"active"`` (H,), by which a cause is in use.
+        """Return the sums over rows that :meth:`maximize` needs, among them ``"active"`` (H,), the use of each cause.
 
-        It is Σ_n w_n ⟨s⟩, the number of rows that have the cause, or another number without units for real causes.
+        It is Σ_n w_n ⟨s⟩, the expected number of rows with the cause, or another dimensionless number for real-valued
+        causes.
         """
 
     @abstractmethod
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
     ) -> dict[str, Array]:
-        """Parameters that maximise the expected log prior, given the sums.
+        """Return parameters that maximise the expected log prior, given the statistics.
 
-        With ``max_active``, that of the prior given that so many causes are active at most: rows with more were left
-        out (ET10 algorithm 2).
+        With ``max_active``, the prior is conditioned on at most so many active causes, because rows with more were
+        excluded (ET10 algorithm 2).
         """
 
     def rescaled(self, components: Array, parameters: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-        """Return components and parameters of the same model in the scale in which this prior keeps them.
+        """Return components and parameters of the same model, normalized to the scale that this prior uses.
 
         It is called after an M-step that has learned both. By default nothing changes.
         """

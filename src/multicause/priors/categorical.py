@@ -1,4 +1,4 @@
-"""One cause at a time: TN10 eq. 10.15, the prior of mixtures."""
+"""The prior of mixtures, with one active cause per row: TN10 eq. 10.15."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from multicause.priors.base import Prior
 if TYPE_CHECKING:
     from multicause.posteriors.base import Inference
 
-# Proportions stay above this, so that a cluster that has lost all rows keeps a finite log γ.
+# Minimum proportion, so that a cluster without rows has a finite log γ.
 MARGIN = 1e-12
 
 
 class Categorical(Prior):
-    """p(s) = γ_h if cause h alone is active, and zero for every other state.
+    """One active cause per row: p(s) = γ_h if only cause h is active, and zero for every other state.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Categorical(Prior):
         self.uniform = uniform
 
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
-        """Equal proportions, unless the user gives ``activity`` (H,), which must sum to one."""
+        """Return equal proportions, unless the user gives ``activity`` (H,), which must sum to one."""
         if activity is None:
             return {"activity": np.full(n_components, 1 / n_components)}
         values = np.asarray(activity, dtype=float)
@@ -54,40 +54,40 @@ class Categorical(Prior):
         return {"activity": values / values.sum()}
 
     def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
-        """log γ_h of states with one active cause; −∞ for all others."""
+        """Return log γ_h of states with one active cause; −∞ for all others."""
         alone = jnp.sum(states, axis=-1) == 1
         return jnp.where(alone, matmul(states, jnp.log(parameters["activity"])), -jnp.inf)
 
     def log_probability_of_singles(self, parameters: dict[str, Array]) -> Array:
-        """−∞ for the empty state, then log γ."""
+        """Return −∞ for the empty state, followed by log γ: (1 + H,)."""
         log_activity = jnp.log(parameters["activity"])
         return jnp.concatenate([jnp.full(1, -jnp.inf, log_activity.dtype), log_activity])
 
     def activity(self, parameters: dict[str, Array]) -> Array:
-        """γ: (H,)."""
+        """Return the proportions γ: (H,)."""
         return parameters["activity"]
 
     def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
-        """One cause each."""
+        """Draw states with one active cause each."""
         activity = parameters["activity"]
         chosen = jax.random.categorical(key, jnp.log(activity), shape=(n_samples,))
         return jax.nn.one_hot(chosen, len(activity), dtype=activity.dtype)
 
     def statistics(self, inference: Inference) -> dict[str, Array]:
-        """Σ_n w_n q_n: (H,)."""
+        """Return Σ_n w_n q_n, the sum of the responsibilities: (H,)."""
         return {"active": inference.total_causes}
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
     ) -> dict[str, Array]:
-        """TN10 eq. 10.3: γ = ⟨P[v|u]⟩."""
+        """Return the proportions γ = ⟨P[v|u]⟩ (TN10 eq. 10.3)."""
         if self.uniform:
             return parameters
         activity = jnp.maximum(statistics["active"] / weight, MARGIN)
         return {"activity": (activity / jnp.sum(activity)).astype(parameters["activity"].dtype)}
 
     def copied(self, parameters: dict[str, Any], source: int, target: int) -> dict[str, Any]:
-        """Both share what the source had."""
+        """Return parameters in which source and target share the proportion of the source."""
         activity = parameters["activity"].copy()
         activity[source] = activity[target] = activity[source] / 2
         return {"activity": activity / activity.sum()}

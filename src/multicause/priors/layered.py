@@ -1,4 +1,4 @@
-"""Binary causes that higher causes switch on: the upper part of a Helmholtz machine, TN10 eq. 10.39."""
+"""The prior of binary causes in layers, the upper part of a Helmholtz machine: TN10 eq. 10.39."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from multicause.priors.layered_networks import Layers, fantasies, log_bernoulli
 if TYPE_CHECKING:
     from multicause.posteriors.base import Inference
 
-# Standard deviation of weights between layers before learning.
+# Initial standard deviation of weights between layers.
 SMALL = 0.1
 
 
 class Layered(Prior):
-    """P(v) = Π_a f(g_a)^{v_a} (1 − f(g_a))^{1 − v_a}; with higher layers, g comes from the causes above.
+    """Binary causes, P(v) = Π_a f(g_a)^{v_a} (1 − f(g_a))^{1 − v_a}; g depends on the causes of higher layers, if any.
 
-    ``parameters`` has ``bias_1``, ``bias_2`` … of the layers of causes from the lowest on, ``weights_1`` … from each
-    layer to the one below it, and ``activity``, how often each lowest cause was found active.
+    ``parameters`` has ``bias_1``, ``bias_2`` … of the layers of causes from the lowest upwards, ``weights_1`` … from
+    each layer to the one below it, and ``activity``, how often each lowest cause was found active.
 
     Parameters
     ----------
     higher : tuple of int, default=()
-        Numbers of causes in the layers above the first.
+        Number of causes in each layer above the first.
     """
 
     support = Support.LAYERED
@@ -41,17 +41,17 @@ class Layered(Prior):
         self.higher = higher
 
     def validate(self) -> None:
-        """Layers have units."""
+        """Raise ValueError unless all layers have at least one cause."""
         if any(size < 1 for size in self.higher):
             raise ValueError(f"higher must hold positive numbers of causes; got {self.higher!r}.")
 
     @property
     def has_singles(self) -> bool:
-        """Only without higher causes is the probability of a state a product."""
+        """Whether the probability of a state is a product, which is the case only without higher causes."""
         return not self.higher
 
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
-        """Two active causes of the lowest layer on average, unless the user gives ``activity``; zero weights."""
+        """Return two active causes of the lowest layer on average, or the user's ``activity``, and zero weights."""
         activity = np.asarray(min(2 / n_components, 0.5) if activity is None else activity, dtype=float)
         if activity.shape not in ((), (n_components,)) or not ((activity > 0) & (activity < 1)).all():
             raise ValueError(
@@ -67,31 +67,31 @@ class Layered(Prior):
         return record
 
     def layers(self, parameters: dict[str, Array]) -> Layers:
-        """The generative layers of causes, lowest first."""
+        """Return the generative layers of causes, lowest first."""
         depth = len(self.higher) + 1
         layers = [{"weights": parameters[f"weights_{k}"], "bias": parameters[f"bias_{k}"]} for k in range(1, depth)]
         return (*layers, {"bias": parameters[f"bias_{depth}"]})
 
     def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
-        """Σ_a log P(v_a) of one layer; with more, the sum over higher causes has no closed form."""
+        """Return Σ_a log P(v_a) of one layer; with more layers, the sum over higher causes has no closed form."""
         if self.higher:
             raise NotImplementedError("The probability of causes under higher causes has no closed form.")
         return log_bernoulli(states, jnp.broadcast_to(parameters["bias_1"], states.shape))
 
     def activity(self, parameters: dict[str, Array]) -> Array:
-        """How often each lowest cause is active: (H,)."""
+        """Return the probability that each lowest cause is active: (H,)."""
         return parameters["activity"] if self.higher else jax.nn.sigmoid(parameters["bias_1"])
 
     def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
-        """From the top down."""
+        """Draw causes from the highest layer downwards, and return the lowest ones."""
         return fantasies(self.layers(parameters), key, n_samples)[0]
 
     def statistics(self, inference: Inference) -> dict[str, Array]:
-        """Σ_n w_n ⟨v⟩: (H,)."""
+        """Return Σ_n w_n ⟨v⟩, the expected number of rows with each cause: (H,)."""
         return {"active": inference.total_causes}
 
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
     ) -> dict[str, Array]:
-        """Learned by wake and sleep instead."""
+        """Return the parameters unchanged, because they are learned by wake–sleep."""
         return parameters

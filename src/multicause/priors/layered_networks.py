@@ -1,7 +1,7 @@
-"""Probabilities of the two networks of a Helmholtz machine: the generative one, and the one that recognizes causes.
+"""Probabilities under the two networks of a Helmholtz machine: the generative and the recognition network.
 
-A machine is a tuple of layers from the data upwards. Generative layer k has weights (H_{k+1}, H_k) and biases (H_k,)
-that predict layer k from the one above, the last has biases alone; recognition layer k has weights (H_k, H_{k+1}) and
+A network is a tuple of layers from the data upwards. Generative layer k has weights (H_{k+1}, H_k) and biases (H_k,)
+that predict layer k from the one above, the last has only biases; recognition layer k has weights (H_k, H_{k+1}) and
 biases (H_{k+1},) that predict the layer above.
 """
 
@@ -18,17 +18,17 @@ Layers = tuple[dict[str, Array], ...]
 
 
 class Machine(NamedTuple):
-    """Weights and biases of both networks."""
+    """Weights and biases of the generative and the recognition network."""
 
     generative: Layers
     recognition: Layers
 
 
 class Mask(NamedTuple):
-    """What is known of rows with missing values, which have the probabilities of their dimensions in place of these."""
+    """Record of the observed values of rows whose missing values were replaced by the probability of a one."""
 
-    observed: Array  # (n, D) ones, and zeros where a value was not observed
-    empty: Array  # (n, 1) whether a row has no value at all, so that recognition must give the prior
+    observed: Array  # (n, D) one for observed values and zero for missing ones
+    empty: Array  # (n, 1) whether a row has no observed value, so that recognition must return the prior
     prior: Array  # (H,) logits of the lowest causes without any data
 
 
@@ -47,33 +47,33 @@ def masked(machine: Machine, rows: Array) -> tuple[Array, Mask]:
 
 
 def log_bernoulli(values: Array, logits: Array, mask: Mask | None = None) -> Array:
-    """Σ log P of binary values (..., H), or of the observed ones, given logits: (...)."""
+    """Return Σ log P of binary values (..., H), or of the observed ones, given logits: (...)."""
     terms = values * logits - jax.nn.softplus(logits)
     return jnp.sum(terms if mask is None else terms * mask.observed, axis=-1)
 
 
 def predicted(layer: dict[str, Array], above: Array | None, like: Array) -> Array:
-    """Logits of a layer from the one above it, or from the biases of the top."""
+    """Return logits of a layer given the one above it, or the biases of the top layer."""
     if above is None:
         return jnp.broadcast_to(layer["bias"], like.shape)
     return matmul(above, layer["weights"]) + layer["bias"]
 
 
 def log_joint(generative: Layers, states: tuple[Array, ...], mask: Mask | None = None) -> Array:
-    """log P(u, v; G) of the layers' states, data first, of which the mask says what was observed: (...)."""
+    """Return log P(u, v; G) of the layers' states, data first, over values that are observed by the mask: (...)."""
     above, masks = (*states[1:], None), (mask, *(None for _ in states[1:]))
     layers = zip(generative, states, above, masks, strict=True)
     return sum((log_bernoulli(s, predicted(layer, a, s), mask) for layer, s, a, mask in layers), jnp.zeros(()))
 
 
 def recognition_logits(layer: dict[str, Array], below: Array, mask: Mask | None = None) -> Array:
-    """Logits of the causes above some states, or those of the prior for rows of which nothing was observed."""
+    """Return logits of the causes above some states, or those of the prior for rows without observed values."""
     logits = matmul(below, layer["weights"]) + layer["bias"]
     return logits if mask is None else jnp.where(mask.empty, mask.prior, logits)
 
 
 def log_recognition(recognition: Layers, states: tuple[Array, ...], mask: Mask | None = None) -> Array:
-    """log Q(v; u, W) of the layers' states, data first: (...)."""
+    """Return log Q(v; u, W) of the layers' states, data first: (...)."""
     masks = (mask, *(None for _ in recognition[1:]))
     layers = zip(recognition, states[:-1], states[1:], masks, strict=True)
     return sum(
@@ -83,7 +83,7 @@ def log_recognition(recognition: Layers, states: tuple[Array, ...], mask: Mask |
 
 
 def recognized(recognition: Layers, data: Array, uniforms: Array, mask: Mask | None = None) -> tuple[Array, ...]:
-    """States drawn from Q, data first, by uniform numbers (..., ΣH) for the causes of all layers."""
+    """Return states drawn from Q, data first, given uniform numbers (..., ΣH) for the causes of all layers."""
     states, used = [data], 0
     for number, layer in enumerate(recognition):
         chance = jax.nn.sigmoid(recognition_logits(layer, states[-1], mask if number == 0 else None))
@@ -94,14 +94,14 @@ def recognized(recognition: Layers, data: Array, uniforms: Array, mask: Mask | N
 
 
 def n_causes(recognition: Layers) -> int:
-    """Number of causes in all layers."""
+    """Return the number of causes in all layers."""
     return sum(layer["bias"].shape[-1] for layer in recognition)
 
 
 def fantasies(generative: Layers, key: Array, n_samples: int) -> tuple[Array, ...]:
-    """States drawn from P from the top down, data first."""
+    """Draw states from P, from the top layer downwards, and return them with data first."""
     sizes, dtype = [layer["bias"].shape[-1] for layer in generative], generative[0]["bias"].dtype
-    # One call draws all numbers: each call of the generator takes a second to compile.
+    # All numbers are drawn in one call, because each call of the generator takes a second to compile.
     uniforms = jax.random.uniform(key, (n_samples, sum(sizes)), dtype)
     states: list[Array] = []
     above: Array | None = None
@@ -117,7 +117,7 @@ def fantasies(generative: Layers, key: Array, n_samples: int) -> tuple[Array, ..
 def importance(
     machine: Machine, data: Array, uniforms: Array, mask: Mask | None = None
 ) -> tuple[tuple[Array, ...], Array]:
-    """Several recognised states of each row (K, n, ·), and log p(v, u) − log q(v | u) of each (K, n)."""
+    """Return several states of each row drawn from Q (K, n, ·), and log p(v, u) − log q(v | u) of each (K, n)."""
     repeated = jnp.broadcast_to(data, (uniforms.shape[0], *data.shape))
     states = recognized(machine.recognition, repeated, uniforms, mask)
     ratio = log_joint(machine.generative, states, mask) - log_recognition(machine.recognition, states, mask)
@@ -127,18 +127,18 @@ def importance(
 def log_joint_of_lowest(
     machine: Machine, data: Array, lowest: Array, uniforms: Array, mask: Mask | None = None
 ) -> Array:
-    """log p(v, u) of states v (..., n, H) of the causes next to the data (n, D): (..., n).
+    """Return log p(v, u) of states v (..., n, H) of the causes next to the data (n, D): (..., n).
 
-    It is exact for one layer of causes. Under higher causes the sum over their states has no closed form, and p(v) is
+    It is exact for one layer of causes. With higher causes, the sum over their states has no closed form, and p(v) is
     estimated by importance sampling with uniform numbers (K, n, ΣH) for the higher causes. All states of a row share
-    these numbers, so that their estimates differ as little as possible by chance.
+    these numbers, so that random differences between their estimates are as small as possible.
     """
     explained = log_bernoulli(data, predicted(machine.generative[0], lowest, data), mask)
     return explained + log_prior_of_lowest(machine, lowest, uniforms)
 
 
 def log_prior_of_lowest(machine: Machine, lowest: Array, uniforms: Array) -> Array:
-    """log p(v) of states v (..., n, H) of the causes next to the data: (..., n). See :func:`log_joint_of_lowest`."""
+    """Return log p(v) of states v (..., n, H) of the lowest causes: (..., n). See :func:`log_joint_of_lowest`."""
     if len(machine.recognition) == 1:
         return log_joint(machine.generative[1:], (lowest,))
     higher = Machine(machine.generative[1:], machine.recognition[1:])
@@ -149,5 +149,5 @@ def log_prior_of_lowest(machine: Machine, lowest: Array, uniforms: Array) -> Arr
         return jnp.logaddexp(total, ratio), None
 
     start = jnp.full(lowest.shape[:-1], -jnp.inf, lowest.dtype)
-    # One sample after the other, so that memory does not grow with their number.
+    # Samples are processed in a loop, so that memory does not grow with their number.
     return jax.lax.scan(add, start, uniforms)[0] - jnp.log(len(uniforms)).astype(lowest.dtype)

@@ -1,4 +1,4 @@
-"""Causes that are on or off and have a normally distributed strength where they are on."""
+"""The prior of causes that are active or not, and have a normally distributed strength if they are active."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from multicause.posteriors.base import Inference
 
 LEARNABLE = ("activity", "slab_mean", "slab_variance")
-# A learned variance of a slab stays above this part of its mean square, so that its posterior can be computed.
+# Minimum learned variance of a slab, relative to its mean square, so that its posterior can be computed.
 RELATIVE_FLOOR = 1e-4
-# Part of the mean square of the data that slabs explain at least before learning, however large the noise is.
+# Minimum fraction of the mean square of the data that initial slabs explain, however large the noise is.
 LEAST_EXPLAINED = 0.25
 
 
 class SpikeAndSlab(Bernoulli):
-    """p(s, z) = Π_h Bernoulli(s_h; π_h) N(z_h; μ_h, ψ_h); a cause is s_h z_h.
+    """Spikes and slabs, p(s, z) = Π_h Bernoulli(s_h; π_h) N(z_h; μ_h, ψ_h); a cause is s_h z_h.
 
     Parameters
     ----------
     learn : tuple of str, default=("activity", "slab_mean", "slab_variance")
-        Which of π, μ and ψ are learned; the others keep their starting values, zero for μ.
+        Which of π, μ and ψ are learned; the others keep their initial values, zero for μ.
     """
 
     support = Support.SPIKE_SLAB
@@ -47,11 +47,11 @@ class SpikeAndSlab(Bernoulli):
     def __init__(self, *, learn: tuple[str, ...] = LEARNABLE) -> None:
         self.learn = learn
 
-    # One probability for each cause.
+    # Each cause has its own probability.
     shared = False
 
     def validate(self) -> None:
-        """Raise ValueError for unknown names."""
+        """Raise ValueError if ``learn`` has unknown names."""
         unknown = [name for name in self.learn if name not in LEARNABLE]
         if isinstance(self.learn, str) or unknown:
             raise ValueError(
@@ -59,12 +59,12 @@ class SpikeAndSlab(Bernoulli):
             )
 
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
-        """Two active causes per row on average unless ``activity`` is given, and slabs N(0, 1)."""
+        """Return two active causes per row on average unless ``activity`` is given, and slabs N(0, 1)."""
         slabs = {"slab_mean": np.zeros(n_components), "slab_variance": np.ones(n_components)}
         return super().initialize(n_components, activity) | slabs
 
     def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
-        """Draw s∘z: (n_samples, H)."""
+        """Draw causes s∘z: (n_samples, H)."""
         key_spikes, key_slabs = jax.random.split(key)
         spikes = super().sample(key_spikes, parameters, n_samples)
         mean, variance = parameters["slab_mean"], parameters["slab_variance"]
@@ -78,7 +78,7 @@ class SpikeAndSlab(Bernoulli):
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
     ) -> dict[str, Array]:
-        """Return π = ⟨s⟩, μ = ⟨s z⟩ / ⟨s⟩ and ψ = ⟨s (z − μ)²⟩ / ⟨s⟩; slabs of unused causes stay as they are."""
+        """Return π = ⟨s⟩, μ = ⟨s z⟩ / ⟨s⟩ and ψ = ⟨s (z − μ)²⟩ / ⟨s⟩; slabs of unused causes do not change."""
         active, dtype = statistics["active"], parameters["activity"].dtype
         tiny = jnp.finfo(dtype).tiny
         used, divisor = active > tiny, jnp.maximum(active, tiny)
@@ -95,9 +95,10 @@ class SpikeAndSlab(Bernoulli):
         return new
 
     def rescaled(self, components: Array, parameters: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
-        """Return components of length one and slabs that make the same data, if the size of slabs is learned.
+        """Return components of length one and slabs of the same model, if the variance of slabs is learned.
 
-        Longer components and smaller slabs are the same model, so that lengths could become too large or too small.
+        Longer components with smaller slabs are the same model, so that lengths could otherwise become too large or too
+        small.
         """
         if "slab_variance" not in self.learn:
             return components, parameters
@@ -111,7 +112,7 @@ class SpikeAndSlab(Bernoulli):
 
 
 def with_slabs(starts: Parameters, moments: Moments) -> Parameters:
-    """Return starts with components of length one, and with slabs that explain what noise leaves of the mean square."""
+    """Return starts with components of length one, and slabs that explain the mean square not explained by noise."""
     components = np.asarray(starts.components)
     length = np.maximum(np.linalg.norm(components, axis=-1, keepdims=True), np.finfo(components.dtype).tiny)
     activity, n_features = np.asarray(starts.prior["activity"]), components.shape[-1]

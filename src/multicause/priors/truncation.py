@@ -1,8 +1,9 @@
-"""Independent binary causes, given that few of them are active: the sums over K of ET10 algorithm 2.
+"""Independent binary causes, conditioned on few active ones: the sums over K of ET10 algorithm 2.
 
 |s| has a Poisson-binomial distribution: its generating polynomial is the product of (1 − π_h) + π_h x over all causes.
-Only the first γ + 1 coefficients are needed. On a CPU they come from a recursion over causes, H·γ operations. An
-accelerator would take longer to start H steps than to compute, so there polynomials are multiplied pair by pair.
+Only the first γ + 1 coefficients are needed. On a CPU they are computed by a recursion over causes, with H·γ
+operations. An accelerator would take longer to start H steps than to compute them, so there polynomials are multiplied
+pairwise.
 """
 
 import jax
@@ -10,11 +11,11 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, one_by_one
 
-# Rounds in which the activities adapt to each other; EM continues from where the last M-step ended.
+# Number of fixed-point iterations for the activities; the next M-step continues from their result.
 ROUNDS = 20
-# Means of truncated causes that no activity can have are moved this far inside what is possible.
+# Means of truncated causes that no activity can produce are moved this far inside the possible range.
 MARGIN = 1e-6
-# Part of its limit by which Σ_h π_h may miss it and still counts as having reached it.
+# Relative distance of Σ_h π_h from its limit below which the limit counts as reached.
 AT_LIMIT = 1e-3
 
 
@@ -45,7 +46,7 @@ def _product(activity: Array, most: int) -> Array:
 
 
 def log_mass(activity: Array, max_active: int) -> Array:
-    """Return log P(|s| ≤ γ)."""
+    """Return log P(|s| ≤ γ), the log probability of at most γ active causes: ()."""
     counts = _counts(activity, max_active)[-1] if one_by_one() else _product(activity, max_active)
     return jnp.log(jnp.sum(counts))
 
@@ -57,20 +58,20 @@ def _of_others(activity: Array, most: int) -> tuple[Array, Array]:
         counts = _product(others, most)
         return jnp.sum(counts, axis=1), jnp.sum(counts[:, :-1], axis=1)
     before, after = _counts(activity, most)[:-1], _counts(activity[::-1], most)[:-1][::-1]
-    # From the causes before h and those after it.
+    # Combine the causes before h with those after it.
     cumulative = jnp.cumsum(after, axis=1)[:, ::-1]
     return jnp.sum(before * cumulative, axis=1), jnp.sum(before[:, :-1] * cumulative[:, 1:], axis=1)
 
 
 def untruncated(means: Array, start: Array, max_active: int) -> Array:
-    """Activities π with which E[s_h | |s| ≤ γ] are the given means, by fixed-point iteration from ``start``.
+    """Return activities π for which E[s_h | |s| ≤ γ] are the given means, by fixed-point iteration from ``start``.
 
-    By Bayes' rule, odds(mean_h) = odds(π_h) · P(|s_{−h}| ≤ γ − 1) / P(|s_{−h}| ≤ γ); solved for π_h, with the others
-    as they are.
+    By Bayes' rule, odds(mean_h) = odds(π_h) · P(|s_{−h}| ≤ γ − 1) / P(|s_{−h}| ≤ γ); it is solved for π_h with the
+    other activities fixed.
 
-    Rows of which nearly all have γ active causes tell nothing about rows with more: the solution then grows without
-    bound, and the fewer rows it says to learn from, the more it grows. So no more than γ + 1 active causes are expected
-    in all (see :func:`at_limit`).
+    If nearly all rows have γ active causes, they contain no information about rows with more: the solution then grows
+    without bound, and with each iteration fewer rows are used, which lets it grow further. So the expected number of
+    active causes is limited to γ + 1 (see :func:`at_limit`).
     """
     most = max_active * (1 - MARGIN)
     means = jnp.clip(means * jnp.minimum(1, most / jnp.maximum(jnp.sum(means), MARGIN)), MARGIN, 1 - MARGIN)
@@ -84,7 +85,7 @@ def untruncated(means: Array, start: Array, max_active: int) -> Array:
 
 
 def at_limit(activity: Array, max_active: int) -> bool:
-    """Whether :func:`untruncated` would have given higher activities, had it been allowed to."""
+    """Return whether the limit of :func:`untruncated` has reduced the activities."""
     return max_active < len(activity) and float(jnp.sum(activity)) > (max_active + 1) * (1 - AT_LIMIT)
 
 

@@ -1,4 +1,4 @@
-"""Updates of the components, and the choice among them."""
+"""Updates of the components in the M-step, and their names."""
 
 from multicause.updates.activation_shares import ActivationShares
 from multicause.updates.base import Update

@@ -1,4 +1,4 @@
-"""Exact EM for the noisy-or: which of the active causes have switched a feature on."""
+"""Exact EM for the noisy-or, by the probability that each active cause has set a feature to one."""
 
 import jax.numpy as jnp
 
@@ -10,11 +10,11 @@ from multicause.updates.base import Update, of_features
 
 
 class ActivationShares(Update):
-    """W_hd ← Σ⟨s_h y_d W_hd / p_d⟩ / Σ⟨s_h⟩: how often an active cause h has switched feature d on.
+    """The update W_hd ← Σ⟨s_h y_d W_hd / p_d⟩ / Σ⟨s_h⟩: how often cause h, if active, has set feature d to one.
 
-    Given that d is on, which it is with probability p_d(s), an active cause h has switched it on with probability
-    W_hd / p_d, and given that d is off, it has not (T. Šingliar and M. Hauskrecht, Noisy-OR Component Analysis and its
-    Application to Link Analysis, JMLR 7 (2006) 2189–2213).
+    Given that d is one, which has probability p_d(s), an active cause h has set it to one with probability W_hd / p_d,
+    and given that d is zero, it has not (T. Šingliar and M. Hauskrecht, Noisy-OR Component Analysis and its Application
+    to Link Analysis, JMLR 7 (2006) 2189–2213).
     """
 
     monotone = True
@@ -28,7 +28,7 @@ class ActivationShares(Update):
     )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Return how often a cause has switched a feature on, W_hd Σ⟨s_h y_d / p_d⟩, and how often it is active."""
+        """Return how often causes have set features to one, W_hd Σ⟨s_h y_d / p_d⟩, and how often they are active."""
 
         def per_activation(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
             return 1 / model.noise.probability(mean)
@@ -38,7 +38,7 @@ class ActivationShares(Update):
         return {"activations": parameters.components * pulled, "active": active}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """Return the share of its active rows in which a cause has switched a feature on."""
+        """Return the share of its active rows in which a cause has set a feature to one."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
         active = of_features(statistics["active"])
         shares = (statistics["activations"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)

@@ -1,4 +1,4 @@
-"""The interface of an update of the components, and the choice of one that serves the other parts."""
+"""The interface of an update of the components."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from multicause.posteriors.base import Inference
 
 
 class Update(Part):
-    """How the components W move in an M-step, and which sums over the data it needs for that."""
+    """The M-step of the components W, and the sums over the data that it needs."""
 
-    #: Whether the bound cannot fall at a fixed temperature, rounding apart.
+    #: Whether the bound never falls at a fixed temperature, except by rounding errors.
     monotone = False
 
     def is_monotone(self, combination: Combination) -> bool:
-        """Whether it is so for this combination."""
+        """Return whether the update never lowers the bound with this combination."""
         return self.monotone
 
     @abstractmethod
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Sums over rows."""
+        """Return the sums over rows that :meth:`maximize` needs."""
 
     @abstractmethod
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """New components: (H, D)."""
+        """Return new components, given the statistics: (H, D)."""
 
 
 def of_features(active: Array) -> Array:
-    """Return how often causes are active (H,), or (H, D) where values may be missing, for division of (H, D)."""
+    """Return counts of active causes (H,), or (H, D) if values may be missing, in a shape that divides (H, D)."""
     return active[:, None] if active.ndim == 1 else active

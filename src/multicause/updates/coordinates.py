@@ -1,4 +1,4 @@
-"""Least squares under W ≥ 0, one cause at a time."""
+"""Least squares under W ≥ 0 by coordinate descent, one cause at a time."""
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +11,16 @@ from multicause.updates.least_squares import OF_SQUARES, linear_sums, slope_of
 
 
 class Coordinates(Update):
-    """W_h ← max{0, W_h + (⟨y s_h⟩ − Σ_h' ⟨s_h s_h'⟩ W_h') / ⟨s_h²⟩}, cause after cause, some sweeps.
+    """Sweeps of W_h ← max{0, W_h + (⟨y s_h⟩ − Σ_h' ⟨s_h s_h'⟩ W_h') / ⟨s_h²⟩}, cause after cause.
 
     Each step is the exact minimum of the squared error over one cause, so the bound never falls. It is as cheap as
-    ET10's multiplicative update, whose weights only approach zero, converges in far fewer steps, and can raise a weight
-    from zero again.
+    ET10's multiplicative update, whose weights only approach zero, converges in far fewer steps, and can increase a
+    weight that has become zero.
 
     Parameters
     ----------
     n_sweeps : int, default=10
-        Sweeps over all causes for each M-step.
+        Number of sweeps over all causes in each M-step.
     """
 
     monotone = True
@@ -30,21 +30,21 @@ class Coordinates(Update):
         self.n_sweeps = n_sweeps
 
     def validate(self) -> None:
-        """At least one sweep."""
+        """Raise ValueError unless there is at least one sweep."""
         if self.n_sweeps < 1:
             raise ValueError(f"n_sweeps of Coordinates must be at least 1; got {self.n_sweeps!r}.")
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """First and second moments of the causes."""
+        """Return first and second moments of the causes."""
         return linear_sums(inference)
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """The sweeps; unused causes stay as they are."""
+        """Return the components after all sweeps; those of unused causes do not change."""
         old = parameters.components
         slopes, pairs = slope_of(statistics, old), statistics["cause_pairs"].astype(old.dtype)
         n_components, tiny = len(pairs), jnp.finfo(old.dtype).tiny
 
-        # Changes are small where components are large, so they keep more digits.
+        # Work with changes of components, which are smaller than the components and so have smaller rounding errors.
         def step(k: int, change: Array) -> Array:
             h = k % n_components
             slope = slopes[h] - matmul(pairs[h], change)

@@ -1,4 +1,4 @@
-"""The update by credit: MCA08 eq. 9, ET10 eq. 30."""
+"""The update of components by credit: MCA08 eq. 9, ET10 eq. 30."""
 
 import jax.numpy as jnp
 
@@ -11,10 +11,10 @@ from multicause.updates.base import Update
 
 
 class CreditMean(Update):
-    """W_hd = Σ⟨A_hd⟩ y_d / Σ⟨A_hd⟩: the mean of the data for which cause h has the credit in dimension d.
+    """The update W_hd = Σ⟨A_hd⟩ y_d / Σ⟨A_hd⟩: the mean of the data, weighted by the credit of cause h in dimension d.
 
-    Credits are those of the old W, so this is a fixed-point step: the bound may fall a little on the way
-    (MCA08 §3). It serves every noise with its mean as parameter, because the best mean is the mean of the data.
+    Credits are computed with the old W, so this is a fixed-point step: the bound may fall slightly (MCA08 §3). It
+    applies to every noise with its mean as parameter, because the maximum-likelihood mean is the mean of the data.
     """
 
     requires = Requirements(
@@ -22,7 +22,7 @@ class CreditMean(Update):
     )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Data and weight that come with each credit."""
+        """Return the sums of data weighted by credit, and of the credit: (H, D) each."""
         relative_data, credit = inference.pull((one, None), (None, one))
         origin = model.noise.origin(parameters.noise)
         credited_data = relative_data.astype(jnp.float64)
@@ -31,7 +31,7 @@ class CreditMean(Update):
         return {"credited_data": credited_data, "credit": credit}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """Weights without any credit stay as they are: eq. 6 holds for them already."""
+        """Return the credit-weighted means; weights without credit do not change, as eq. 6 already holds for them."""
         credit = statistics["credit"]
         tiny = jnp.finfo(credit.dtype).tiny
         mean = (statistics["credited_data"] / jnp.maximum(credit, tiny)).astype(credit.dtype)

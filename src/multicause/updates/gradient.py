@@ -1,4 +1,4 @@
-"""The update by gradient, which serves every combination and noise."""
+"""An update by gradient steps, for various combinations and noises."""
 
 import jax.numpy as jnp
 
@@ -10,10 +10,10 @@ from multicause.updates.base import Update
 
 
 class Gradient(Update):
-    """W ← W + rate · ⟨J (y − w̄)/V⟩ / ⟨J |J|₁/V⟩, with J = ∂w̄/∂W and V the variance of the noise.
+    """The step W ← W + rate · ⟨J (y − w̄)/V⟩ / ⟨J |J|₁/V⟩, with J = ∂w̄/∂W and V the variance of the noise.
 
-    A step of generalised EM: the gradient of the expected log-likelihood over a diagonal bound of its curvature
-    (Fisher information, with |J|₁ the number of causes that share a mean).
+    It is a step of generalised EM: the gradient of the expected log-likelihood divided by a diagonal bound of its
+    curvature (Fisher information, with |J|₁ the number of causes that share a mean).
 
     Parameters
     ----------
@@ -33,12 +33,15 @@ class Gradient(Update):
         self.rate = rate
 
     def validate(self) -> None:
-        """A step forward."""
+        """Raise ValueError unless the rate is positive and finite."""
         if not (self.rate > 0 and self.rate < float("inf")):
             raise ValueError(f"rate of Gradient must be a positive number; got {self.rate!r}.")
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Curvature, and where a full step leads, times curvature: both may be averaged over batches of a stream."""
+        """Return the curvature, and the target of a full step times the curvature.
+
+        Both may be averaged over batches of a stream.
+        """
 
         def precision(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
             return 1 / model.noise.variance(mean, noise)
@@ -47,12 +50,12 @@ class Gradient(Update):
             (precision, lambda mean, overlap, noise: -mean * precision(mean, overlap, noise)),
             (None, lambda mean, overlap, noise: precision(mean, overlap, noise) * overlap),
         )
-        # In double precision: an offset of the data would leave no digits of the gradient.
+        # In double precision, because an offset of the data would cancel all digits of the gradient.
         curvature = curvature.astype(jnp.float64)
         return {"target": curvature * parameters.components + gradient, "curvature": curvature}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """One step."""
+        """Return the components after one gradient step."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
         old, curvature = parameters.components, statistics["curvature"]
         step = jnp.where(curvature > tiny, statistics["target"] / jnp.maximum(curvature, tiny) - old, 0)

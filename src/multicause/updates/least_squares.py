@@ -1,4 +1,4 @@
-"""The least-squares update of linearly added causes: ET10 eq. 26."""
+"""The least-squares update of causes that add up: ET10 eq. 26."""
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,11 @@ from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
 from multicause.updates.base import Update
 
-# Damping of each cause in roundings of its own entry of Σ⟨ssᵀ⟩, which is singular when causes die or are duplicates.
+# Damping of each cause in rounding errors of its entry of Σ⟨ssᵀ⟩, which is singular if causes are dead or duplicates.
 ROUNDINGS = 64
 
 
-#: What updates need that minimise squared errors of sums.
+#: Requirements of updates that minimise squared errors of sums.
 OF_SQUARES = Requirements(
     rules=frozenset({Rule.SUM}),
     links=frozenset({Link.MEAN}),
@@ -24,34 +24,35 @@ OF_SQUARES = Requirements(
 
 
 def linear_sums(inference: Inference) -> dict[str, Array]:
-    """Σ_n w_n ⟨s⟩ yᵀ (H, D) and Σ_n w_n ⟨s sᵀ⟩ (H, H): all that linear Gaussian updates need."""
+    """Return Σ_n w_n ⟨s⟩ yᵀ (H, D) and Σ_n w_n ⟨s sᵀ⟩ (H, H), the statistics of linear Gaussian updates."""
     return {"cause_data": inference.cause_data, "cause_pairs": inference.cause_pairs}
 
 
 def slope_of(statistics: dict[str, Array], components: Array) -> Array:
-    """Σ_n w_n ⟨s (y − W s)ᵀ⟩ (H, D); the difference is taken in the precision of the sums, which may be higher."""
+    """Return Σ_n w_n ⟨s (y − W s)ᵀ⟩ (H, D), with the difference in the precision of the sums, which may be higher."""
     return (statistics["cause_data"] - matmul(statistics["cause_pairs"], components)).astype(components.dtype)
 
 
 class LeastSquares(Update):
-    """W = (Σ⟨ssᵀ⟩)⁻¹ Σ⟨s⟩yᵀ, written as a damped step from the old W, so that unused causes stay as they are.
+    """The least-squares solution W = (Σ⟨ssᵀ⟩)⁻¹ Σ⟨s⟩yᵀ, as a damped step from the old W.
 
-    Non-negative components are clamped at zero afterwards, as ET10 §4.1 proposes; the bound may then fall.
+    In this form, components of unused causes do not change. Non-negative components are clamped at zero afterwards, as
+    ET10 §4.1 proposes; the bound may then fall.
     """
 
     monotone = True
     requires = OF_SQUARES
 
     def is_monotone(self, combination: Combination) -> bool:
-        """Not where components are clamped."""
+        """Return whether components are unbounded: clamping may lower the bound."""
         return not combination.bounded
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """First and second moments of the causes."""
+        """Return first and second moments of the causes."""
         return linear_sums(inference)
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """One solve."""
+        """Return the solution of the least-squares problem."""
         old = parameters.components
         slope = slope_of(statistics, old)
         pairs = statistics["cause_pairs"].astype(old.dtype)

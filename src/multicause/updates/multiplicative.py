@@ -10,20 +10,20 @@ from multicause.posteriors.base import Inference
 from multicause.updates.base import Update, of_features
 from multicause.updates.least_squares import OF_SQUARES, linear_sums
 
-# Products of causes that may be negative would not keep components from becoming so.
+# Causes must be non-negative: with negative ones, components could become negative.
 SWITCHED = frozenset({Support.BINARY, Support.ONE_HOT})
 
 
 class Multiplicative(Update):
-    """W_h ← W_h ⊙ ⟨y s_h⟩ / Σ_h' W_h' ⟨s_h' s_h⟩, some times over: ET10 eq. 27.
+    """Repeated steps W_h ← W_h ⊙ ⟨y s_h⟩ / Σ_h' W_h' ⟨s_h' s_h⟩: ET10 eq. 27.
 
-    Each step minimises a majoriser of the squared error under W ≥ 0; where ⟨y s_h⟩ is negative, which noise can
-    bring about, that minimum is zero.
+    Each step minimises a majoriser of the squared error under W ≥ 0; where ⟨y s_h⟩ is negative, which can result from
+    noise, that minimum is zero.
 
     Parameters
     ----------
     n_steps : int, default=20
-        Partial steps for each M-step.
+        Number of partial steps in each M-step.
     """
 
     monotone = True
@@ -33,16 +33,16 @@ class Multiplicative(Update):
         self.n_steps = n_steps
 
     def validate(self) -> None:
-        """At least one step."""
+        """Raise ValueError unless there is at least one step."""
         if self.n_steps < 1:
             raise ValueError(f"n_steps of Multiplicative must be at least 1; got {self.n_steps!r}.")
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """First and second moments of the causes."""
+        """Return first and second moments of the causes."""
         return linear_sums(inference)
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """The partial steps."""
+        """Return the components after all partial steps."""
         wanted, pairs = statistics["cause_data"].clip(0), statistics["cause_pairs"]
         tiny = jnp.finfo(wanted.dtype).tiny
 
@@ -54,7 +54,7 @@ class Multiplicative(Update):
 
 
 class MultiplicativeCounts(Update):
-    """W_hd ← W_hd · Σ⟨s_h y_d / w̄_d⟩ / Σ⟨s_h⟩: exact EM for counts that add up, each with a cause of its own."""
+    """The step W_hd ← W_hd · Σ⟨s_h y_d / w̄_d⟩ / Σ⟨s_h⟩: exact EM for counts that are sums of the counts of causes."""
 
     monotone = True
     requires = OF_SQUARES.also(
@@ -65,13 +65,13 @@ class MultiplicativeCounts(Update):
     )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """What each cause gets of the data, W_hd Σ⟨s_h y_d / w̄_d⟩, and how often it is active."""
+        """Return the share of each cause in the data, W_hd Σ⟨s_h y_d / w̄_d⟩, and how often it is active."""
         (pulled,) = inference.pull((lambda mean, overlap, noise: 1 / model.noise.variance(mean, noise), None))
         active = inference.total_causes if inference.observed is None else inference.observed_causes
         return {"shares": parameters.components * pulled, "active": active}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """One step."""
+        """Return the components after one step; those of unused causes do not change."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
         active = of_features(statistics["active"])
         shares = (statistics["shares"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)

@@ -1,4 +1,4 @@
-"""The natural gradient of causes without noise: TN10 eq. 10.37."""
+"""The natural gradient of models without noise: TN10 eq. 10.37."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,12 +11,12 @@ from multicause.updates.base import Update
 
 
 class NaturalGradient(Update):
-    """W ← W + ε (1 + ⟨g′(v) vᵀ⟩) W, for W = G⁻¹.
+    """The natural-gradient step W ← W + ε (1 + ⟨g′(v) vᵀ⟩) W, for W = G⁻¹.
 
     Parameters
     ----------
     rate : float, default=0.5
-        ε.
+        Learning rate ε.
     """
 
     requires = Requirements(
@@ -31,12 +31,12 @@ class NaturalGradient(Update):
         self.rate = rate
 
     def validate(self) -> None:
-        """A step forward, and not so long that W could become singular at once."""
+        """Raise ValueError unless the rate is between 0 and 1; longer steps could make W singular."""
         if not (np.isfinite(self.rate) and 0 < self.rate < 1):
             raise ValueError(f"rate of NaturalGradient must lie between 0 and 1; got {self.rate!r}.")
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Σ g′(v_a) v_b and Σ g″(v_a) v_b², of which a second-order method needs both."""
+        """Return Σ g′(v_a) v_b and Σ g″(v_a) v_b²; second-order methods need both."""
         return {
             "slope_causes": inference.slope_causes,
             "curvature_squares": inference.curvature_squares,
@@ -44,12 +44,12 @@ class NaturalGradient(Update):
         }
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """One step."""
+        """Return the components after one natural-gradient step."""
         slopes = statistics["slope_causes"] / statistics["weight"]
         identity = jnp.eye(len(slopes), dtype=slopes.dtype)
         return moved(parameters.components, self.rate * (identity + slopes))
 
 
 def moved(components: Array, change: Array) -> Array:
-    """Components Gᵀ after W ← (1 + change) W: Gᵀ ← (1 + change)⁻ᵀ Gᵀ."""
+    """Return components Gᵀ after W ← (1 + change) W: Gᵀ ← (1 + change)⁻ᵀ Gᵀ."""
     return jnp.linalg.solve(jnp.eye(len(change), dtype=change.dtype) + change.T, components)

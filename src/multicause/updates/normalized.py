@@ -11,10 +11,10 @@ from multicause.updates.base import Update
 
 
 class NormalizedMean(Update):
-    """W_hd = C_h Σ⟨A_hd⟩ y_d / Σ_d' Σ⟨A_hd'⟩ y_d': the data for which cause h has the credit, scaled to its sum C_h.
+    """The update W_hd = C_h Σ⟨A_hd⟩ y_d / Σ_d' Σ⟨A_hd'⟩ y_d': credit-weighted data, scaled to the component's sum C_h.
 
-    C_h is the sum Σ_d W_hd that the component has at the start. The maximum of the likelihood under this constraint,
-    for causes that cover one another evenly (MCA08 eq. 20).
+    C_h is the initial sum Σ_d W_hd of the component. The update maximizes the likelihood under this constraint for
+    causes that cover one another evenly (MCA08 eq. 20).
     """
 
     requires = Requirements(
@@ -26,16 +26,17 @@ class NormalizedMean(Update):
     )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Data that come with each credit; where values may be missing, also the credit in each dimension."""
+        """Return the data weighted by credit, and the credit in each dimension if values may be missing."""
         if inference.observed is not None:
             credited_data, credit = inference.pull((one, None), (None, one))
             return {"credited_data": credited_data, "credit": credit}
         return {"credited_data": inference.pull((one, None))[0]}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """A component without any credit stays as it is.
+        """Return the scaled components; one without any credit does not change.
 
-        Dimensions that were observed more or less often count by their mean, and not by their sum.
+        If values may be missing, dimensions contribute by their mean and not by their sum, as they may be observed more
+        or less often.
         """
         data = statistics["credited_data"]
         tiny = jnp.finfo(data.dtype).tiny

@@ -1,4 +1,4 @@
-"""Wake and sleep as a part: which delta rules a Helmholtz machine learns by."""
+"""Settings of wake–sleep learning of a Helmholtz machine."""
 
 from typing import NamedTuple
 
@@ -12,25 +12,26 @@ from multicause.updates.base import Update
 
 
 class WakeSleepSettings(NamedTuple):
-    """How a machine learns; hashable."""
+    """Hashable settings of wake–sleep learning, on which compiled programs depend."""
 
-    n_particles: int  # recognised states of each row
-    nonnegative: bool  # whether causes may only switch data on
-    missing: bool = False  # whether rows may hold NaN for values that were not observed
+    n_particles: int  # number of states of each row drawn from the recognition network
+    nonnegative: bool  # whether generative weights are non-negative
+    missing: bool = False  # whether rows may contain NaN for missing values
 
 
 class WakeSleep(Update):
-    """Delta rules of both networks, batch by batch (:mod:`multicause.solvers.wake_sleep`).
+    """Delta rules of the generative and the recognition network (:mod:`multicause.solvers.wake_sleep`).
 
     Parameters
     ----------
     rate : float, default=0.2
-        ε, the length of a step.
+        Learning rate ε.
     n_particles : int, default=10
-        Recognised states of each row. One is plain wake–sleep, as in TN10; with more, states are weighted by how well
-        they explain the row, and recognition learns from data too.
+        Number of states of each row drawn from the recognition network. One is plain wake–sleep, as in TN10; with
+        more, states are weighted by how well they explain the row, and recognition is learned from data too.
     nonnegative : bool, default=False
-        Whether causes may only switch data on, never off: parts then cannot be explained by differences of other parts.
+        Whether causes can only raise the probability of a one: parts then cannot be explained by differences of other
+        parts.
     """
 
     requires = Requirements(expectations=frozenset({Expectation.NETWORK}), unbounded=True, estimator="HelmholtzMachine")
@@ -41,7 +42,7 @@ class WakeSleep(Update):
         self.nonnegative = nonnegative
 
     def validate(self) -> None:
-        """A step forward, and at least one state."""
+        """Raise ValueError unless the rate is positive and there is at least one particle."""
         if not (np.isfinite(self.rate) and self.rate > 0) or self.n_particles < 1:
             raise ValueError(
                 f"WakeSleep needs a positive rate and at least one particle; got rate={self.rate!r} and "
@@ -50,13 +51,13 @@ class WakeSleep(Update):
 
     @property
     def recipe(self) -> WakeSleepSettings:
-        """What compiled programs depend on."""
+        """The settings on which compiled programs depend."""
         return WakeSleepSettings(int(self.n_particles), bool(self.nonnegative))
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """None: batches are learned from at once."""
+        """Return no statistics, because parameters are updated after every batch."""
         return {}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """Nothing is left to do after a pass over the data."""
+        """Return the components unchanged, because they are updated during the pass over the data."""
         return parameters.components

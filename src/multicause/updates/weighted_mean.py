@@ -1,4 +1,4 @@
-"""The update of mixtures: TN10 eq. 10.3."""
+"""The update of the means of mixtures: TN10 eq. 10.3."""
 
 import jax.numpy as jnp
 
@@ -10,9 +10,9 @@ from multicause.updates.base import Update, of_features
 
 
 class WeightedMean(Update):
-    """g_v = ⟨P[v|u] u⟩ / ⟨P[v|u]⟩, the mean of the rows for which a cause is responsible.
+    """The update g_v = ⟨P[v|u] u⟩ / ⟨P[v|u]⟩, the mean of the rows weighted by responsibilities.
 
-    The exact maximum for every noise with its mean as parameter, where one cause makes a row.
+    It is the exact maximum for every noise with its mean as parameter, if one cause generates each row.
     """
 
     monotone = True
@@ -24,13 +24,13 @@ class WeightedMean(Update):
     )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
-        """Data and weight of each cause."""
+        """Return the sums of data weighted by responsibilities, and of the responsibilities."""
         if inference.observed is not None:
             return {"cause_data": inference.observed_cause_data, "active": inference.observed_causes}
         return {"cause_data": inference.cause_data, "active": inference.total_causes}
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
-        """Causes without rows stay where they are."""
+        """Return the weighted means; components of causes without rows do not change."""
         active = of_features(statistics["active"])
         tiny = jnp.finfo(active.dtype).tiny
         mean = (statistics["cause_data"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
