@@ -67,7 +67,7 @@ def run(program, *words, condition, times):
 
 @pytest.fixture
 def rows(tmp_path):
-    np.save(tmp_path / "rows.npy", np.random.RandomState(0).normal(size=(40, 6)))
+    np.save(tmp_path / "rows.npy", np.abs(np.random.RandomState(0).normal(size=(40, 6))))
     return tmp_path / "rows.npy"
 
 
