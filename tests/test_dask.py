@@ -124,7 +124,7 @@ def test_workers_read_files(client, rows, tmp_path):
     bad = rows[700:].copy()
     bad[600, 3] = np.inf
     np.save(tmp_path / "1.npy", bad)
-    with pytest.raises(ValueError, match=r"inf: row 600, column 3 of .*1\.npy"):
+    with pytest.raises(ValueError, match=r"infinity: row 600, column 3 of .*1\.npy"):
         clone(model).fit(source)
 
 
@@ -252,7 +252,7 @@ def test_lists_of_states_need_rows_in_memory(client, rows, chunked):
 
 @pytest.mark.parametrize("model", [SparseCoding(3), HelmholtzMachine(3)], ids=lambda model: type(model).__name__)
 def test_models_of_small_batches_say_that_they_need_rows_in_memory(client, rows, model):
-    with pytest.raises(TypeError, match=r"small batches in one process.*X\[:100_000\]\.compute\(\)"):
+    with pytest.raises(TypeError, match=r"mini-batches in one process.*X\[:100_000\]\.compute\(\)"):
         clone(model).fit(da.from_array((rows > 4).astype(np.float32), chunks=(CHUNK, 25)))
 
 
