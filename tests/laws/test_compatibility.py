@@ -134,7 +134,7 @@ def name_of(group):
     return "-".join(str(getattr(group[0], role)).replace("least_temperature=1.0", "") for role in ROLES[:-1])
 
 
-# Wake and sleep are learned by another loop than EM; tests/test_helmholtz_machine.py compares them with enumeration.
+# Wake and sleep are learned by another loop than EM; tests/models/test_helmholtz_machine.py has their enumeration.
 GROUPS = [group for group in without_update(all_models()[0]) if Expectation.NETWORK not in group[0].posterior.offers]
 
 

@@ -30,7 +30,7 @@ from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.local import weighted_quantile
 from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
 from multicause.posteriors import Beam, Preselected
-from tests.test_command_line import call, result_of
+from tests.app.cli.test_command_line import call, result_of
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")

@@ -21,7 +21,7 @@ from multicause.metrics import recovered_causes
 from multicause.noises import Noise, Poisson
 from multicause.posteriors import Exact
 from multicause.updates import Coordinates, CreditMean, Gradient, Multiplicative
-from tests.test_sklearn import Recorder
+from tests.estimators.test_sklearn import Recorder
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BARS = make_bars(150, size=3, noise="gaussian", noise_scale=1.0, random_state=0)

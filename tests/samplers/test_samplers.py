@@ -18,7 +18,7 @@ from multicause.samplers import CorrectedLangevin, Hamiltonian, Langevin, Metrop
 from multicause.samplers.base import State, folded
 from multicause.samplers.hamiltonian import leapfrog
 from multicause.solvers.contrastive_divergence import Method, begin, gradients
-from tests.test_energies import plane
+from tests.energies.test_energies import plane
 
 A, C, S = 1.5, 0.8, 0.6
 CHAINS = 8000

@@ -7,7 +7,7 @@ from multicause import EnergyComponents, IndependentComponents, MaximalCauses
 from multicause.app.cli.words import errors_in_options, in_options
 from multicause.datasets import make_bars
 from multicause.outcomes import Outcome
-from tests.test_command_line import call, result_of
+from tests.app.cli.test_command_line import call, result_of
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from multicause.engines import Local
 from multicause.metrics import amari_distance
 from multicause.samplers import Hamiltonian
 from multicause.samplers.annealed import LogPartition
-from tests.test_energies import soft_size
+from tests.energies.test_energies import soft_size
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 STEPS = {"hamiltonian": 1, "corrected_langevin": 10, "langevin": 20, "metropolis": 20, "equilibrium": 1, "exact": 1}
