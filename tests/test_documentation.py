@@ -26,6 +26,8 @@ import multicause.plotting.convergence
 import multicause.plotting.posterior
 import multicause.plotting.recovery
 import multicause.preprocessing
+import multicause.restoration.images
+import multicause.restoration.noise_level
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -109,6 +111,8 @@ MODELS = [
     multicause.plotting.posterior,
     multicause.plotting.recovery,
     multicause.preprocessing,
+    multicause.restoration.images,
+    multicause.restoration.noise_level,
 ]
 
 
