@@ -41,7 +41,7 @@ from multicause.priors.layered import SMALL
 from multicause.priors.layered_networks import Machine
 from multicause.solvers.mini_batches import WINDOW, evaluate
 from multicause.solvers.presentation import Presentation
-from multicause.solvers.wake_sleep import one_pass
+from multicause.solvers.wake_sleep import learn_block
 from multicause.updates.base import Update
 from multicause.updates.wake_sleep import WakeSleep
 from multicause.wiring import check
@@ -306,15 +306,17 @@ def learn_by_wake_and_sleep(
     """
     n_starts = len(starts.components)
     recipe, rate = model.update.recipe._replace(missing=model.missing), jnp.asarray(model.update.rate)
-    presentation = Presentation(data.blocks, batch_size)
+    presentation = Presentation.of(data, batch_size)
 
     def step(state: WakeSleepState) -> WakeSleepState:
-        machines, total, shown, iteration = state.machines, np.zeros(n_starts), 0.0, len(state.bounds)
-        every = presentation.batches(generator(key, iteration))
-        for number, (block, batches) in enumerate(zip(data.blocks, every, strict=True)):
-            own = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, iteration), number), n_starts)
-            machines, bounds = one_pass(recipe, machines, block.rows, batches, own, rate)
-            total, shown = total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
+        iteration = len(state.bounds)
+        order, draws = presentation.draw(generator(key, iteration))
+        # The numbers of a key, because keys themselves cannot be sent to other processes.
+        of_pass = jax.random.key_data(jax.random.fold_in(key, iteration))
+        begin = (state.machines, np.zeros(n_starts), 0.0)
+        machines, total, shown = data.fold(
+            learn_block, begin, recipe, presentation, rate, of_pass, aligned=draws, order=order
+        )
         history = np.vstack([state.bounds, total / shown])
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
             return WakeSleepState(state.machines, history, Outcome.NON_FINITE)

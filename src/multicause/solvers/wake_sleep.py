@@ -14,8 +14,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from multicause.arrays import Array, over_starts
+from multicause.model import Block
 from multicause.priors.layered_networks import (
     Machine,
     fantasies,
@@ -25,7 +27,7 @@ from multicause.priors.layered_networks import (
     masked,
     n_causes,
 )
-from multicause.solvers.presentation import Batches
+from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 from multicause.updates.wake_sleep import WakeSleepSettings
 
 
@@ -83,3 +85,23 @@ def one_pass(
         return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, jnp.zeros((), jnp.float64)))
 
     return over_starts(one)(machines, keys)
+
+
+def learn_block(
+    block: Block,
+    carry: tuple[Machine, np.ndarray, float],
+    recipe: WakeSleepSettings,
+    presentation: Presentation,
+    rate: Array,
+    key_data: Array,
+    draw: BlockDraw,
+) -> tuple[Machine, np.ndarray, float]:
+    """Return machines, Σ_n w_n F_n of each (starts,) and Σ_n w_n after the batches of one more block of a pass.
+
+    ``key_data`` are the numbers of the key of the pass.
+    """
+    machines, total, shown = carry
+    batches = presentation.batches(np.asarray(block.weights), draw)
+    keys = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(key_data), draw.number), len(total))
+    machines, bounds = one_pass(recipe, machines, block.rows, batches, keys, rate)
+    return machines, total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
