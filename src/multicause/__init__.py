@@ -8,7 +8,7 @@ into a mean, and noise turns the mean into the observation. Estimators are impor
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "EnergyComponents": "multicause.models.energy_components",

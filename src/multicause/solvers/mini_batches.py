@@ -8,7 +8,7 @@ rules), whose statistics do not need all data at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,8 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, compiled, generator
+from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_one
-from multicause.em.results import FitResult, Progress, final_outcome
+from multicause.em.results import FitResult, Progress, result_of_one
 from multicause.em.step import maximize_one
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters, Statistics
@@ -86,7 +87,7 @@ def learn_in_batches(
     tol: float,
     key: Array,
     learner: Model | None = None,
-    watch: Callable[[Progress], bool] | None = None,
+    watch: Watch | None = None,
     journal: Journal | None = None,
 ) -> FitResult:
     """Run passes over the data until the mean bound stops rising, or for ``max_iter`` passes.
@@ -108,30 +109,23 @@ def learn_in_batches(
         resting = tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW
         return MiniBatchState(parameters, bounds, Outcome.CONVERGED if resting else None)
 
-    with (journal or Journal()).loop(MiniBatchState, lambda: MiniBatchState(start)) as loop:
-        while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
-            loop.state = state = step(loop.state)
-            if state.outcome is Outcome.NON_FINITE or watch is None:
-                continue
-            now = jax.tree.map(lambda leaf: leaf[None], state.parameters)
-            if watch(Progress(len(state.bounds) - 1, np.ones(1), np.array(state.bounds[-1:]), now)):
-                loop.state = state._replace(outcome=Outcome.STOPPED)
-        state = loop.state
+    def report(before: MiniBatchState, after: MiniBatchState) -> Iterator[Progress]:
+        if after.outcome is not Outcome.NON_FINITE:
+            now = jax.tree.map(lambda leaf: leaf[None], after.parameters)
+            yield Progress(len(after.bounds) - 1, np.ones(1), np.array(after.bounds[-1:]), now)
 
-    statistics: Any = data.sum(partial(evaluate, model), state.parameters)
-    statistics, parameters = jax.device_get((statistics, state.parameters))
-    final, n_iter = float(statistics.bound / statistics.seen), len(state.bounds)
-    return FitResult(
-        parameters=parameters,
-        bound=final,
-        bounds=np.array([*state.bounds, final]),
-        temperatures=np.ones(n_iter + 1),
-        n_iter=n_iter,
-        n_rounds=n_iter,
-        converged=state.outcome == Outcome.CONVERGED,
-        outcome=final_outcome(state.outcome or Outcome.MAX_ITER, parameters, statistics, data),
-        statistics=statistics,
+    state = run_loop(
+        MiniBatchState,
+        lambda: MiniBatchState(start),
+        step,
+        goes_on=lambda state: state.outcome is None and len(state.bounds) < max_iter,
+        report=report,
+        watch=watch,
+        journal=journal,
     )
+    statistics: Any = data.sum(partial(evaluate, model), state.parameters)
+    final = float(statistics.bound / statistics.seen)
+    return result_of_one(state.parameters, statistics, [*state.bounds, final], state.outcome, data)
 
 
 def _finite(record: Any) -> bool:
