@@ -26,7 +26,6 @@ import multicause.plotting.convergence
 import multicause.plotting.posterior
 import multicause.plotting.recovery
 import multicause.preprocessing
-import multicause.restoration.images
 import multicause.restoration.noise_level
 
 ROOT = Path(__file__).parent.parent
@@ -111,7 +110,6 @@ MODELS = [
     multicause.plotting.posterior,
     multicause.plotting.recovery,
     multicause.preprocessing,
-    multicause.restoration.images,
     multicause.restoration.noise_level,
 ]
 

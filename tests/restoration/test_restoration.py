@@ -296,7 +296,7 @@ def test_the_command_line_fills_in_what_a_mask_a_colour_transparency_or_nan_mark
     opaque = (255 * ~lost).astype(np.uint8)
     imsave(tmp_path / "transparent.png", np.stack([damaged] * 3 + [opaque], axis=2), check_contrast=False)
     np.save(tmp_path / "nan.npy", np.where(lost, np.nan, pixels))
-    np.save(tmp_path / "marked.npy", np.where(lost, -999, pixels))  # whole numbers with a marker
+    np.save(tmp_path / "marked.npy", np.where(lost, -999, pixels.astype(int)))  # whole numbers with a marker
     calls = {
         "mask.out.png": ("damaged.png", "--mask", tmp_path / "mask.png"),
         "colour.out.png": ("damaged.png", "--missing-color", "0"),
