@@ -14,7 +14,8 @@ import multicause.models.independent_components
 import multicause.models.k_means
 import multicause.models.linear_causes
 import multicause.models.maximal_causes
-import multicause.models.mixtures
+import multicause.models.mixture_of_gaussians
+import multicause.models.mixture_of_poissons
 import multicause.models.nonnegative_causes
 import multicause.models.principal_components
 import multicause.models.restricted_maximal_causes
@@ -96,7 +97,8 @@ MODELS = [
     multicause.models.linear_causes,
     multicause.models.nonnegative_causes,
     multicause.models.energy_components,
-    multicause.models.mixtures,
+    multicause.models.mixture_of_gaussians,
+    multicause.models.mixture_of_poissons,
     multicause.models.k_means,
     multicause.models.factor_analysis,
     multicause.models.principal_components,
