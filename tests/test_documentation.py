@@ -3,6 +3,7 @@
 import doctest
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,13 @@ def test_examples_run(page, capsys):
 def test_quoted_source_is_the_real_one(page):
     for path, quoted in re.findall(r"<!-- source: (\S+) -->\n```python\n(.*?)```", page.read_text(), re.S):
         assert quoted == (ROOT / path).read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_excerpts_of_source_are_real_ones(page):
+    """Methods are quoted without the indentation that they have inside their class."""
+    for path, quoted in re.findall(r"<!-- excerpt: (\S+) -->\n```text\n(.*?)```", page.read_text(), re.S):
+        assert textwrap.indent(quoted, "    ") in (ROOT / path).read_text()
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)

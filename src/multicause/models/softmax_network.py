@@ -83,7 +83,8 @@ class SoftmaxNetwork(RestrictedCauses):
     verbose : int, default=0
         With 1, print a line per epoch.
     engine : Engine, optional
-        Where the data are stored for recognition and bounds.
+        Where the data are stored. Of data in files or on a cluster, the network is shown a random sample of 10,000
+        rows; bounds, and all methods of the fitted model, use all rows.
 
     Attributes
     ----------

@@ -124,7 +124,9 @@ class HebbianEpochs(Solver):
         rule = self.rule(start_of(problem.starts), self._initial_temperature(problem))
         keys = [key_from(problem.random) for _ in range(self.n_networks)]
         judged = arrange(problem.recognizer, problem.data, self.n_units) if len(keys) > 1 else None
-        rows, expected = jnp.asarray(problem.data.rows()), repetitions(_weights_of(problem.data))
+        # Data in files or on a cluster are represented by a sample, because rows are shown in random order.
+        shown, weights = problem.data.look()
+        rows, expected = jnp.asarray(shown), repetitions(weights)
 
         def step(state: NetworksState) -> NetworksState:
             best, number = state.best, state.number
@@ -174,8 +176,8 @@ class HebbianEpochs(Solver):
         # Fold in the number of presentations: otherwise the same seed would repeat its noise in every batch.
         key = jax.random.fold_in(key_from(problem.random), presented)
         network = hebbian.begin(start.components, None)._replace(presented=jnp.asarray(presented))
-        shown = rows_to_show(_weights_of(problem.data), generator(key, n_before))
-        rows = jnp.asarray(problem.data.rows(shown))
+        rows, weights = problem.data.look()
+        rows = jnp.asarray(rows[rows_to_show(weights, generator(key, n_before))])
         network = hebbian.stream(network, rows, key, rule, self.annealing, jnp.asarray(n_before))
         parameters = start._replace(components=network.weights)
         statistics = start_of(jax.device_get(_expect(problem.model, problem.data, parameters)))
@@ -306,11 +308,6 @@ def _results(rule: hebbian.HebbianRule, network: hebbian.Network) -> dict[str, A
         "n_presentations_": int(network.presented),
         "n_learned_": int(network.since),
     }
-
-
-def _weights_of(data: Data) -> np.ndarray:
-    """Return the weights of all rows."""
-    return np.concatenate(data.each(lambda rows, weights: weights))
 
 
 def _checked(causes: np.ndarray, data: Data, n_units: int) -> np.ndarray:
