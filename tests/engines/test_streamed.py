@@ -15,6 +15,7 @@ from multicause import (
     LinearCauses,
     MaximalCauses,
     MixtureOfPoissons,
+    SoftmaxNetwork,
     SparseCoding,
     SpikeAndSlabCauses,
 )
@@ -248,3 +249,19 @@ def test_a_file_system_that_cannot_reserve_space(stored, fitted, tmp_path, monke
 
     monkeypatch.setattr("os.posix_fallocate", unsupported)
     assert fitted.transform(stored["memory map"], out=tmp_path / "causes.npy").shape == (24_000, 3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_network_is_shown_a_sample_of_data_in_files(rows, tmp_path):
+    np.save(tmp_path / "rows.npy", rows)
+    stored = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    data = SMALL.load(SMALL.source(stored))
+    assert isinstance(data, StreamedData)
+    sample, _ = data.look()
+    settings = {"temperature": 16.0, "total": 50.0, "init": "data", "max_iter": 1, "n_init": 1, "random_state": 0}
+    there = SoftmaxNetwork(4, engine=SMALL, **settings).fit(stored)
+    here = SoftmaxNetwork(4, **settings).fit(sample)
+    assert there.n_presentations_ == len(sample) == 10_000
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-5)
+    # The bound is that of all rows.
+    assert there.lower_bound_ != here.lower_bound_

@@ -176,8 +176,8 @@ class HebbianEpochs(Solver):
         # Fold in the number of presentations: otherwise the same seed would repeat its noise in every batch.
         key = jax.random.fold_in(key_from(problem.random), presented)
         network = hebbian.begin(start.components, None)._replace(presented=jnp.asarray(presented))
-        rows, weights = problem.data.look()
-        rows = jnp.asarray(rows[rows_to_show(weights, generator(key, n_before))])
+        given, weights = problem.data.look()
+        rows = jnp.asarray(given[rows_to_show(weights, generator(key, n_before))])
         network = hebbian.stream(network, rows, key, rule, self.annealing, jnp.asarray(n_before))
         parameters = start._replace(components=network.weights)
         statistics = start_of(jax.device_get(_expect(problem.model, problem.data, parameters)))
