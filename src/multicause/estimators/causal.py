@@ -95,7 +95,9 @@ class CausalEstimator(DeclaredModel):
             model = self._wire(data)
             _check_values(model, data)
             warn(contradicting_signs(model, rows))
-            data = self._arranged(solver, model, data)
+            n_components = self._n_causes(data)
+            n_starts = solver.most_starts(model, n_components)
+            data = arrange(model, data, n_components, n_starts, exact=solver.exact_blocks)
             problem = self._problem(solver.n_starts, model, data, record, random)
             so_far, n_tasks = partial(self._so_far, solver, model, record), solver.most_iterations(model)
             session.watch(rows, y, None if sample_weight is None else weights, so_far, n_tasks=n_tasks)
@@ -121,10 +123,11 @@ class CausalEstimator(DeclaredModel):
             model = self._wire(data) if first else self._with_missing(data)
             _check_values(model, data)
             random = check_random_state(self.random_state)
+            n_components = self._n_causes(data) if first else len(self.components_)
+            data = arrange(model, data, n_components, exact=solver.exact_blocks)
             if first:
-                problem = self._problem(1, model, self._arranged(solver, model, data), record, random)
+                problem = self._problem(1, model, data, record, random)
             else:
-                data = arrange(model, data, len(self.components_), exact=solver.exact_blocks)
                 recognizer = self._recognition_model(model, *self._parameters.components.shape)
                 found = {name: getattr(self, name) for name in self._results if hasattr(self, name)}
                 problem = FitProblem(model, recognizer, data, one_start(self._parameters), random, record)
@@ -135,7 +138,7 @@ class CausalEstimator(DeclaredModel):
                 batch = batch._replace(bounds=np.concatenate(bounds), temperatures=np.concatenate(temperatures))
                 batch = batch._replace(kept=getattr(self, "rows_kept_", None), phases=getattr(self, "phases_", ()))
             self._set({**self._fitted(model, record, batch), "_online": averages})
-            self._set_threshold(problem.data)
+            self._set_threshold(data)
         if batch.outcome is Outcome.NON_FINITE:
             warn_of(batch.outcome, self)
         return self
@@ -198,11 +201,6 @@ class CausalEstimator(DeclaredModel):
         model.posterior.validate_on(np.asarray(starts.components[0]), some)
         recognizer = self._recognition_model(model, *starts.components.shape[1:])
         return FitProblem(model, recognizer, data, starts, random, record)
-
-    def _arranged(self, solver: Solver, model: Model, data: Data) -> Data:
-        n_components = self._n_causes(data)
-        n_starts = solver.most_starts(model, n_components)
-        return arrange(model, data, n_components, n_starts, exact=solver.exact_blocks)
 
     def _load_batch(self, X: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> Data:
         X = self._validate_rows(X, reset=first)
