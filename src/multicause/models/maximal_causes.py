@@ -5,13 +5,13 @@ ET10: J. Lücke and J. Eggert, Expectation Truncation and the Benefits of Presel
 JMLR 11 (2010) 2855–2900.
 """
 
-from multicause.combinations import Combination, Maximum
-from multicause.estimators.causal import CausalEstimator
-from multicause.noises import Noise
-from multicause.parts import resolve
+from multicause.combinations import Maximum
+from multicause.estimators.binary_causes import BinaryCauses
+from multicause.estimators.settings import product
+from multicause.model import Model
 
 
-class MaximalCauses(CausalEstimator):
+class MaximalCauses(BinaryCauses):
     """Maximal Causes Analysis (MCA): parts that occlude or mask each other.
 
     Binary causes s are drawn independently, and the mean of an observation in each dimension is the largest weight
@@ -31,8 +31,9 @@ class MaximalCauses(CausalEstimator):
     noise : {"gaussian", "diagonal_gaussian", "poisson", "bernoulli"} or Noise, default="gaussian"
         Distribution of an observation given its mean; "poisson" is for counts and other non-negative intensities,
         "bernoulli" for binary data, "diagonal_gaussian" for dimensions with different noise variances.
-    combination : Maximum, optional
-        How credit is shared in learning: ``Maximum(credit="sigmoid")`` is MCA08's smoothed Heaviside function.
+    combination : Maximum or MaximumMagnitude, optional
+        How credit is shared in learning: ``Maximum(credit="sigmoid")`` is MCA08's smoothed Heaviside function. With
+        ``MaximumMagnitude()``, components have both signs, and the one farthest from zero is visible (MMCA).
     prior : {"bernoulli"} or Prior, optional
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "truncated", "preselected"} or Posterior, optional
@@ -118,5 +119,5 @@ class MaximalCauses(CausalEstimator):
     'converged'
     """
 
-    def _combination(self, noise: Noise) -> Combination:
-        return resolve(self.combination or Maximum().within(noise.means), {}, "combination", Maximum)
+    def _parts(self) -> Model:
+        return product(self, Maximum())

@@ -1,30 +1,34 @@
 """Mini-batch EM: an E-step and a partial M-step for each mini-batch, over several passes.
 
-One iteration is one pass over all rows, in random order within the engine's blocks, each row as often as its weight
-says (:mod:`multicause.solvers.presentation`). It suits updates that take small steps (delta rules), whose statistics do
-not need all data at once.
+One iteration is one pass over all rows, in random order within the engine's blocks, which come in random order, too.
+Each row is shown as often as its weight says (:mod:`multicause.solvers.presentation`). Blocks may be in memory, in
+files or on a cluster, where parameters move from worker to worker. It suits updates that take small steps (delta
+rules), whose statistics do not need all data at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, compiled, generator
+from multicause.arrays import Array, compiled, generator, key_from
 from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_one
-from multicause.em.results import FitResult, Progress, result_of_one
+from multicause.em.results import FitResult, Progress, result_of_one, start_of
+from multicause.em.solver import FitProblem, Solver
 from multicause.em.step import maximize_one
 from multicause.engines.base import Data
-from multicause.model import Block, Model, Parameters, Statistics
+from multicause.model import Block, Model, Parameters, Statistics, interned
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
-from multicause.solvers.presentation import Batches, Presentation
+from multicause.posteriors import Posterior
+from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 
 # Number of passes whose mean bound is compared with that of as many passes before; the bound of a single pass is too
 # noisy for a stopping rule.
@@ -54,6 +58,50 @@ def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
     return expect_one(model, block, parameters, jnp.ones(()))
 
 
+@dataclass(frozen=True, kw_only=True)
+class MiniBatches(Solver):
+    """EM steps on mini-batches of ``batch_size`` rows.
+
+    ``learning_posterior`` replaces that of the model while it learns, for example by one of lower accuracy.
+    """
+
+    batch_size: int = 200
+    learning_posterior: Posterior | None = None
+    exact_blocks: ClassVar[bool] = True
+    # Each batch of a stream is one step: averages over causes that were inferred with older components would slow
+    # learning down.
+    averages_batches: ClassVar[bool] = False
+
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Learn from the first start."""
+        model, posterior = problem.model, self.learning_posterior
+        return learn_in_batches(
+            model,
+            problem.data,
+            start_of(problem.starts),
+            batch_size=self.batch_size,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            key=key_from(problem.random),
+            learner=None if posterior is None else interned(replace(model, posterior=posterior)),
+            **problem.loop,
+        )
+
+
+def _learn_block(
+    block: Block,
+    carry: tuple[Parameters, float, float],
+    learner: Model,
+    presentation: Presentation,
+    draw: BlockDraw,
+) -> tuple[Parameters, float, float]:
+    """Return parameters, Σ w F and Σ w after the batches of one more block."""
+    parameters, total, seen = carry
+    batches = presentation.batches(np.asarray(block.weights), draw)
+    parameters, bound, weight = one_pass(learner, block, parameters, batches)
+    return parameters, total + float(bound), seen + float(weight)
+
+
 class MiniBatchState(NamedTuple):
     """State of the mini-batch loop after some passes."""
 
@@ -81,14 +129,12 @@ def learn_in_batches(
     in the accuracy of its posterior.
     """
     learner = model if learner is None else learner
-    presentation = Presentation(data.blocks, batch_size)
+    presentation = Presentation.of(data, batch_size)
 
     def step(state: MiniBatchState) -> MiniBatchState:
-        total = seen = 0.0
-        parameters, iteration = state.parameters, len(state.bounds)
-        for block, batches in zip(data.blocks, presentation.batches(generator(key, iteration)), strict=True):
-            parameters, bound, weight = one_pass(learner, block, parameters, batches)
-            total, seen = total + float(bound), seen + float(weight)
+        order, draws = presentation.draw(generator(key, len(state.bounds)))
+        begin = (state.parameters, 0.0, 0.0)
+        parameters, total, seen = data.fold(_learn_block, begin, learner, presentation, aligned=draws, order=order)
         bounds = (*state.bounds, total / seen)
         if not _finite(parameters) or not np.isfinite(bounds[-1]):
             return MiniBatchState(state.parameters, bounds, Outcome.NON_FINITE)
