@@ -198,7 +198,7 @@ class SparseCoding(CausalEstimator):
         starts, moments, dtype = super()._starts(initial), initial.moments, initial.data.dtype
         deviation = np.sqrt(moments.spread or moments.variance)
         if self.noise_scale is None:
-            variance = np.full_like(starts.noise["variance"], (RELATIVE_NOISE * deviation) ** 2)
+            variance = jnp.full_like(starts.noise["variance"], (RELATIVE_NOISE * deviation) ** 2)
             starts = starts._replace(noise={**starts.noise, "variance": variance})
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts
