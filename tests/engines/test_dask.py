@@ -4,8 +4,10 @@ import errno
 import os
 import signal
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -27,8 +29,9 @@ from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars, open_rows
 from multicause.engines import Dask, Local
 from multicause.engines.dask_clusters import dashboard_link
-from multicause.engines.local import weighted_quantile
+from multicause.engines.local import LocalData, weighted_quantile
 from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
+from multicause.model import Block
 from multicause.posteriors import Beam, Preselected
 from tests.app.cli.test_command_line import call, result_of
 
@@ -162,8 +165,43 @@ def _first(rows):
     return rows[:, 0]
 
 
+def _with_sums(block, carry, factor, entry):
+    return [*carry, (entry, float(factor * block.rows.sum()))]
+
+
+def test_a_fold_visits_blocks_in_the_given_order(client, rows):
+    order, draws = [3, 0, 2, 1], ["a", "b", "c", "d"]
+    found = []
+    for engine, X in [(FourBlocks(), rows), (Dask(client), da.from_array(rows, chunks=(500, 25)))]:
+        data = engine.load(X).arranged(_first, 8, exact=True)
+        found.append(data.fold(_with_sums, [], 2.0, aligned=draws, order=order))
+        assert data.of_weights(np.sum) == [500.0] * 4
+    expected = [(draws[number], 2.0 * rows[500 * number : 500 * number + 500].sum()) for number in order]
+    for fold in found:
+        assert [entry for entry, _ in fold] == [entry for entry, _ in expected]
+        np.testing.assert_allclose([total for _, total in fold], [total for _, total in expected], rtol=1e-5)
+
+
 def _repeated(block, n_starts):
     return np.repeat(np.asarray(block.rows).T, n_starts, axis=0)
+
+
+class FourBlocks(Local):
+    """Local engine that divides the rows into four blocks."""
+
+    def load(self, X, weights=None):
+        data = super().load(X, weights)
+        data.arranged = partial(_arranged_in_four, self, data)
+        data.transformed = lambda function: self.load(function(data._X), data._weights)
+        return data
+
+
+def _arranged_in_four(engine, data, summarize, *sizes, exact=False):
+    blocks = [
+        Block(jnp.asarray(X), jnp.asarray(w), summarize(jnp.asarray(X)))
+        for X, w in zip(np.split(data._X, 4), np.split(data._weights, 4), strict=True)
+    ]
+    return LocalData(engine, data._X, data._weights, blocks)
 
 
 class KillWorker(IterationCallback):
@@ -250,10 +288,24 @@ def test_lists_of_states_need_rows_in_memory(client, rows, chunked):
         model.transform(chunked, out=np.zeros((2000, 3)))
 
 
-@pytest.mark.parametrize("model", [SparseCoding(3), HelmholtzMachine(3)], ids=lambda model: type(model).__name__)
-def test_models_of_small_batches_say_that_they_need_rows_in_memory(client, rows, model):
-    with pytest.raises(TypeError, match=r"mini-batches in one process.*X\[:100_000\]\.compute\(\)"):
-        clone(model).fit(da.from_array((rows > 4).astype(np.float32), chunks=(CHUNK, 25)))
+@pytest.mark.parametrize(
+    "model",
+    [SparseCoding(3, max_iter=2, tol=0, random_state=0), HelmholtzMachine(3, max_iter=2, tol=0, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_of_small_batches_learn_where_the_rows_are(client, rows, model):
+    # Four chunks of equal size here are four blocks there.
+    binary = (rows > 4).astype(np.float32)
+    weights = np.random.RandomState(0).uniform(0.5, 2, len(rows))
+    here, there = (
+        clone(model).set_params(engine=engine).fit(X, sample_weight=weights)
+        for engine, X in [
+            (FourBlocks(), binary),
+            (None, da.from_array(binary, chunks=(500, 25))),
+        ]
+    )
+    np.testing.assert_allclose(there.lower_bounds_, here.lower_bounds_, rtol=1e-5)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-4)
 
 
 def test_a_scheduler_that_does_not_answer():

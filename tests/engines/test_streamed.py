@@ -10,10 +10,12 @@ from sklearn.base import clone
 from multicause import (
     EnergyComponents,
     FactorAnalysis,
+    HelmholtzMachine,
     KMeans,
     LinearCauses,
     MaximalCauses,
     MixtureOfPoissons,
+    SparseCoding,
     SpikeAndSlabCauses,
 )
 from multicause.callbacks import Checkpoint
@@ -85,6 +87,21 @@ def test_every_model_of_sums_reads_from_disk(rows, stored, model, seed):
     weights = np.random.RandomState(seed).uniform(0.5, 2, len(rows))
     here, there = fit_both(model, rows, stored["memory map"], sample_weight=weights)
     np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [SparseCoding, HelmholtzMachine])
+def test_models_of_small_batches_read_blocks_in_random_order(rows, stored, kind, tmp_path, monkeypatch):
+    np.save(tmp_path / "binary.npy", (rows > 4).astype(np.float32))
+    stored = np.load(tmp_path / "binary.npy", mmap_mode="r")
+    model, visited = kind(3, max_iter=2, tol=0, batch_size=500, random_state=0), []
+    for module in ("local", "streamed"):  # the same blocks in memory and on disk
+        monkeypatch.setattr(f"multicause.engines.{module}.block_shape", lambda *_, **__: (3000, 8))
+    read = StreamedData._block
+    monkeypatch.setattr(StreamedData, "_block", lambda data, number: visited.append(number) or read(data, number))
+    here, there = fit_both(model, np.asarray(stored), stored, sample_weight=np.arange(len(rows)) % 3)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
+    passes = [visited[start : start + 8] for start in range(len(visited) - 7)]
+    assert any(sorted(order) == list(range(8)) != order for order in passes)
 
 
 def test_a_search_from_disk_finds_all_bars(stored):

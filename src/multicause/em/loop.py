@@ -8,7 +8,7 @@ is preceded by sums over blocks, which run in parallel on all cores.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from multicause.annealing import Annealing, ConstantTemperatures, Schedule
 from multicause.arrays import Array, compiled, on_cpu, select
+from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_blocks, expect_resident
 from multicause.em.results import FitResult, Progress, StartResults, best_of, per_row
 from multicause.em.step import OUTCOMES, EMState, HistoryRow, Limits, begin, em_step, final_share, stopped
@@ -56,7 +57,7 @@ def learn_all(
     max_iter: int,
     tol: float,
     key: Array,
-    watch: Callable[[Progress], bool] | None = None,
+    watch: Watch | None = None,
     journal: Journal | None = None,
     places: int | None = None,
     components_only: bool = False,
@@ -80,19 +81,27 @@ def learn_all(
         state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
         return _recorded(None, *runner(state, 1), n_starts)
 
-    with (journal or Journal()).loop(LoopState, first) as loop:
-        every = watch is not None and getattr(watch, "every_iteration", True)
-        pace = _Pace(1 if every else MOST_STEPS)
-        while (n_done := int(loop.state.state.iteration)) < max_iter and np.asarray(loop.state.state.learning).any():
-            began = time.perf_counter()
-            state, rows = runner(loop.state.state, pace.n_steps)
-            loop.state = _recorded(loop.state, state, rows, n_starts)
-            pace.tell(len(rows.bound), time.perf_counter() - began)
-            check_share(model, state, data)
-            if watch is not None and _tell(watch, loop.state, n_done):
-                loop.state = loop.state._replace(state=stopped(loop.state.state))
-        found = loop.state
+    every = watch is not None and getattr(watch, "every_iteration", True)
+    pace = _Pace(1 if every else MOST_STEPS)
 
+    def step(before: LoopState) -> LoopState:
+        began = time.perf_counter()
+        state, rows = runner(before.state, pace.n_steps)
+        after = _recorded(before, state, rows, n_starts)
+        pace.tell(len(rows.bound), time.perf_counter() - began)
+        check_share(model, state, data)
+        return after
+
+    found = run_loop(
+        LoopState,
+        first,
+        step,
+        goes_on=lambda now: int(now.state.iteration) < max_iter and bool(np.asarray(now.state.learning).any()),
+        report=_progress,
+        stop=lambda now: now._replace(state=stopped(now.state)),
+        watch=watch,
+        journal=journal,
+    )
     state = jax.device_get(found.state)
     statistics = state.statistics
     if (np.asarray(found.temperatures[-1])[:n_starts] != 1).any():
@@ -313,18 +322,16 @@ def _recorded(before: LoopState | None, state: EMState, rows: HistoryRow, n_star
     return LoopState(state, *histories)
 
 
-def _tell(watch: Callable[[Progress], bool], learning: LoopState, before: int) -> bool:
-    """Report the iterations of the last call; return whether the watcher requests to stop.
+def _progress(before: LoopState, after: LoopState) -> Iterator[Progress]:
+    """Yield the progress of the iterations of the last call.
 
     All but the last are reported with the parameters of the last one, for watchers that only need bounds.
     """
-    state, last = learning.state, int(learning.state.iteration)
+    state, last = after.state, int(after.state.iteration)
     cooled = bool(np.asarray(state.cooled).all())
-    wants_stop = False
-    for iteration in range(before + 1, last + 1):
-        seen = (learning.temperatures[iteration], learning.bounds[iteration], state.parameters, state.statistics)
-        wants_stop |= bool(watch(Progress(iteration - 1, *seen, cooled, current=iteration == last)))
-    return wants_stop
+    for iteration in range(int(before.state.iteration) + 1, last + 1):
+        seen = (after.temperatures[iteration], after.bounds[iteration], state.parameters, state.statistics)
+        yield Progress(iteration - 1, *seen, cooled, current=iteration == last)
 
 
 def check_cut(model: Model, starts: Parameters, data: Data, n_starts: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -97,6 +97,37 @@ def best_of(results: StartResults, data: Data, merit: np.ndarray | None = None) 
         outcome=final_outcome(why, parameters, sums, data),
         statistics=sums,
         kept=results.kept[: n_iter + 1, chosen],
+    )
+
+
+def result_of_one(
+    parameters: Parameters,
+    statistics: Statistics,
+    bounds: Sequence[float],
+    outcome: Outcome | None,
+    data: Data | None = None,
+    temperatures: Sequence[float] | None = None,
+    *,
+    n_iter: int | None = None,
+) -> FitResult:
+    """Return the result of a loop that learned one start, or that has chosen one.
+
+    ``bounds`` end with that of the parameters. ``outcome`` is None if the maximum number of iterations was reached.
+    Without ``data``, causes are not checked for having died.
+    """
+    n_iter = len(bounds) - 1 if n_iter is None else n_iter
+    why = Outcome.MAX_ITER if outcome is None else outcome
+    parameters, statistics = jax.device_get((parameters, statistics))
+    return FitResult(
+        parameters=parameters,
+        bound=float(bounds[-1]),
+        bounds=np.array(bounds, dtype=float),
+        temperatures=np.ones(len(bounds)) if temperatures is None else np.array(temperatures, dtype=float),
+        n_iter=n_iter,
+        n_rounds=n_iter,
+        converged=why == Outcome.CONVERGED,
+        outcome=why if data is None else final_outcome(why, parameters, statistics, data),
+        statistics=statistics,
     )
 
 

@@ -85,6 +85,27 @@ class Data(ABC):
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """Return ``function(block, *arguments)`` of every block, in order, stored where the block is."""
 
+    @abstractmethod
+    def fold(
+        self,
+        function: Callable[..., Any],
+        carry: Any,
+        *arguments: Any,
+        aligned: Sequence[Any] = (),
+        order: Sequence[int] | None = None,
+    ) -> Any:
+        """Return the carry after ``carry = function(block, carry, *arguments)`` for one block after the other.
+
+        It serves learning in small batches, where every block continues with the parameters that the one before has
+        left. ``order`` has the numbers of the blocks in the order in which they are visited, by default the first to
+        the last. ``aligned`` has one entry per block, which is passed as the last argument. Blocks that are not in
+        memory are read ahead; on a cluster the carry moves from worker to worker, and the rows stay where they are.
+        """
+
+    @abstractmethod
+    def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
+        """Return ``function(weights)`` of every block, in order, without reading its rows."""
+
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
         """Split results of :meth:`map` that are tuples of ``n`` entries into ``n`` results."""
         return tuple(zip(*mapped, strict=True))

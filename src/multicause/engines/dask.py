@@ -8,7 +8,7 @@ a tree of fixed order. Parts of a lost worker are recomputed by others, because 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -243,6 +243,36 @@ class DaskData(Data):
         """Return futures of one list for each part, with one entry for each of its blocks."""
         shared = self._share((function, jax.device_get(arguments)))
         return self._client.map(tasks.map_part, self._parts, [shared] * len(self._parts), pure=False)
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        carry: Any,
+        *arguments: Any,
+        aligned: Sequence[Any] = (),
+        order: Sequence[int] | None = None,
+    ) -> Any:
+        """Send the carry from worker to worker; consecutive blocks of one part are one task."""
+        ends = np.cumsum(self._blocks_per_part)
+        numbers = np.arange(ends[-1]) if order is None else np.asarray(order)
+        which = np.searchsorted(ends, numbers, side="right")
+        shared = self._share((function, jax.device_get(arguments)))
+        carry = self._share(jax.device_get(carry))
+        for run in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(which)) + 1):
+            part = int(which[run[0]])
+            own = (numbers[run] - (ends[part] - self._blocks_per_part[part])).tolist()
+            entries = [aligned[number] for number in numbers[run]] if len(aligned) else None
+            carry = self._client.submit(tasks.fold_part, self._parts[part], carry, shared, own, entries, pure=False)
+        return carry.result()
+
+    @cached_property
+    def _blocks_per_part(self) -> list[int]:
+        return self._client.gather(self._client.map(tasks.number_of_blocks, self._parts, pure=False))
+
+    def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
+        """Apply the function on the workers."""
+        found = self._client.gather(self._client.map(tasks.weights_of_part, self._parts, function=function, pure=False))
+        return [each for of_part in found for each in of_part]
 
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
         """Split tuples on the workers."""

@@ -82,6 +82,33 @@ def map_part(part: LocalData, shared: tuple[Callable[..., Any], Any]) -> list[An
         return [jax.device_get(found) for found in part.map(function, *arguments)]
 
 
+def fold_part(
+    part: LocalData,
+    carry: Any,
+    shared: tuple[Callable[..., Any], Any],
+    order: Sequence[int],
+    aligned: Sequence[Any] | None,
+) -> Any:
+    """Visit some blocks of a part in the given order; ``aligned`` has an entry for each of them."""
+    reuse_freed_memory()
+    function, arguments = shared
+    with double_precision():
+        for position, number in enumerate(order):
+            given = () if aligned is None else (aligned[position],)
+            carry = part.fold(function, carry, *arguments, *given, order=[number])
+        return jax.device_get(carry)
+
+
+def number_of_blocks(part: LocalData) -> int:
+    """Return the number of blocks of a part."""
+    return len(part.blocks)
+
+
+def weights_of_part(part: LocalData, function: Callable[[np.ndarray], Any]) -> list[Any]:
+    """Return the result of a function of the weights of each block of a part."""
+    return part.of_weights(function)
+
+
 def entries(records: Sequence[Any], number: int) -> list[Any]:
     """Return one entry of each record."""
     return [record[number] for record in records]

@@ -110,6 +110,24 @@ class BlockwiseData(Data):
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> Iterable[Any]:
         """Return ``function(block, *arguments)`` of every block, in order; see :meth:`Data.sum` for ``aligned``."""
 
+    @abstractmethod
+    def _visit(self, order: Sequence[int]) -> Iterable[Block]:
+        """Return blocks in the given order."""
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        carry: Any,
+        *arguments: Any,
+        aligned: Sequence[Any] = (),
+        order: Sequence[int] | None = None,
+    ) -> Any:
+        """Visit one block after the other in this process."""
+        numbers = range(len(self.blocks)) if order is None else [int(number) for number in order]
+        for number, block in zip(numbers, self._visit(numbers), strict=True):
+            carry = function(block, carry, *arguments, *((aligned[number],) if len(aligned) else ()))
+        return carry
+
     def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
         """Sum the results from the first block to the last, whichever is computed first."""
         total = None
@@ -202,6 +220,13 @@ class LocalData(BlockwiseData):
             (block, *arguments, *((aligned[number],) if aligned else ())) for number, block in enumerate(self.blocks)
         ]
         return run_all(function, tasks, self.n_jobs)
+
+    def _visit(self, order: Sequence[int]) -> Iterable[Block]:
+        return (self.blocks[number] for number in order)
+
+    def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
+        """Apply the function to the weights of one block after the other."""
+        return [function(np.asarray(block.weights)) for block in self.blocks]
 
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Sort the values of all blocks, partially where all weights are equal."""

@@ -52,6 +52,8 @@ class StreamedData(BlockwiseData):
         self.n_rows = source.shape[0]
         row = self._read(0, 1)
         self.n_features, self.dtype = row.shape[1], row.dtype
+        if weights is not None:
+            self._weights = weights = weights.astype(self.dtype, copy=False)
         self.n_weighted = self.n_rows if weights is None else int((weights > 0).sum())
         self.n_jobs = number_of_jobs(engine.n_jobs) if on_cpu() else 1
         self._size = 0
@@ -93,6 +95,18 @@ class StreamedData(BlockwiseData):
         rows, weights = filled_up(self._read(start, start + size), self._weights_of(start, start + size), size)
         on_device = jnp.asarray(rows)
         return Block(on_device, jnp.asarray(weights), self._summarize(on_device))
+
+    def _visit(self, order: Sequence[int]) -> Iterator[Block]:
+        return read_ahead((self.blocks[number] for number in order), READ_AHEAD)
+
+    def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
+        """Apply the function to the weights of one block after the other, which are in memory."""
+        starts = range(0, self.n_rows, self._size)
+        return [function(self._padded_weights(start)) for start in starts]
+
+    def _padded_weights(self, start: int) -> np.ndarray:
+        weights = self._weights_of(start, start + self._size)
+        return np.concatenate([weights, np.zeros(self._size - len(weights), weights.dtype)])
 
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> Iterator[Any]:
         blocks = self.blocks

@@ -5,10 +5,8 @@ R. M. Neal and R. S. Zemel, The Helmholtz machine, Neural Computation 7 (1995) 8
 """
 
 import itertools
-from collections.abc import Callable
-from functools import partial
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +18,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from multicause import annealing as schedules
-from multicause.arrays import double_precision, generator, key_from
+from multicause.arrays import double_precision, key_from
 from multicause.combinations import Combination, Sum
 from multicause.em.initialization import InitialConditions, first_moments
-from multicause.em.results import FitResult, Progress, final_outcome, one_start, start_of
+from multicause.em.results import FitResult, one_start
 from multicause.engines import Data, Engine
 from multicause.estimators.base import outcome_of_batch, warn_of
 from multicause.estimators.causal import CausalEstimator, FitProblem
@@ -33,15 +31,10 @@ from multicause.noises import LogisticBernoulli, Noise
 from multicause.noises.logistic import MARGIN
 from multicause.outcomes import Outcome
 from multicause.parts import PartChoice, resolve
-from multicause.persistence.journal import Journal
 from multicause.posteriors import Posterior, RecognitionNetwork
-from multicause.posteriors.recognition_network import machine_of
 from multicause.priors import Layered
 from multicause.priors.layered import SMALL
-from multicause.priors.layered_networks import Machine
-from multicause.solvers.mini_batches import WINDOW, evaluate
-from multicause.solvers.presentation import Presentation
-from multicause.solvers.wake_sleep import one_pass
+from multicause.solvers.wake_sleep import learn_by_wake_and_sleep
 from multicause.updates.base import Update
 from multicause.updates.wake_sleep import WakeSleep
 from multicause.wiring import check
@@ -278,92 +271,3 @@ class HelmholtzMachine(CausalEstimator):
     @staticmethod
     def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
         return {**CausalEstimator._learned(model, parameters), "bias_": np.array(parameters.noise["bias"])}
-
-
-class WakeSleepState(NamedTuple):
-    """State of wake–sleep learning of all starts after some number of passes over the data."""
-
-    machines: Machine
-    bounds: np.ndarray  # (passes, starts): mean bound per row
-    outcome: Outcome | None = None
-
-
-def learn_by_wake_and_sleep(
-    model: Model,
-    data: Data,
-    starts: Parameters,
-    *,
-    batch_size: int,
-    max_iter: int,
-    tol: float,
-    key: jax.Array,
-    watch: Callable[[Progress], bool] | None = None,
-    journal: Journal | None = None,
-) -> FitResult:
-    """Learn all starts in parallel by passes of wake–sleep over the data, and return the best start.
-
-    Learning ends when the highest bound no longer rises.
-    """
-    n_starts = len(starts.components)
-    recipe, rate = model.update.recipe._replace(missing=model.missing), jnp.asarray(model.update.rate)
-    presentation = Presentation(data.blocks, batch_size)
-
-    def step(state: WakeSleepState) -> WakeSleepState:
-        machines, total, shown, iteration = state.machines, np.zeros(n_starts), 0.0, len(state.bounds)
-        every = presentation.batches(generator(key, iteration))
-        for number, (block, batches) in enumerate(zip(data.blocks, every, strict=True)):
-            own = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, iteration), number), n_starts)
-            machines, bounds = one_pass(recipe, machines, block.rows, batches, own, rate)
-            total, shown = total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
-        history = np.vstack([state.bounds, total / shown])
-        if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
-            return WakeSleepState(state.machines, history, Outcome.NON_FINITE)
-        recent = np.mean(history[-WINDOW:], axis=0).max()
-        earlier = np.mean(history[-2 * WINDOW : -WINDOW], axis=0).max() if len(history) >= 2 * WINDOW else -np.inf
-        resting = tol > 0 and recent - earlier < tol * WINDOW
-        return WakeSleepState(machines, history, Outcome.CONVERGED if resting else None)
-
-    with (journal or Journal()).loop(
-        WakeSleepState, lambda: WakeSleepState(machine_of(model, starts), np.empty((0, n_starts)))
-    ) as loop:
-        while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
-            loop.state = state = step(loop.state)
-            if state.outcome is Outcome.NON_FINITE or watch is None:
-                continue
-            now = _parameters_of(state.machines, starts)
-            if watch(Progress(len(state.bounds) - 1, np.ones(n_starts), state.bounds[-1], now)):
-                loop.state = state._replace(outcome=Outcome.STOPPED)
-        state = loop.state
-    machines, history, outcome = state.machines, state.bounds, state.outcome or Outcome.MAX_ITER
-    every = _parameters_of(machines, starts)
-    found = []
-    for start in range(n_starts):
-        parameters = start_of(every, start)
-        sums = jax.device_get(data.sum(partial(evaluate, model), parameters))
-        found.append((float(sums.bound / sums.seen), parameters, sums))
-    best = int(np.argmax([bound for bound, _, _ in found]))
-    final, parameters, statistics = found[best]
-    activity = (statistics.prior["active"] / statistics.weight).astype(parameters.components.dtype)
-    parameters = parameters._replace(prior={**parameters.prior, "activity": activity})
-    bounds_of_best = [float(values[best]) for values in history]
-    return FitResult(
-        parameters=jax.device_get(parameters),
-        bound=final,
-        bounds=np.array([*bounds_of_best, final]),
-        temperatures=np.ones(len(history) + 1),
-        n_iter=len(history),
-        n_rounds=len(history),
-        converged=outcome == Outcome.CONVERGED,
-        outcome=final_outcome(outcome, parameters, statistics, data),
-        statistics=statistics,
-    )
-
-
-def _parameters_of(machine: Machine, like: Parameters) -> Parameters:
-    """Return the parameters of a pair of networks, the inverse of ``machine_of``."""
-    lowest, *upper = machine.generative
-    prior = dict(like.prior)
-    for k, layer in enumerate(upper, start=1):
-        prior |= {f"{name}_{k}": value for name, value in layer.items()}
-    posterior = {f"{name}_{k}": value for k, layer in enumerate(machine.recognition) for name, value in layer.items()}
-    return Parameters(lowest["weights"], prior, {"bias": lowest["bias"]}, posterior)

@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from multicause import inference
 from multicause.annealing import Annealing, NoAnnealing
 from multicause.arrays import double_precision
+from multicause.em.driver import run_loop
 from multicause.em.initialization import InitialConditions, first_moments
 from multicause.em.loop import learn
-from multicause.em.results import FitResult, Progress, Watcher, one_start, start_of
+from multicause.em.results import FitResult, Progress, Watcher, one_start, result_of_one, start_of
 from multicause.engines import Engine
 from multicause.estimators.base import ValueLabels
 from multicause.estimators.causal import FitProblem
@@ -164,24 +165,27 @@ class PrincipalComponents(GaussianFactors):
         if problem.model.missing:
             return self._learn_by_em(problem)
         watch, journal = problem.settings["watch"], problem.settings["journal"]
-        with journal.loop(Solution, lambda: self._solve(start_of(problem.starts))) as loop:
-            solution = loop.state
+
+        def begin() -> Solution:
+            solution = self._solve(start_of(problem.starts))
             self.explained_variance_ = solution.variances
-            if not solution.reported:
-                loop.state = solution._replace(reported=True)
-                watch(Progress(0, np.ones(1), np.array([solution.bound]), one_start(solution.parameters)))
-        nothing: Any = None
-        result = FitResult(
-            parameters=solution.parameters,
-            bound=solution.bound,
-            bounds=np.array([solution.bound]),
-            temperatures=np.ones(1),
-            n_iter=1,
-            n_rounds=1,
-            converged=True,
-            outcome=Outcome.CONVERGED,
-            statistics=nothing,
+            return solution
+
+        solution = run_loop(
+            Solution,
+            begin,
+            lambda state: state._replace(reported=True),
+            goes_on=lambda state: not state.reported,
+            report=lambda before, after: [
+                Progress(0, np.ones(1), np.array([after.bound]), one_start(after.parameters))
+            ],
+            stop=lambda state: state,  # the solution is complete
+            watch=watch,
+            journal=journal,
         )
+        self.explained_variance_ = solution.variances
+        nothing: Any = None
+        result = result_of_one(solution.parameters, nothing, [solution.bound], Outcome.CONVERGED, n_iter=1)
         return result, NoAnnealing()
 
     def _learn_by_em(self, problem: FitProblem) -> tuple[FitResult, Annealing]:

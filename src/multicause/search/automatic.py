@@ -21,6 +21,7 @@ import numpy as np
 
 from multicause.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.arrays import Array
+from multicause.em.driver import run_loop
 from multicause.em.loop import compile_ahead, learn
 from multicause.em.results import (
     FitResult,
@@ -268,14 +269,15 @@ def run_phases(
     measured: Callable[[FitResult], FitResult] | None = None,
 ) -> Search:
     """Run phases one after the other; a fit that is stopped before the last phase is ``measured`` and returned."""
-    with journal.loop(Search, Search) as loop:
-        while loop.state.phase < len(phases):
-            after = phases[loop.state.phase](loop.state)
-            phase = after.phase + 1
-            if after.fit is not None and after.fit.outcome == Outcome.STOPPED and phase < len(phases):
-                after, phase = after._replace(fit=measured(after.fit) if measured else after.fit), len(phases)
-            loop.state = after._replace(phase=phase)
-        return loop.state
+
+    def step(state: Search) -> Search:
+        after = phases[state.phase](state)
+        phase = after.phase + 1
+        if after.fit is not None and after.fit.outcome == Outcome.STOPPED and phase < len(phases):
+            after, phase = after._replace(fit=measured(after.fit) if measured else after.fit), len(phases)
+        return after._replace(phase=phase)
+
+    return run_loop(Search, Search, step, goes_on=lambda state: state.phase < len(phases), journal=journal)
 
 
 def search_posterior(model: Model, n_components: int) -> Posterior:

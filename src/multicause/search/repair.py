@@ -24,6 +24,7 @@ import numpy as np
 
 from multicause.annealing import NoAnnealing
 from multicause.arrays import Array
+from multicause.em.driver import run_loop
 from multicause.em.loop import learn, learn_all
 from multicause.em.results import (
     FitResult,
@@ -137,15 +138,14 @@ def repair(
         )
         return state._replace(fit=concatenate_history(state.fit, rest), spent=state.spent + rest.n_rounds, winner=None)
 
-    with journal.loop(Repair, partial(Repair, fit, fit.n_rounds)) as loop:
-        while True:
-            state = loop.state
-            if state.winner is not None:
-                loop.state = finish(state)
-            elif state.fit.converged and state.spent < max_iter and not state.given_up:
-                loop.state = attempt(state)
-            else:
-                return state.fit._replace(n_rounds=state.spent)
+    def goes_on(state: Repair) -> bool:
+        return state.winner is not None or (state.fit.converged and state.spent < max_iter and not state.given_up)
+
+    def step(state: Repair) -> Repair:
+        return attempt(state) if state.winner is None else finish(state)
+
+    state = run_loop(Repair, partial(Repair, fit, fit.n_rounds), step, goes_on=goes_on, journal=journal)
+    return state.fit._replace(n_rounds=state.spent)
 
 
 def report_best(
@@ -225,10 +225,11 @@ def _tournament(
             return state._replace(number=len(ROUNDS), spent=spent, trials=trials)
         return Tournament(jax.tree.map(lambda leaf: leaf[best], trials.parameters), number, spent)
 
-    with journal.loop(Tournament, lambda: Tournament(variants())) as loop:
-        while loop.state.trials is None:
-            loop.state = play(loop.state)
-        return best_of(loop.state.trials, data)._replace(n_rounds=loop.state.spent)
+    end = run_loop(
+        Tournament, lambda: Tournament(variants()), play, goes_on=lambda state: state.trials is None, journal=journal
+    )
+    assert end.trials is not None
+    return best_of(end.trials, data)._replace(n_rounds=end.spent)
 
 
 def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:

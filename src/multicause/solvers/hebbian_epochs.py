@@ -6,7 +6,7 @@ as the components of the generative model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from multicause.annealing import LinearCooling
 from multicause.arrays import Array, generator
+from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect
 from multicause.em.results import Progress, one_start, per_row, start_of
 from multicause.engines.base import Data
@@ -105,7 +106,7 @@ def learn_networks(
     probes: np.ndarray | None,
     *,
     max_iter: int,
-    watch: Callable[[Progress], bool],
+    watch: Watch,
     journal: Journal,
 ) -> NetworkResult:
     """Learn networks one after the other, each with its own start and key, and return the best.
@@ -114,17 +115,18 @@ def learn_networks(
     result counts as stopped.
     """
     expected = repetitions(weights)
-    with journal.loop(NetworksState, NetworksState) as loop:
-        while loop.state.number < len(keys):
-            best, number = loop.state.best, loop.state.number
-            start = start_of(problem.starts, number)
-            run = _learn_network(problem, start, rows, expected, keys[number], probes, max_iter, watch, journal)
-            if best is None or run.evidence > best.evidence:
-                best = run
-            loop.state = NetworksState(len(keys) if run.stopped else number + 1, best, run.stopped)
-        best, stopped = loop.state.best, loop.state.stopped
-    assert best is not None
-    return best._replace(stopped=stopped)
+
+    def step(state: NetworksState) -> NetworksState:
+        best, number = state.best, state.number
+        start = start_of(problem.starts, number)
+        run = _learn_network(problem, start, rows, expected, keys[number], probes, max_iter, watch, journal)
+        if best is None or run.evidence > best.evidence:
+            best = run
+        return NetworksState(len(keys) if run.stopped else number + 1, best, run.stopped)
+
+    end = run_loop(NetworksState, NetworksState, step, goes_on=lambda state: state.number < len(keys), journal=journal)
+    assert end.best is not None
+    return end.best._replace(stopped=end.stopped)
 
 
 def _learn_network(
@@ -135,7 +137,7 @@ def _learn_network(
     key: Array,
     probes: np.ndarray | None,
     max_iter: int,
-    watch: Callable[[Progress], bool],
+    watch: Watch,
     journal: Journal,
 ) -> NetworkResult:
     """Run epochs from one start until the network has learned, or for ``max_iter`` epochs."""
@@ -149,13 +151,21 @@ def _learn_network(
         temperatures = (*state.temperatures, problem.temperature(len(bounds)))
         return HebbianState(network, statistics, bounds, temperatures, problem.has_learned(network, len(repeated)))
 
-    with journal.loop(HebbianState, lambda: HebbianState(hebbian.begin(start.components, probes))) as loop:
-        while len(loop.state.bounds) < max_iter and not (loop.state.learned or loop.state.stopped):
-            loop.state = state = step(loop.state)
-            now = one_start(start._replace(components=state.network.average))
-            seen = (np.array(state.temperatures[-1:]), np.array(state.bounds[-1:]), now, state.statistics)
-            loop.state = state._replace(stopped=watch(Progress(len(state.bounds) - 1, *seen)))
-        state = loop.state
+    def report(before: HebbianState, after: HebbianState) -> Iterator[Progress]:
+        now = one_start(start._replace(components=after.network.average))
+        seen = (np.array(after.temperatures[-1:]), np.array(after.bounds[-1:]), now, after.statistics)
+        yield Progress(len(after.bounds) - 1, *seen)
+
+    state = run_loop(
+        HebbianState,
+        lambda: HebbianState(hebbian.begin(start.components, probes)),
+        step,
+        goes_on=lambda state: len(state.bounds) < max_iter and not (state.learned or state.stopped),
+        report=report,
+        stop=lambda state: state._replace(stopped=True),
+        watch=watch,
+        journal=journal,
+    )
     parameters = start._replace(components=state.network.average)
     found = ending(parameters, state.statistics, len(state.bounds), state.learned)
     evidence = problem.evidence(parameters)

@@ -1,13 +1,14 @@
 """Mini-batch EM: an E-step and a partial M-step for each mini-batch, over several passes.
 
-One iteration is one pass over all rows, in random order within the engine's blocks, each row as often as its weight
-says (:mod:`multicause.solvers.presentation`). It suits updates that take small steps (delta rules), whose statistics do
-not need all data at once.
+One iteration is one pass over all rows, in random order within the engine's blocks, which come in random order, too.
+Each row is shown as often as its weight says (:mod:`multicause.solvers.presentation`). Blocks may be in memory, in
+files or on a cluster, where parameters move from worker to worker. It suits updates that take small steps (delta
+rules), whose statistics do not need all data at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,14 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, compiled, generator
+from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_one
-from multicause.em.results import FitResult, Progress, final_outcome
+from multicause.em.results import FitResult, Progress, result_of_one
 from multicause.em.step import maximize_one
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters, Statistics
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
-from multicause.solvers.presentation import Batches, Presentation
+from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 
 # Number of passes whose mean bound is compared with that of as many passes before; the bound of a single pass is too
 # noisy for a stopping rule.
@@ -53,6 +55,20 @@ def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
     return expect_one(model, block, parameters, jnp.ones(()))
 
 
+def _learn_block(
+    block: Block,
+    carry: tuple[Parameters, float, float],
+    learner: Model,
+    presentation: Presentation,
+    draw: BlockDraw,
+) -> tuple[Parameters, float, float]:
+    """Return parameters, Σ w F and Σ w after the batches of one more block."""
+    parameters, total, seen = carry
+    batches = presentation.batches(np.asarray(block.weights), draw)
+    parameters, bound, weight = one_pass(learner, block, parameters, batches)
+    return parameters, total + float(bound), seen + float(weight)
+
+
 class MiniBatchState(NamedTuple):
     """State of the mini-batch loop after some passes."""
 
@@ -71,7 +87,7 @@ def learn_in_batches(
     tol: float,
     key: Array,
     learner: Model | None = None,
-    watch: Callable[[Progress], bool] | None = None,
+    watch: Watch | None = None,
     journal: Journal | None = None,
 ) -> FitResult:
     """Run passes over the data until the mean bound stops rising, or for ``max_iter`` passes.
@@ -80,14 +96,12 @@ def learn_in_batches(
     in the accuracy of its posterior.
     """
     learner = model if learner is None else learner
-    presentation = Presentation(data.blocks, batch_size)
+    presentation = Presentation.of(data, batch_size)
 
     def step(state: MiniBatchState) -> MiniBatchState:
-        total = seen = 0.0
-        parameters, iteration = state.parameters, len(state.bounds)
-        for block, batches in zip(data.blocks, presentation.batches(generator(key, iteration)), strict=True):
-            parameters, bound, weight = one_pass(learner, block, parameters, batches)
-            total, seen = total + float(bound), seen + float(weight)
+        order, draws = presentation.draw(generator(key, len(state.bounds)))
+        begin = (state.parameters, 0.0, 0.0)
+        parameters, total, seen = data.fold(_learn_block, begin, learner, presentation, aligned=draws, order=order)
         bounds = (*state.bounds, total / seen)
         if not _finite(parameters) or not np.isfinite(bounds[-1]):
             return MiniBatchState(state.parameters, bounds, Outcome.NON_FINITE)
@@ -95,30 +109,23 @@ def learn_in_batches(
         resting = tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW
         return MiniBatchState(parameters, bounds, Outcome.CONVERGED if resting else None)
 
-    with (journal or Journal()).loop(MiniBatchState, lambda: MiniBatchState(start)) as loop:
-        while loop.state.outcome is None and len(loop.state.bounds) < max_iter:
-            loop.state = state = step(loop.state)
-            if state.outcome is Outcome.NON_FINITE or watch is None:
-                continue
-            now = jax.tree.map(lambda leaf: leaf[None], state.parameters)
-            if watch(Progress(len(state.bounds) - 1, np.ones(1), np.array(state.bounds[-1:]), now)):
-                loop.state = state._replace(outcome=Outcome.STOPPED)
-        state = loop.state
+    def report(before: MiniBatchState, after: MiniBatchState) -> Iterator[Progress]:
+        if after.outcome is not Outcome.NON_FINITE:
+            now = jax.tree.map(lambda leaf: leaf[None], after.parameters)
+            yield Progress(len(after.bounds) - 1, np.ones(1), np.array(after.bounds[-1:]), now)
 
-    statistics: Any = data.sum(partial(evaluate, model), state.parameters)
-    statistics, parameters = jax.device_get((statistics, state.parameters))
-    final, n_iter = float(statistics.bound / statistics.seen), len(state.bounds)
-    return FitResult(
-        parameters=parameters,
-        bound=final,
-        bounds=np.array([*state.bounds, final]),
-        temperatures=np.ones(n_iter + 1),
-        n_iter=n_iter,
-        n_rounds=n_iter,
-        converged=state.outcome == Outcome.CONVERGED,
-        outcome=final_outcome(state.outcome or Outcome.MAX_ITER, parameters, statistics, data),
-        statistics=statistics,
+    state = run_loop(
+        MiniBatchState,
+        lambda: MiniBatchState(start),
+        step,
+        goes_on=lambda state: state.outcome is None and len(state.bounds) < max_iter,
+        report=report,
+        watch=watch,
+        journal=journal,
     )
+    statistics: Any = data.sum(partial(evaluate, model), state.parameters)
+    final = float(statistics.bound / statistics.seen)
+    return result_of_one(state.parameters, statistics, [*state.bounds, final], state.outcome, data)
 
 
 def _finite(record: Any) -> bool:

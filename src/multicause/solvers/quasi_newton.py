@@ -8,7 +8,7 @@ independent component analysis by preconditioning with Hessian approximations, I
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.em.results import FitResult, Progress
+from multicause.em.driver import Watch, run_loop
+from multicause.em.results import FitResult, Progress, one_start, result_of_one
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters, Statistics
 from multicause.outcomes import Outcome
@@ -60,7 +61,7 @@ def learn_second_order(
     *,
     max_iter: int,
     tol: float,
-    watch: Callable[[Progress], bool] | None = None,
+    watch: Watch | None = None,
     journal: Journal | None = None,
 ) -> FitResult:
     """Maximise the likelihood until no entry of the mean relative gradient exceeds ``tol``."""
@@ -96,29 +97,24 @@ def learn_second_order(
         # No step along the gradient raises F by more than rounding errors.
         return state._replace(outcome=Outcome.CONVERGED)
 
-    with (journal or Journal()).loop(QuasiNewtonState, begin) as loop:
-        while loop.state.outcome is None and len(loop.state.bounds) <= max_iter:
-            loop.state = state = step(loop.state)
-            if state.outcome is not None or watch is None:
-                continue
-            now = jax.tree.map(lambda leaf: np.asarray(leaf)[None], (state.parameters, state.sums))
-            if watch(Progress(len(state.bounds) - 2, np.ones(1), np.array([state.bound]), *now)):
-                loop.state = state._replace(outcome=Outcome.STOPPED)
-        state = loop.state
-    outcome, n_iter = state.outcome, len(state.bounds) - 1
-    if outcome is None:
-        outcome = Outcome.CONVERGED if np.abs(state.gradient).max() < tol else Outcome.MAX_ITER
-    return FitResult(
-        parameters=jax.device_get(state.parameters),
-        bound=state.bound,
-        bounds=np.array(state.bounds),
-        temperatures=np.ones(n_iter + 1),
-        n_iter=n_iter,
-        n_rounds=n_iter,
-        converged=outcome == Outcome.CONVERGED,
-        outcome=outcome,
-        statistics=state.sums,
+    def report(before: QuasiNewtonState, after: QuasiNewtonState) -> Iterator[Progress]:
+        if after.outcome is None:
+            now = (one_start(after.parameters), one_start(after.sums))
+            yield Progress(len(after.bounds) - 2, np.ones(1), np.array([after.bound]), *now)
+
+    state = run_loop(
+        QuasiNewtonState,
+        begin,
+        step,
+        goes_on=lambda state: state.outcome is None and len(state.bounds) <= max_iter,
+        report=report,
+        watch=watch,
+        journal=journal,
     )
+    outcome = state.outcome
+    if outcome is None and np.abs(state.gradient).max() < tol:
+        outcome = Outcome.CONVERGED
+    return result_of_one(state.parameters, state.sums, state.bounds, outcome)
 
 
 def direction(gradient: np.ndarray, curvature: np.ndarray, history: Steps) -> np.ndarray:

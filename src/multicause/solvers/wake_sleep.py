@@ -9,13 +9,22 @@ from them (reweighted wake-sleep, J. Bornschein and Y. Bengio 2015).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from multicause.arrays import Array, over_starts
+from multicause.arrays import Array, generator, over_starts
+from multicause.em.driver import Watch, run_loop
+from multicause.em.results import FitResult, Progress, result_of_one, start_of
+from multicause.engines.base import Data
+from multicause.model import Block, Model, Parameters
+from multicause.outcomes import Outcome
+from multicause.persistence.journal import Journal
+from multicause.posteriors.recognition_network import machine_of
 from multicause.priors.layered_networks import (
     Machine,
     fantasies,
@@ -25,7 +34,8 @@ from multicause.priors.layered_networks import (
     masked,
     n_causes,
 )
-from multicause.solvers.presentation import Batches
+from multicause.solvers.mini_batches import WINDOW, evaluate
+from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 from multicause.updates.wake_sleep import WakeSleepSettings
 
 
@@ -83,3 +93,106 @@ def one_pass(
         return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, jnp.zeros((), jnp.float64)))
 
     return over_starts(one)(machines, keys)
+
+
+def _learn_block(
+    block: Block,
+    carry: tuple[Machine, np.ndarray, float],
+    recipe: WakeSleepSettings,
+    presentation: Presentation,
+    rate: Array,
+    key_data: Array,
+    draw: BlockDraw,
+) -> tuple[Machine, np.ndarray, float]:
+    """Return machines, Σ_n w_n F_n of each (starts,) and Σ_n w_n after the batches of one more block of a pass."""
+    machines, total, shown = carry
+    batches = presentation.batches(np.asarray(block.weights), draw)
+    keys = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(key_data), draw.number), len(total))
+    machines, bounds = one_pass(recipe, machines, block.rows, batches, keys, rate)
+    return machines, total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
+
+
+class WakeSleepState(NamedTuple):
+    """State of wake-sleep learning of all starts after some number of passes over the data."""
+
+    machines: Machine
+    bounds: np.ndarray  # (passes, starts): mean bound per row
+    outcome: Outcome | None = None
+
+
+def learn_by_wake_and_sleep(
+    model: Model,
+    data: Data,
+    starts: Parameters,
+    *,
+    batch_size: int,
+    max_iter: int,
+    tol: float,
+    key: Array,
+    watch: Watch | None = None,
+    journal: Journal | None = None,
+) -> FitResult:
+    """Learn all starts in parallel by passes of wake-sleep over the data, and return the best start.
+
+    Learning ends when the highest bound no longer rises.
+    """
+    n_starts = len(starts.components)
+    recipe, rate = model.update.recipe._replace(missing=model.missing), jnp.asarray(model.update.rate)
+    presentation = Presentation.of(data, batch_size)
+
+    def step(state: WakeSleepState) -> WakeSleepState:
+        iteration = len(state.bounds)
+        order, draws = presentation.draw(generator(key, iteration))
+        # The numbers of a key, because keys themselves cannot be sent to other processes.
+        of_pass = jax.random.key_data(jax.random.fold_in(key, iteration))
+        machines, total, shown = data.fold(
+            _learn_block,
+            (state.machines, np.zeros(n_starts), 0.0),
+            *(recipe, presentation, rate, of_pass),
+            aligned=draws,
+            order=order,
+        )
+        history = np.vstack([state.bounds, total / shown])
+        if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
+            return WakeSleepState(state.machines, history, Outcome.NON_FINITE)
+        recent = np.mean(history[-WINDOW:], axis=0).max()
+        earlier = np.mean(history[-2 * WINDOW : -WINDOW], axis=0).max() if len(history) >= 2 * WINDOW else -np.inf
+        resting = tol > 0 and recent - earlier < tol * WINDOW
+        return WakeSleepState(machines, history, Outcome.CONVERGED if resting else None)
+
+    def report(before: WakeSleepState, after: WakeSleepState) -> Iterator[Progress]:
+        if after.outcome is not Outcome.NON_FINITE:
+            now = _parameters_of(after.machines, starts)
+            yield Progress(len(after.bounds) - 1, np.ones(n_starts), after.bounds[-1], now)
+
+    state = run_loop(
+        WakeSleepState,
+        lambda: WakeSleepState(machine_of(model, starts), np.empty((0, n_starts))),
+        step,
+        goes_on=lambda state: state.outcome is None and len(state.bounds) < max_iter,
+        report=report,
+        watch=watch,
+        journal=journal,
+    )
+    every = _parameters_of(state.machines, starts)
+    found = []
+    for start in range(n_starts):
+        parameters = start_of(every, start)
+        sums = jax.device_get(data.sum(partial(evaluate, model), parameters))
+        found.append((float(sums.bound / sums.seen), parameters, sums))
+    best = int(np.argmax([bound for bound, _, _ in found]))
+    final, parameters, statistics = found[best]
+    activity = (statistics.prior["active"] / statistics.weight).astype(parameters.components.dtype)
+    parameters = parameters._replace(prior={**parameters.prior, "activity": activity})
+    bounds = [*state.bounds[:, best], final]
+    return result_of_one(parameters, statistics, bounds, state.outcome, data)
+
+
+def _parameters_of(machine: Machine, like: Parameters) -> Parameters:
+    """Return the parameters of a pair of networks, the inverse of ``machine_of``."""
+    lowest, *upper = machine.generative
+    prior = dict(like.prior)
+    for k, layer in enumerate(upper, start=1):
+        prior |= {f"{name}_{k}": value for name, value in layer.items()}
+    posterior = {f"{name}_{k}": value for k, layer in enumerate(machine.recognition) for name, value in layer.items()}
+    return Parameters(lowest["weights"], prior, {"bias": lowest["bias"]}, posterior)

@@ -71,6 +71,7 @@ def transform(
         from multicause.app.cli.fitting import tell_data
         from multicause.app.cli.results import component_names, write_table
         from multicause.app.cli.runs import open_run
+        from multicause.app.preparation import PreparedModel
         from multicause.engines.sources import Source
 
         fitted = open_run(run, device)
@@ -91,6 +92,11 @@ def transform(
                 raise ValueError(
                     f"{describe_paths(data)} exceeds the memory budget ({fitted.memory_budget}), so "
                     f"results must be written as .npy; got {str(out)!r}."
+                )
+            if isinstance(fitted.model, PreparedModel):
+                raise ValueError(
+                    f"{describe_paths(data)} exceeds the memory budget ({fitted.memory_budget}), and rows that are "
+                    "centred, standardized or whitened must be in memory. Split the file."
                 )
             with errors_in_options(fitted.model):
                 causes = fitted.model.transform(found.rows, out=out)
@@ -140,7 +146,7 @@ def sample(
         with errors_in_options(fitted.model):
             rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
         if shape is not None:
-            write_mosaic(out, rows, shape, f"{count} samples of {type(fitted.model).__name__}")
+            write_mosaic(out, rows, shape, f"{count} samples of {fitted.settings['estimator']}")
         else:
             write_table(out, rows, fitted.data["names"])
         output.say(f"{count} new rows: {out}")
@@ -191,7 +197,7 @@ def reconstruct(
 
         fitted = open_run(run, device)
         if not hasattr(fitted.model, "reconstruct"):
-            raise ValueError(f"{type(fitted.model).__name__} cannot reconstruct: its filters do not generate data.")
+            raise ValueError(f"{fitted.settings['estimator']} cannot reconstruct: its filters do not generate data.")
         as_images = all(path.is_dir() or path.suffix.lower() in pictures.SUFFIXES for path in data)
         if out.suffix:
             check_file(out, force)
@@ -205,7 +211,7 @@ def reconstruct(
                 "--impute fills missing values of tables in, which are empty or NaN; an image file has none."
             )
         if impute and not hasattr(fitted.model, "impute"):
-            raise ValueError(f"{type(fitted.model).__name__} cannot fill missing values in.")
+            raise ValueError(f"{fitted.settings['estimator']} cannot fill missing values in.")
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:
