@@ -1,7 +1,6 @@
 """A hundred draws of random data and settings; ``python -m benchmarks.fuzz`` has as many as one likes."""
 
 import pytest
-
 from benchmarks.fuzz import NAMES, try_one
 
 DRAWS = -(-100 // len(NAMES))
