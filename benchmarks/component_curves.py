@@ -41,6 +41,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.jobs > 1:
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+        os.environ["OMP_NUM_THREADS"] = "1"
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
     started = monotonic()
     print("causes  right  named (time)")
