@@ -106,7 +106,7 @@ def repair(
         trial = _tournament(
             model,
             data,
-            partial(_variants, model, data, state.fit, recycled, random, lifted=state.failures == 0),
+            partial(_all_variants, model, data, state.fit, recycled, random, lifted=state.failures == 0),
             to_beat=state.fit.bound,
             max_iter=max_iter - state.spent,
             watch=report_best(watch, state.fit, state.spent),
@@ -165,7 +165,9 @@ def report_best(
     return Watcher(watch, shown)
 
 
-def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool, most: int) -> list[int]:
+def _promising(
+    model: Model, parameters: Parameters, recycled: int, lifted: bool, most: int = MOST_VARIANTS
+) -> list[int]:
     """Return at most so many causes that may represent a mixture: those that explain most of the data.
 
     The cause to be recycled is included if all weights are to be raised.
@@ -252,21 +254,37 @@ def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.nda
     return np.append(weights @ np.log(np.maximum(remaining, LEAST_REMAINING)), weights.sum())
 
 
-def _variants(
+def _all_variants(
     model: Model, data: Data, fit: FitResult, recycled: int, random: np.random.RandomState, *, lifted: bool
+) -> Parameters:
+    """Return the variants of a round; if causes are dead, they come back from residuals in some of them."""
+    dead = dead_causes(fit.parameters, fit.statistics, data)
+    if not dead.any():
+        return _variants(model, fit.parameters, recycled, random, lifted=lifted)
+    n_revivals = min(REVIVALS, len(dead) - 1)
+    worst = worst_rows(model, data, fit.parameters)
+    revived = [revive(model, data, fit.parameters, dead, worst, random) for _ in range(n_revivals)]
+    most = min(len(dead), MOST_VARIANTS) - n_revivals
+    others = _variants(model, fit.parameters, recycled, random, lifted=lifted, most=most)
+    return jax.tree.map(lambda one, other: np.concatenate([one, other]), _stacked(revived), others)
+
+
+def _variants(
+    model: Model,
+    parameters: Parameters,
+    recycled: int,
+    random: np.random.RandomState,
+    *,
+    lifted: bool,
+    most: int = MOST_VARIANTS,
 ) -> Parameters:
     """Return one start for each promising cause, in which the recycled cause becomes a copy of it.
 
-    If ``lifted``, one more start has all weights raised. It is the same whichever cause is recycled. If causes are
-    dead, they come back from residuals in some more starts.
+    If ``lifted``, one more start has all weights raised. It is the same whichever cause is recycled.
     """
-    parameters = fit.parameters
     components: Any = parameters.components
-    dead = dead_causes(parameters, fit.statistics, data)
-    n_revivals = min(REVIVALS, len(dead) - 1) if dead.any() else 0
-    worst = worst_rows(model, data, parameters) if n_revivals else np.empty(0)
-    starts = [revive(model, data, parameters, dead, worst, random) for _ in range(n_revivals)]
-    for source in _promising(model, parameters, recycled, lifted, min(len(dead), MOST_VARIANTS) - n_revivals):
+    starts = []
+    for source in _promising(model, parameters, recycled, lifted, most):
         factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
         moved = components.copy()
         if source == recycled and model.combination.bounds[0] >= 0:
