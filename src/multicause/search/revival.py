@@ -42,11 +42,11 @@ def revive(
     """
     n_unused = int(unused.sum())
     chosen = np.sort(random.choice(worst, n_unused, replace=n_unused > len(worst)))
+    rows = data.rows(chosen)
     # One program serves any number of unused causes.
-    rows = data.rows(np.pad(chosen, (0, len(unused) - n_unused), mode="edge"))
-    shown = jnp.asarray(rows)
-    block = Block(shown, jnp.ones(len(rows), shown.dtype), summarize(model, shown))
-    left = (rows - np.asarray(mean_data(model, block, parameters)))[:n_unused]
+    shown = jnp.asarray(np.pad(rows, ((0, len(unused) - n_unused), (0, 0)), mode="edge"))
+    block = Block(shown, jnp.ones(len(shown), shown.dtype), summarize(model, shown))
+    left = rows - np.asarray(mean_data(model, block, parameters))[:n_unused]
     left = np.where(np.isnan(left), 0, left)  # a value that was not observed has no residual
     components: Any = np.array(parameters.components)
     if model.prior.support is Support.SPIKE_SLAB:
