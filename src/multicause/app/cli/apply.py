@@ -89,7 +89,7 @@ def transform(
         )
         tell_data(output, data, found)
         if isinstance(found.rows, Source):
-            check_array_file(out, found.rows, fitted.memory_budget)
+            check_array_file(out, found.rows, fitted)
             with errors_in_options(fitted.model):
                 causes = fitted.model.transform(found.rows, out=out)
         else:
@@ -138,7 +138,7 @@ def sample(
         with errors_in_options(fitted.model):
             rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
         if shape is not None:
-            write_mosaic(out, rows, shape, f"{count} samples of {type(fitted.model).__name__}")
+            write_mosaic(out, rows, shape, f"{count} samples of {fitted.settings['estimator']}")
         else:
             write_table(out, rows, fitted.data["names"])
         output.say(f"{count} new rows: {out}")
@@ -189,7 +189,7 @@ def reconstruct(
 
         fitted = open_run(run, device)
         if not hasattr(fitted.model, "reconstruct"):
-            raise ValueError(f"{type(fitted.model).__name__} cannot reconstruct: its filters do not generate data.")
+            raise ValueError(f"{fitted.settings['estimator']} cannot reconstruct: its filters do not generate data.")
         as_images = all(path.is_dir() or path.suffix.lower() in pictures.SUFFIXES for path in data)
         if out.suffix:
             check_file(out, force)
@@ -203,7 +203,7 @@ def reconstruct(
                 "--impute fills missing values of tables in, which are empty or NaN; an image file has none."
             )
         if impute and not hasattr(fitted.model, "impute"):
-            raise ValueError(f"{type(fitted.model).__name__} cannot fill missing values in.")
+            raise ValueError(f"{fitted.settings['estimator']} cannot fill missing values in.")
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:
@@ -222,12 +222,19 @@ def reconstruct(
             _reconstruct_rows(output, fitted, found, out, impute)
 
 
-def check_array_file(out: Path, source: Source, memory_budget: Any) -> None:
-    """Raise ValueError unless results of data larger than memory are to be written as an array."""
+def check_array_file(out: Path, source: Source, fitted: Any) -> None:
+    """Raise ValueError if results of data larger than memory cannot be written to a file."""
+    from multicause.app.preparation import PreparedModel
+
     if out.suffix.lower() != ".npy":
         raise ValueError(
-            f"{source.name} exceeds the memory budget ({memory_budget}), so results must be written as .npy; got "
-            f"{str(out)!r}."
+            f"{source.name} exceeds the memory budget ({fitted.memory_budget}), so results must be written as .npy; "
+            f"got {str(out)!r}."
+        )
+    if isinstance(fitted.model, PreparedModel):
+        raise ValueError(
+            f"{source.name} exceeds the memory budget ({fitted.memory_budget}), and rows that are centred, "
+            "standardized or whitened must be in memory. Split the file."
         )
 
 
@@ -247,7 +254,7 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute:
     check_ending(out, TABLES)
     method = fitted.model.impute if impute else fitted.model.reconstruct
     if isinstance(data.rows, Source):
-        check_array_file(out, data.rows, fitted.memory_budget)
+        check_array_file(out, data.rows, fitted)
         with errors_in_options(fitted.model):
             shape = method(data.rows, out=out).shape
         output.say(f"{shape[0]} rows{', with missing values filled in' if impute else ''}: {out}")
