@@ -41,8 +41,8 @@ from multicause.app.cli.engines import EngineChoice
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars, open_rows
 from multicause.engines import Dask, Local
-from multicause.engines.dask import DaskData
 from multicause.engines.dask_clusters import IGNORE_INTERRUPTS, check_versions, dashboard_link
+from multicause.engines.dask_data import DaskData
 from multicause.engines.local import LocalData, weighted_quantile
 from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
 from multicause.model import Block
@@ -350,7 +350,7 @@ def test_a_worker_that_joins_or_is_slow_changes_nothing(client, chunked, undistu
     client.cluster.scale(2)
 
 
-def test_an_interrupted_fit_ends_with_the_current_iteration(client, chunked, undisturbed, tmp_path):
+def test_an_interrupted_fit_ends_with_the_current_iteration(client, chunked, undisturbed, tmp_path, ctrl_c):
     model = clone(undisturbed).set_callbacks(Interrupt(client), Checkpoint(tmp_path, every=1))
     stopped = model.fit(chunked)
     assert stopped.outcome_ == "stopped"
