@@ -227,7 +227,7 @@ def test_a_file_that_shrinks_while_learning_ends_the_fit(rows, tmp_path):
 def test_an_interrupted_fit_from_disk_is_resumed(stored, tmp_path, ctrl_c):
     class Interrupt(IterationCallback):
         def after(self, iteration):
-            if iteration.number == 1:
+            if iteration.number == 2:
                 os.kill(os.getpid(), signal.SIGINT)
 
     model = LinearCauses(4, engine=SMALL, **PLAIN)
