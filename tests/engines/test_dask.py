@@ -202,7 +202,9 @@ def test_workers_reuse_freed_memory(client, monkeypatch):
 
 
 def test_a_search_on_a_cluster_finds_all_bars(client, chunked):
-    model = MaximalCauses(10, noise="poisson", random_state=0, max_iter=150).fit(chunked)
+    # Causes are found in a sample in this process, and learned further from all rows.
+    many = da.concatenate([chunked] * 4).rechunk((4000, 25))
+    model = MaximalCauses(10, noise="poisson", random_state=0, max_iter=150).fit(many)
     assert ((model.components_ > 5).sum(axis=1) == 5).all()
 
 
@@ -418,7 +420,7 @@ class StopCluster(IterationCallback):
 def test_a_fit_goes_on_after_the_scheduler_has_been_restarted(rows, tmp_path):
     cluster = Cluster().start()
     try:
-        model = LinearCauses(4, engine=Dask(cluster.address), **PLAIN)
+        model = LinearCauses(4, engine=Dask(cluster.address, timeout=120), **PLAIN)
         whole = clone(model).fit(rows)
         broken = clone(model).set_callbacks(Checkpoint(tmp_path, every=1), StopCluster(cluster))
         with pytest.raises(ConnectionError, match=r"scheduler at tcp://127.0.0.1:\d+ was lost.*resume"):
