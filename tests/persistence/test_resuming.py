@@ -39,10 +39,7 @@ from multicause.persistence import ModelFileError, container, newest_checkpoint
 from multicause.posteriors import Beam, Preselected, Truncated
 from multicause.runtime.interruption import STOPPING
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.usefixtures("compiled_quickly"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 COUNTS = make_bars(60, size=3, value=6.0, noise="poisson", random_state=0).data
 IMAGES = make_bars(60, size=3, value=6.0, noise="gaussian", noise_scale=1.0, random_state=0).data
 BINARY = make_bars(60, size=3, value=1.0, noise=None, random_state=0).data
@@ -100,7 +97,6 @@ def problem(request, tmp_path_factory):
     """A model, its data, the whole fit, and the checkpoints of all its iterations, oldest first."""
     model, X = PROBLEMS[request.param]
     folder = tmp_path_factory.mktemp("checkpoints")
-    jax.config.update("jax_disable_most_optimizations", True)
     fitted = clone(model).set_callbacks(Checkpoint(folder, every=1, keep=1000)).fit(X)
     yield model, X, fitted, sorted(folder.iterdir())
     jax.clear_caches()
@@ -308,8 +304,6 @@ def test_killed(tmp_path, seed):
     """SIGKILL, wherever it hits: the newest checkpoint is whole, and the resumed fit is that of no interruption."""
     np.save(tmp_path / "X.npy", IMAGES)
     model = LinearCauses(3, annealing=None, tol=0, max_iter=200, random_state=1)
-    jax.config.update("jax_disable_most_optimizations", False)  # the same programs as in the other process
-    jax.clear_caches()
     whole = clone(model).fit(IMAGES)
     for moment, pause in enumerate(np.random.RandomState(seed).uniform(0, 0.3, size=2)):
         folder = tmp_path / f"run {moment}"
