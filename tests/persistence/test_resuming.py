@@ -46,13 +46,16 @@ BINARY = make_bars(60, size=3, value=1.0, noise=None, random_state=0).data
 SOURCES = np.random.RandomState(0).laplace(size=(80, 3)) @ np.random.RandomState(1).normal(size=(3, 3))
 CUT = {"posterior": Preselected(3, 2, keep=0.9), "annealing": LinearCooling(5.0, n_iter=8, component_noise=0.05)}
 SEED = {"random_state": 1}
+# The third cause is dead from the beginning.
+DEAD = np.abs(IMAGES[:3]) * [[1], [1], [0]]
 
-# All estimators and all loops: phases of a search, a data cut, noise on components, several starts, repair.
+# All estimators and all loops: phases of a search, a data cut, noise on components, several starts, repair
+# with a cause that comes back.
 PROBLEMS = {
     "search": (MaximalCauses(3, noise="poisson", max_iter=60, **SEED), COUNTS),
     "search with two posteriors": (MaximalCauses(4, posterior=Truncated(2), max_iter=45, n_init=2, **SEED), IMAGES),
     "cut and starts": (LinearCauses(4, max_iter=10, n_init=2, **CUT, **SEED), IMAGES),
-    "repair": (NonnegativeCauses(3, annealing=None, repair=True, max_iter=60, **SEED), IMAGES),
+    "repair": (NonnegativeCauses(3, init=DEAD, annealing=None, repair=True, max_iter=60, **SEED), IMAGES),
     "restricted": (RestrictedMaximalCauses(3, annealing=None, max_iter=6, **SEED), COUNTS),
     "restricted, without settings": (RestrictedMaximalCauses(3, max_iter=12, n_init=2, **SEED), COUNTS),
     "network": (SoftmaxNetwork(3, temperature=2.0, max_iter=3, n_init=2, **SEED), COUNTS),
