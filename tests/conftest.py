@@ -71,17 +71,6 @@ def _forget_compiled_programs():
     jax.clear_caches()
 
 
-@pytest.fixture(scope="module")
-def optimized():
-    """For files whose programs run for longer than it takes to compile them well."""
-    import jax
-
-    before = jax.config.jax_disable_most_optimizations
-    jax.config.update("jax_disable_most_optimizations", False)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 @pytest.fixture
 def compiled_quickly():
-    """Programs are compiled quickly unless a file asks for those that are ``optimized``."""
+    """All programs are."""
