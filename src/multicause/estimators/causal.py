@@ -24,6 +24,7 @@ from multicause.callbacks.adapter import History
 from multicause.em import online
 from multicause.em.initialization import (
     InitialConditions,
+    check_noise,
     contradicting_signs,
     first_moments,
     lost_digits,
@@ -31,7 +32,7 @@ from multicause.em.initialization import (
 from multicause.em.results import FitResult, Phase, Progress, one_start
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines import Data
-from multicause.engines.missing import check_columns, with_any_value
+from multicause.engines.missing import check_columns
 from multicause.estimators.advice import Advice
 from multicause.estimators.base import validate_weights, warn, warn_of
 from multicause.estimators.declaration import DeclaredModel
@@ -93,7 +94,7 @@ class CausalEstimator(DeclaredModel):
             record = preparer.measure(data)
             data = preparer.prepare(record, data)
             model = self._wire(data)
-            _check_values(model, data)
+            check_noise(model.noise, data)
             warn(contradicting_signs(model, rows))
             n_components = self._n_causes(data)
             n_starts = solver.most_starts(model, n_components)
@@ -121,7 +122,7 @@ class CausalEstimator(DeclaredModel):
             before = (None, None) if first else (self._preparation, self._parameters)
             record, data = preparer.prepare_batch(before[0], data, before[1])
             model = self._wire(data) if first else self._with_missing(data)
-            _check_values(model, data)
+            check_noise(model.noise, data)
             random = check_random_state(self.random_state)
             n_components = self._n_causes(data) if first else len(self.components_)
             data = arrange(model, data, n_components, exact=solver.exact_blocks)
@@ -224,8 +225,3 @@ class CausalEstimator(DeclaredModel):
         advice = super()._advice(outcome)
         more = self._model.noise.remedy(self.components_) if hasattr(self, "_model") else ""
         return advice._replace(remedies=(*advice.remedies, more)) if advice and more else advice
-
-
-def _check_values(model: Model, data: Data) -> None:
-    """Raise ValueError if values are not possible under the noise of the model."""
-    data.each(lambda rows, weights: model.noise.check_data(with_any_value(rows)))

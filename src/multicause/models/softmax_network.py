@@ -83,8 +83,7 @@ class SoftmaxNetwork(RestrictedCauses):
     verbose : int, default=0
         With 1, print a line per epoch.
     engine : Engine, optional
-        Where the data are stored. Of data in files or on a cluster, the network is shown a random sample of 10,000
-        rows; bounds, and all methods of the fitted model, use all rows.
+        Where the data are stored for recognition and bounds.
 
     Attributes
     ----------
@@ -167,13 +166,17 @@ class SoftmaxNetwork(RestrictedCauses):
         Parameters
         ----------
         X, y, sample_weight, resume
-            As for :meth:`multicause.MaximalCauses.fit`; rows are shown in proportion to their weights.
+            As for :meth:`multicause.MaximalCauses.fit`; rows are shown in proportion to their weights. Of data in files
+            or on a cluster that exceed the memory budget of the engine, a random sample is learned from, with a
+            warning.
         causes : array-like of shape (n_causes, n_features), optional
             True causes, if they are known, as in a benchmark: learning then ends when each of them, shown alone, has
             had its own unit for ``hold`` presentations (MCA08 appendix E.2).
         """
+        X, weights = self._rows_in_memory(X, sample_weight)
         probes = None if causes is None else np.asarray(causes, dtype=float)
-        return self._fit(replace(self._solver(), probes=probes), X, y, sample_weight, resume, probes)
+        solver = replace(self._solver(), probes=probes)
+        return self._fit(solver, X, y, None if sample_weight is None else weights, resume, probes)
 
     def _solver(self) -> HebbianEpochs:
         words = self.get_params(deep=False)

@@ -46,9 +46,13 @@ class Preparation:
         """Return rows in the space of X, the inverse of :meth:`apply`."""
         return rows
 
+    def transform(self, record: Record, data: Data) -> Data:
+        """Return data whose rows are as the model uses them."""
+        return data if type(self).apply is Preparation.apply else data.transformed(partial(self.apply, record))
+
     def prepare(self, record: Record, data: Data) -> Data:
         """Return the data to learn from, given the record of these data."""
-        return data.transformed(partial(self.apply, record))
+        return self.transform(record, data)
 
     def prepare_batch(self, record: Record | None, data: Data, parameters: Parameters | None) -> tuple[Record, Data]:
         """Return the record after one more batch of a stream, and the data to learn from.

@@ -6,7 +6,7 @@ import numpy as np
 
 from multicause.engines.base import Data
 from multicause.preparation.base import Preparation, Record
-from multicause.preparation.moments import check_variation, mean_of
+from multicause.preparation.moments import check_variation
 
 
 class Centred(Preparation):
@@ -18,7 +18,7 @@ class Centred(Preparation):
     def measure(self, data: Data) -> Record:
         """Return the mean."""
         check_variation(data)
-        return {"origin": mean_of(data).astype(data.dtype)}
+        return {"origin": data.overview.mean.astype(data.dtype)}
 
     @staticmethod
     def apply(record: Record, rows: np.ndarray) -> np.ndarray:

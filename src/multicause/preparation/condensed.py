@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,7 @@ class Condensed(Preparation):
     def prepare(self, record: Record, data: Data) -> Data:
         """Return rows with the same moments as the data, never more than twice the number of features."""
         if data.has_missing or data.n_rows <= 2 * data.n_features:
-            return data.transformed(partial(self.apply, record))
+            return self.transform(record, data)
         return _rows_of(record, data.dtype)
 
     def prepare_batch(self, record: Record | None, data: Data, parameters: Parameters | None) -> tuple[Record, Data]:

@@ -124,8 +124,7 @@ class HebbianEpochs(Solver):
         rule = self.rule(start_of(problem.starts), self._initial_temperature(problem))
         keys = [key_from(problem.random) for _ in range(self.n_networks)]
         judged = arrange(problem.recognizer, problem.data, self.n_units) if len(keys) > 1 else None
-        # Data in files or on a cluster are represented by a sample, because rows are shown in random order.
-        shown, weights = problem.data.look()
+        shown, weights = problem.data.look()  # all rows: the estimator has loaded them into memory
         rows, expected = jnp.asarray(shown), repetitions(weights)
 
         def step(state: NetworksState) -> NetworksState:
