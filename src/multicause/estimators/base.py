@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
@@ -19,6 +20,7 @@ from multicause.engines import Dask, Data, Engine, Local
 from multicause.engines.dask import is_distributed
 from multicause.engines.missing import check_finite
 from multicause.engines.sources import Source
+from multicause.engines.sparse_source import SparseSource
 from multicause.estimators.advice import Advice, advice_on
 from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
@@ -121,6 +123,8 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         return data
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
+        if issparse(X):
+            X = np.asarray(SparseSource(X))
         rows = validate_data(
             self,
             X,
@@ -153,6 +157,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = self._allows_missing
+        tags.input_tags.sparse = True
         return tags
 
 
