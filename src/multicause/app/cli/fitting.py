@@ -118,7 +118,10 @@ def chosen_model(request: Request, data: UserData, numbers: list[int]) -> Choice
     if request.extra:
         given["extra"] = request.extra
     rows = described_rows(data, request.memory).rows
-    return choose(request.name, data.kind, rows, numbers=numbers, given=given, **request.preparation)
+    in_memory = not isinstance(data.rows, Source)
+    return choose(
+        request.name, data.kind, rows, numbers=numbers, given=given, in_memory=in_memory, **request.preparation
+    )
 
 
 def prepare(data: UserData, choice: Choice) -> Preparation:
