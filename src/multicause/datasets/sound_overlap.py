@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.signal import istft, resample_poly, stft
 
 from multicause.datasets.overlap import AT_ONCE
 from multicause.datasets.reading import Reading
@@ -43,6 +42,8 @@ def reconstruct_sound(model: Any, wave: np.ndarray, sample_rate: int, reading: R
     reading : Reading
         Settings by which the data of the fit were read, with their ``level``.
     """
+    from scipy.signal import istft, resample_poly, stft  # slow to import
+
     wave = np.asarray(wave, dtype=float)
     own = reading.sample_rate
     slow = wave if sample_rate == own else resample_poly(wave, own, sample_rate)
