@@ -15,14 +15,23 @@ import multicause
 ROOT = Path(__file__).parents[1]
 #: Modules of the extras, which a plain installation does not have.
 EXTRAS = ("typer", "rich", "matplotlib", "pandas", "jinja2", "PIL", "skimage", "pywt", "pyarrow", "dask", "distributed")
-WITHOUT = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS!r})); "
+WITHOUT = f"""
+import sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {EXTRAS!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Hidden())
+"""
 
 
 def run(*words, cwd, check=True):
     """Run a program that knows nothing of this clone."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MULTICAUSE"))}
     words = [str(word) for word in words]
-    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=check)
+    found = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert not check or found.returncode == 0, found.stderr
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,6 @@ def test_the_time_left_follows_from_the_pace_of_the_last_iterations(monkeypatch)
 
 def test_a_line_without_iterations_ends_quietly():
     line = shown.FitProgress(Console(file=io.StringIO()))
-    line.begin(SimpleNamespace(max_iter=5))
+    line.begin(MaximalCauses(3))
     line.teardown(None, None)
     line.after(SimpleNamespace(number=1))  # too late, and ignored

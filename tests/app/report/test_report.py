@@ -373,9 +373,9 @@ def downloaded(page, tmp_path, label):
 def test_components_rows_and_figures_can_be_downloaded(written, causes, contents, page_of, tmp_path):
     page = page_of(written, accept_downloads=True)
     components = np.load(downloaded(page, tmp_path, "Download components as npy"))
-    np.testing.assert_allclose(components, causes.components_, rtol=1e-6)
+    np.testing.assert_allclose(components, causes.components_, rtol=1e-6, atol=1e-30)
     table = pandas.read_csv(downloaded(page, tmp_path, "Download components as csv"))
-    np.testing.assert_allclose(table.to_numpy(), causes.components_, rtol=1e-6)
+    np.testing.assert_allclose(table.to_numpy(), causes.components_, rtol=1e-6, atol=1e-30)
     assert downloaded(page, tmp_path, "Download components as PNG").read_bytes().startswith(b"\x89PNG")
     page.locator("summary").click()
     rows = pandas.read_csv(downloaded(page, tmp_path, "Download the table of rows as csv"))

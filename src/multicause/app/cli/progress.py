@@ -32,10 +32,11 @@ class FitProgress(IterationCallback):
 
     def begin(self, estimator: Any) -> None:
         """Draw the line."""
-        self._most = getattr(estimator, "max_iter", None)
         self._moments: list[tuple[int, float]] = [(0, time.monotonic())]
         self._name = type(estimator).__name__
-        searching = getattr(estimator, "annealing", None) == "auto" and hasattr(estimator, "repair")
+        settings = estimator.get_params(deep=False)
+        self._most = settings.get("max_iter")
+        searching = settings.get("annealing") == "auto" and "repair" in settings
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=20),
@@ -44,7 +45,7 @@ class FitProgress(IterationCallback):
             TextColumn("{task.fields[left]}"),
             console=self._console,
         )
-        phase = SEARCHING if searching and estimator.repair is not None else BEGINNING
+        phase = SEARCHING if searching else BEGINNING
         self._task = self._progress.add_task(f"{self._name}: {phase}", total=self._most, state="", left="")
         self._progress.start()
 
