@@ -71,12 +71,12 @@ def _forget_compiled_programs():
     jax.clear_caches()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def optimized():
-    """For files whose programs run for longer than it takes to compile them well."""
+    """For programs that run for longer than it takes to compile them well."""
     import jax
 
-    before = jax.config.jax_disable_most_optimizations
+    before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
@@ -84,4 +84,4 @@ def optimized():
 
 @pytest.fixture
 def compiled_quickly():
-    """Programs are compiled quickly unless a file asks for those that are ``optimized``."""
+    """All programs are."""

@@ -11,6 +11,7 @@ from multicause import LinearCauses, SpikeAndSlabCauses
 from multicause.compatibility import IncompatiblePartsError
 from multicause.em.results import FitResult
 from multicause.engines import Local
+from multicause.inference import arrange
 from multicause.model import Statistics
 from multicause.posteriors import Beam
 from multicause.priors import SpikeAndSlab
@@ -141,7 +142,7 @@ def test_an_unused_component_becomes_a_residual(model, data):
     active = np.where(np.arange(H) == learned[0], 0.1, 300.0)
     nothing = np.zeros(())
     statistics = Statistics(nothing, nothing, nothing, nothing, nothing, {}, {"active": active}, {}, {})
-    pool = model._in_blocks(Local().load(X, np.ones(len(X))), model._model, 1, fitted=True)
+    pool = arrange(model._model, Local().load(X, np.ones(len(X))), H)
     before = fit_of(model, statistics)._replace(parameters=parameters)
     with multicause.arrays.double_precision():
         after = replace_unused(model._model, pool, before, np.random.RandomState(0))

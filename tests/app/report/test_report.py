@@ -6,11 +6,9 @@ import os
 import re
 import shutil
 import subprocess
-from contextlib import contextmanager
 from itertools import permutations
 from types import SimpleNamespace
 
-import jax
 import numpy as np
 import pandas
 import pytest
@@ -43,14 +41,6 @@ def decoded(source, text=None):
     return low + levels.reshape(len(low), -1) / 255 * (high - low)
 
 
-@contextmanager
-def optimizations_off():
-    """As ``compiled_quickly``, for what is made once."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 @pytest.fixture(scope="module")
 def bars():
     return make_bars(80, noise="poisson", random_state=0)
@@ -60,15 +50,13 @@ def bars():
 def causes(bars):
     """Annealed, and at the end learned from those rows that two causes explain."""
     parts = {"annealing": LinearCooling(4.0, n_iter=8), "posterior": Preselected(3, 2), "noise": "poisson"}
-    with optimizations_off():
-        return multicause.MaximalCauses(4, **parts, max_iter=8, random_state=0).fit(bars.data)
+    return multicause.MaximalCauses(4, **parts, max_iter=8, random_state=0).fit(bars.data)
 
 
 @pytest.fixture(scope="module")
 def written(bars, causes, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    with optimizations_off():
-        return write_report(causes, bars.data, path, image_shape=(5, 5), title="Bars", warnings=["Mind the gap."])
+    return write_report(causes, bars.data, path, image_shape=(5, 5), title="Bars", warnings=["Mind the gap."])
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +134,7 @@ def test_energy_of_clusters_is_that_of_their_centres(tmp_path):
         ("EnergyComponents", {"layers": (2,)}),
     ],
 )
-def test_every_family_has_a_report(name, settings, bars, tmp_path, compiled_quickly):
+def test_every_family_has_a_report(name, settings, bars, tmp_path):
     X = (bars.data[:40] > 3).astype(float) if name == "HelmholtzMachine" else bars.data[:40]
     model = getattr(multicause, name)(2, max_iter=2, random_state=0, **settings).fit(X)
     found = contents_in(write_report(model, X, tmp_path / "report.html", image_shape=(5, 5)))
@@ -156,7 +144,7 @@ def test_every_family_has_a_report(name, settings, bars, tmp_path, compiled_quic
     assert len(found["components"]["energy"]) == 2
 
 
-def test_numbers_are_called_what_they_are(bars, tmp_path, compiled_quickly):
+def test_numbers_are_called_what_they_are(bars, tmp_path):
     """A sparse code knows no evidence, and K-means none but that of the nearest centre."""
     for name, label in {
         "SparseCoding": "log joint density of the row and its most probable causes",

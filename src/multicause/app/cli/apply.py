@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,9 @@ from multicause.app.cli.options import (
 )
 from multicause.app.cli.output import Output, command
 from multicause.app.cli.words import errors_in_options
+
+if TYPE_CHECKING:
+    from multicause.engines.sources import Source
 
 OutFile = Annotated[Path, typer.Option(help="Output file; its suffix selects the format.", show_default=False)]
 
@@ -67,7 +70,7 @@ def transform(
       multicause transform run photo.png --step 1 --out maps
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import TABLES, check_data, check_ending, describe_paths
+        from multicause.app.cli.places import TABLES, check_data, check_ending
         from multicause.app.writing import check_file, check_free
 
         if out.suffix:
@@ -83,7 +86,6 @@ def transform(
         from multicause.app.cli.results import component_names, write_table
         from multicause.app.cli.runs import open_run
         from multicause.app.cli.whole_files import are_pictures, write_cause_maps
-        from multicause.app.preparation import PreparedModel
         from multicause.engines.sources import Source
 
         fitted = open_run(run, device)
@@ -106,16 +108,7 @@ def transform(
         )
         tell_data(output, data, found)
         if isinstance(found.rows, Source):
-            if out.suffix.lower() != ".npy":
-                raise ValueError(
-                    f"{describe_paths(data)} exceeds the memory budget ({fitted.memory_budget}), so "
-                    f"results must be written as .npy; got {str(out)!r}."
-                )
-            if isinstance(fitted.model, PreparedModel):
-                raise ValueError(
-                    f"{describe_paths(data)} exceeds the memory budget ({fitted.memory_budget}), and rows that are "
-                    "centred, standardized or whitened must be in memory. Split the file."
-                )
+            check_array_file(out, found.rows, fitted)
             with errors_in_options(fitted.model):
                 causes = fitted.model.transform(found.rows, out=out)
         else:
@@ -254,9 +247,26 @@ def reconstruct(
                 decimal=decimal,
                 thousands=thousands,
                 encoding=encoding,
+                memory_budget=fitted.memory_budget,
             )
             tell_data(output, data, found)
             _reconstruct_rows(output, fitted, found, out, impute)
+
+
+def check_array_file(out: Path, source: Source, fitted: Any) -> None:
+    """Raise ValueError if results of data larger than memory cannot be written to a file."""
+    from multicause.app.preparation import PreparedModel
+
+    if out.suffix.lower() != ".npy":
+        raise ValueError(
+            f"{source.name} exceeds the memory budget ({fitted.memory_budget}), so results must be written as .npy; "
+            f"got {str(out)!r}."
+        )
+    if isinstance(fitted.model, PreparedModel):
+        raise ValueError(
+            f"{source.name} exceeds the memory budget ({fitted.memory_budget}), and rows that are centred, "
+            "standardized or whitened must be in memory. Split the file."
+        )
 
 
 def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
@@ -270,10 +280,19 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute:
 
     from multicause.app.cli.places import TABLES, check_ending
     from multicause.app.cli.results import write_table
+    from multicause.engines.sources import Source
 
     check_ending(out, TABLES)
+    method = fitted.model.impute if impute else fitted.model.reconstruct
+    if isinstance(data.rows, Source):
+        check_array_file(out, data.rows, fitted)
+        with errors_in_options(fitted.model):
+            shape = method(data.rows, out=out).shape
+        output.say(f"{shape[0]} rows{', with missing values filled in' if impute else ''}: {out}")
+        output.result(out=str(out), shape=list(shape))
+        return
     with errors_in_options(fitted.model):
-        rows = np.asarray(fitted.model.impute(data.rows) if impute else fitted.model.reconstruct(data.rows))
+        rows = np.asarray(method(data.rows))
     tell_lost(output, out, write_table(out, rows, data.names, data.others()))
     if impute:
         n_missing = int(np.isnan(data.rows).sum())
