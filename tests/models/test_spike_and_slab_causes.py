@@ -17,6 +17,7 @@ from multicause.posteriors import Beam
 from multicause.priors import SpikeAndSlab
 from multicause.search import replacement
 from multicause.search.replacement import replace_unused
+from tests.conftest import optimizations
 from tests.oracles.parts import SpikeEnumeration
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -47,7 +48,8 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     # From one start, all causes are found in about two of three data sets.
-    return SpikeAndSlabCauses(H, annealing=None, n_init=6, random_state=0, max_iter=100).fit(data[0])
+    with optimizations():
+        return SpikeAndSlabCauses(H, annealing=None, n_init=6, random_state=0, max_iter=100).fit(data[0])
 
 
 def test_sample_fit_recover(model, data):
@@ -96,7 +98,7 @@ def test_the_exact_posterior_never_lowers_the_bound(data):
     assert np.diff(model.lower_bounds_).min() > -1e-10
 
 
-def test_means_of_slabs_are_learned_if_asked_for():
+def test_means_of_slabs_are_learned_if_asked_for(optimized):
     X, _, W = make_rows(1500, 1, mean=3.0, scale=0.5)
     names = ("components", "activity", "slab_mean", "slab_variance", "noise")
     model = SpikeAndSlabCauses(H, learn=names, n_init=6, random_state=0, max_iter=200).fit(X)

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from multicause.engines.missing import check_finite
 
@@ -151,7 +152,7 @@ class _FileSource(Source):
 
 
 def as_source(X: Any) -> Source | None:
-    """Return a source for X, or None if X is an array in memory."""
+    """Return a source for X, or None if X is a dense array in memory."""
     if isinstance(X, Source):
         return X
     if isinstance(X, np.memmap):
@@ -159,6 +160,10 @@ def as_source(X: Any) -> Source | None:
         if whole and hasattr(os, "preadv"):
             return _FileSource(X)
         return _ArrayLikeSource(f"the memory map of {X.filename}", X)
+    if issparse(X):
+        from multicause.engines.sparse_source import SparseSource
+
+        return SparseSource(X)
     package = type(X).__module__.partition(".")[0]
     if package in ("h5py", "zarr") and hasattr(X, "shape"):
         return _ArrayLikeSource(f"the {package} array {getattr(X, 'name', '')}".rstrip(), X)
