@@ -18,7 +18,14 @@ from multicause.engines.worker_memory import reuse_freed_memory
 LANDMARKS = 1024
 
 
-def make_part(chunk: Any, weights: np.ndarray | None, number: int, start: int, memory_budget: str | int) -> LocalData:
+def make_part(
+    chunk: Any,
+    weights: np.ndarray | None,
+    number: int,
+    start: int,
+    memory_budget: str | int,
+    refusal: str | None,
+) -> LocalData:
     """Return the validated rows of one chunk as data of this worker."""
     rows = np.asarray(chunk)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
@@ -26,7 +33,7 @@ def make_part(chunk: Any, weights: np.ndarray | None, number: int, start: int, m
             f"Block {number} of X must be a table of numbers; got the shape {rows.shape} and dtype {rows.dtype}."
         )
     rows = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
-    check_finite(rows, start, lambda row: f", which is row {row} of block {number}")
+    check_finite(rows, start, lambda row: f", which is row {row} of block {number}", refusal=refusal)
     own = np.ones(len(rows), rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
     # Dask runs as many tasks at the same time as a worker has threads.
     return LocalData(Local(memory_budget=memory_budget, n_jobs=1), rows, own)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import mmap
 import os
 from abc import ABC, abstractmethod
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from multicause.engines.missing import check_finite
 
@@ -19,6 +21,8 @@ class Source(ABC):
     names: list[str] | None = None
     #: Why no value may be missing, for models that cannot learn without it; None allows NaN.
     refusal: str | None = None
+    #: Whether all values have been checked, so that later passes need not check them again.
+    checked = False
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: Any) -> None:
         if len(shape) != 2:
@@ -31,6 +35,14 @@ class Source(ABC):
         self.name, self.shape = name, (int(shape[0]), int(shape[1]))
         #: Type of the rows that are returned: float32 is kept, all others become float64.
         self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+
+    def check_from_now(self, refusal: str | None) -> None:
+        """Check values that are read; ``refusal`` says why none may be missing, None allows NaN."""
+        self.refusal, self.checked = refusal, False
+
+    def trust(self) -> None:
+        """Leave values that are read unchecked from now on, after one pass over all rows has checked them."""
+        self.checked = True
 
     def use_dtype(self, dtype: np.dtype) -> None:
         """Convert rows to this dtype from now on."""
@@ -66,7 +78,8 @@ class Source(ABC):
                 f"Rows {start:,} to {stop - 1:,} of {self.name} cannot be read: it has become smaller since it was "
                 "opened. Do not write to a file while it is in use."
             )
-        check_finite(rows, start, f" of {self.name}", self.names, self.refusal)
+        if not self.checked:
+            check_finite(rows, start, f" of {self.name}", self.names, self.refusal)
         return rows
 
     @abstractmethod
@@ -80,6 +93,18 @@ class _ArrayLikeSource(Source):
     def __init__(self, name: str, array: Any) -> None:
         super().__init__(name, array.shape, np.dtype(array.dtype))
         self._array = array
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Replace an HDF5 dataset, which other processes must open themselves, by its file and its name."""
+        if type(self._array).__module__.startswith("h5py"):
+            return {**self.__dict__, "_array": (self._array.file.filename, self._array.name)}
+        return self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(self._array, tuple):
+            filename, name = self._array
+            self._array = import_module("h5py").File(filename, "r")[name]
 
     def _read(self, start: int, stop: int) -> np.ndarray:
         rows = np.array(self._array[start:stop])
@@ -95,11 +120,22 @@ class _FileSource(Source):
 
     def __init__(self, array: np.memmap) -> None:
         super().__init__(f"the memory map of {array.filename}", array.shape, array.dtype)
-        self._stored, self._offset = array.dtype, int(array.offset)
+        self._stored, self._offset, self._path = array.dtype, int(array.offset), os.path.abspath(str(array.filename))
+        self._size = os.path.getsize(self._path)
         # Like the map, the open file continues to exist if its name is removed.
-        self._file = os.open(str(array.filename), os.O_RDONLY)
+        self._file = os.open(self._path, os.O_RDONLY)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_file"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def _read(self, start: int, stop: int) -> np.ndarray:
+        if not hasattr(self, "_file"):  # in another process
+            self._file = os.open(self._path, os.O_RDONLY)
+        if os.fstat(self._file).st_size > self._size:
+            raise OSError("it has become larger since it was opened. Do not write to a file while it is in use.")
         width = self.shape[1] * self._stored.itemsize
         values = np.empty((stop - start, self.shape[1]), self._stored)
         buffer, done = values.data.cast("B"), 0
@@ -116,7 +152,7 @@ class _FileSource(Source):
 
 
 def as_source(X: Any) -> Source | None:
-    """Return a source for X, or None if X is an array in memory."""
+    """Return a source for X, or None if X is a dense array in memory."""
     if isinstance(X, Source):
         return X
     if isinstance(X, np.memmap):
@@ -124,7 +160,18 @@ def as_source(X: Any) -> Source | None:
         if whole and hasattr(os, "preadv"):
             return _FileSource(X)
         return _ArrayLikeSource(f"the memory map of {X.filename}", X)
+    if issparse(X):
+        from multicause.engines.sparse_source import SparseSource
+
+        return SparseSource(X)
     package = type(X).__module__.partition(".")[0]
     if package in ("h5py", "zarr") and hasattr(X, "shape"):
         return _ArrayLikeSource(f"the {package} array {getattr(X, 'name', '')}".rstrip(), X)
     return None
+
+
+def source_for_workers(X: Any) -> Source | None:
+    """Return a source that other processes can read, given access to the same files; None if there is none."""
+    source = as_source(X)
+    part_of_map = isinstance(source, _ArrayLikeSource) and isinstance(X, np.memmap)
+    return None if part_of_map else source

@@ -133,7 +133,8 @@ class EnergyEstimator(EnergyDensity):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; float32 stays float32, all other types become float64.
+            Data; float32 stays float32, all other types become float64. Of data in files or on a cluster that exceed
+            the memory budget of the engine, a random sample is learned from, with a warning.
         y : None
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
@@ -141,8 +142,7 @@ class EnergyEstimator(EnergyDensity):
         resume : path-like, optional
             Checkpoint of this fit, or the folder with its checkpoints, from which to resume.
         """
-        X = self._validate_rows(X, reset=True)
-        weights = validate_weights(sample_weight, X)
+        X, weights = self._rows_in_memory(X, sample_weight)
         with double_precision(), self._watched(resume, X, weights) as session:
             random = session.random
             method, course, whitening = self._begin(X, weights, random)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from multicause.arrays import bytes_from, check_room, compiled, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters, Expert
 from multicause.engines import Data
+from multicause.engines.dask import is_distributed
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.model import Block
 from multicause.persistence.row_writing import check_out, write_rows
@@ -256,24 +257,28 @@ class EnergyDensity(BaseModel):
         mean, matrix = whitening.cast(dtype)
         return jnp.asarray(mean), jnp.asarray(matrix)
 
-    def _in_blocks(self, X: np.ndarray, weights: np.ndarray, width: int) -> Data:
+    def _in_blocks(self, data: Data) -> Data:
         """Arrange rows in blocks whose temporary arrays have the width of all units, in double precision."""
-        return self._engine().load(X, weights).arranged(_nothing, 8 * (width + ARRAYS * X.shape[1]))
+        return data.arranged(_nothing, 8 * (self._n_features_out + ARRAYS * data.n_features))
 
     def _by_rows(self, function: Any, X: ArrayLike, out: Any = None) -> Any:
         check_is_fitted(self)
         if out is not None:
             check_out(out)
-        X = self._validate_rows(X, reset=False).astype(self.components_.dtype, copy=False)
+        if is_distributed(X):
+            return self._lazily(partial(self._by_rows, function), X, out=out)
+        dtype = self.components_.dtype
+        data = self._load(X, None, reset=False)
+        data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
         with double_precision():
-            data = self._in_blocks(X, np.ones(len(X), dtype=X.dtype), self._n_features_out)
-            whitening = self._on_device(self._whitening, X.dtype)
+            data = self._in_blocks(data)
+            whitening = self._on_device(self._whitening, dtype)
             energy, parameters = self._energy, self._parameters
 
             def own(block: Block) -> Any:
                 return function(energy, block, parameters, whitening)
 
-            return data.collect(data.map(own)) if out is None else write_rows(out, len(X), data.results(own))
+            return data.collect(data.map(own)) if out is None else write_rows(out, data.n_rows, data.results(own))
 
     @property
     def _n_features_out(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -16,23 +17,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from multicause import inference
-from multicause.arrays import check_room, double_precision, key_from, starts_at_once
+from multicause.arrays import check_room, double_precision, key_from
 from multicause.combinations import Combination
 from multicause.em import online
 from multicause.em.e_step import evidence_threshold
+from multicause.em.initialization import check_noise
 from multicause.engines import Data
 from multicause.engines.dask import is_distributed
-from multicause.engines.missing import filled, with_any_value
+from multicause.engines.missing import filled
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
 from multicause.persistence.row_writing import check_out, write_rows
 from multicause.posteriors import Posterior
+from multicause.preparation.base import Preparation
 from multicause.priors import Prior
 from multicause.updates import Update
 from multicause.wiring import check
 
 ROLES_OF_PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
+#: Function of results of some rows, and of a function that returns these rows.
+Finish = Callable[[np.ndarray, Callable[[], np.ndarray]], np.ndarray]
 # Default number of states that ``recognize`` lists for each row.
 DEFAULT_TOP = 16
 
@@ -61,10 +66,6 @@ class SlabRecognition(NamedTuple):
 class FittedCauses(BaseModel):
     """Base class with the methods of a fitted causal model."""
 
-    #: The record that ``recognize`` returns.
-    _recognition_record: type = Recognition
-    #: Whether blocks must contain as few rows of weight zero as possible, as for learning in small batches.
-    _exact_blocks = False
     n_components: int
     _model: Model
     _parameters: Parameters
@@ -86,11 +87,14 @@ class FittedCauses(BaseModel):
         """
         return self._by_rows(inference.mean_causes, X, out=out)
 
-    def reconstruct(self, X: ArrayLike) -> np.ndarray:
-        """Return the posterior mean of the data, X as explained by its causes: (n_samples, n_features)."""
-        return self._unprepared(self._by_rows(inference.mean_data, X))
+    def reconstruct(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
+        """Return the posterior mean of the data, X as explained by its causes: (n_samples, n_features).
 
-    def impute(self, X: ArrayLike) -> np.ndarray:
+        ``out`` is an array of that shape or the name of a ``.npy`` file, as in :meth:`transform`.
+        """
+        return self._by_rows(inference.mean_data, X, out=out, finish=lambda means, rows: self._unprepared(means))
+
+    def impute(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
         """Return X with missing values replaced by their posterior means: (n_samples, n_features).
 
         Observed values are unchanged, and the result has the dtype of X if that is a floating-point one.
@@ -99,14 +103,16 @@ class FittedCauses(BaseModel):
         ----------
         X : array-like of shape (n_samples, n_features)
             Data, in which NaN marks missing values.
+        out : array or path-like, optional
+            Where to write the result, as in :meth:`transform`.
         """
-        check_is_fitted(self)
-        if is_distributed(X):
-            return self._lazily(self.impute, X)
-        means = self._unprepared(self._by_rows(inference.imputed_data, X))
-        return filled(self._validate_rows(X, reset=False), means)
 
-    def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
+        def finish(means: np.ndarray, rows: Callable[[], np.ndarray]) -> np.ndarray:
+            return filled(rows(), self._unprepared(means))
+
+        return self._by_rows(inference.imputed_data, X, out=out, finish=finish)
+
+    def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition | SlabRecognition:
         """Return the most probable states of each row, with their probabilities and the log evidence.
 
         Parameters
@@ -121,7 +127,8 @@ class FittedCauses(BaseModel):
         if top is not None and (not isinstance(top, Integral) or top < 1):
             raise ValueError(f"top must be a positive number of states, or None for all; got {top!r}.")
         top = n_states if top is None else min(int(top), n_states)
-        return self._recognition_record(*self._by_rows(inference.best_states, X, top))
+        found = self._by_rows(inference.best_states, X, top)
+        return Recognition(*found) if len(found) == len(Recognition._fields) else SlabRecognition(*found)
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Return the log evidence log p(y) of each row if the posterior is exact, else its lower bound: (n_samples,).
@@ -193,64 +200,56 @@ class FittedCauses(BaseModel):
 
     # ---------------------------------------------------------------------------------------------- internals
 
-    def _preparer(self) -> Any:
-        """Return a function that prepares rows, which other processes can use without this estimator."""
-        return partial(type(self)._prepared, self._preparation)
+    def _preparer(self) -> Preparation:
+        """Return how rows are prepared before learning and recognition."""
+        return Preparation()
 
-    @staticmethod
-    def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-        """Return rows as the parts use them, for example centred, given the record of :meth:`_prepare`."""
-        return rows
+    def _recognition_model(self, model: Model, n_components: int, n_features: int) -> Model:
+        """Return the model that infers causes of rows, given the learned one."""
+        return model
 
-    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows in the space of X, the inverse of :meth:`_prepared`."""
-        return rows
+    def _derived(self, parameters: Parameters) -> dict[str, Any]:
+        """Return fitted attributes that only this model has, as a function of its parameters."""
+        return {}
 
     @property
     def _recognizer(self) -> Model:
-        """The model that infers causes of rows; by default the learned one."""
-        return self._model
+        return self._recognition_model(self._model, *self._parameters.components.shape)
+
+    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
+        return self._preparer().undo(self._preparation, rows)
 
     def _value_labels(self) -> ValueLabels:
         """Return labels of bounds and scores, from the posteriors of learning and recognition."""
         bound = self._model.posterior.bound_label
         return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)
 
-    def _in_blocks(self, data: Data, model: Model, n_starts: int, *, fitted: bool = False) -> Data:
-        """Return data in blocks within the memory budget, for components that are to be learned or are ``fitted``."""
-        return self._arranged(data, model, len(self.components_) if fitted else self.n_components, n_starts)
+    def _attributes(self, model: Model, parameters: Parameters, record: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Return the attributes of a fitted model, which follow from model, parameters and the record of preparation.
 
-    def _arranged(self, data: Data, model: Model, n_components: int, n_starts: int) -> Data:
-        """Return the data in blocks whose size suits a model."""
-        at_once = starts_at_once(n_starts)
-        size = (n_components, data.n_features, data.dtype.itemsize)
-        per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
-        per_row += model.posterior.bytes_of_mask(*size) if model.missing else 0
-        fixed = model.posterior.bytes_of_states(*size)
-        summarize = partial(inference.summarize, model)
-        return data.arranged(summarize, at_once * per_row, at_once * fixed, exact=self._exact_blocks)
-
-    def _keep(self, model: Model, parameters: Parameters) -> None:
-        """Store the learned parameters on the host: JAX arrays would lose their double precision in a pickle.
-
-        Attributes are computed from the parameters on the host too, so that those of a loaded model are identical.
+        Parameters are stored on the host: JAX arrays would lose their double precision in a pickle. Attributes are
+        computed from them on the host too, so that those of a loaded model are identical.
         """
-        self._model, self._parameters = model, jax.device_get(parameters)
-        for name, value in self._learned(model, self._parameters).items():
-            setattr(self, name, value)
-
-    @staticmethod
-    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
-        variance = parameters.noise.get("variance")
+        parameters, preparer = jax.device_get(parameters), self._preparer()
+        components, variance = np.array(parameters.components), parameters.noise.get("variance")
         return {
-            "components_": np.array(parameters.components),
+            "_model": model,
+            "_parameters": parameters,
+            "_preparation": record,
+            "components_": preparer.components_of(record, components),
             "activity_": np.array(model.prior.activity(parameters.prior)),
             "noise_variance_": None if variance is None else np.asarray(variance)[()],
             "posterior_": clone(model.posterior),
             "update_": clone(model.update),
+            **preparer.attributes(record, components.dtype),
+            **self._derived(parameters),
         }
 
-    def _keep_threshold(self, data: Data) -> None:
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _set_threshold(self, data: Data) -> None:
         """Store the data from which :attr:`evidence_threshold_` is computed; none, if all states are considered."""
         self._threshold = -np.inf if self._recognizer.posterior.max_active is None else data.released()
 
@@ -283,49 +282,44 @@ class FittedCauses(BaseModel):
 
     def _evidence_threshold(self, data: Data) -> float:
         recognizer = self._recognizer
-        data = self._arranged(data, recognizer, len(self.components_), 1)
+        data = inference.arrange(recognizer, data, len(self.components_))
         return evidence_threshold(recognizer, data, self._parameters)
 
     def _by_rows(
-        self, function: Any, X: ArrayLike, *arguments: Any, model: Model | None = None, out: Any = None
+        self,
+        function: Any,
+        X: ArrayLike,
+        *arguments: Any,
+        model: Model | None = None,
+        out: Any = None,
+        finish: Finish | None = None,
     ) -> Any:
-        """Apply a compiled inference function to X, block by block, with this or another model."""
+        """Apply a compiled inference function to X, block by block, with this or another model.
+
+        ``finish`` is applied to results of some rows, and to a function that returns these rows of X.
+        """
         check_is_fitted(self)
         model = self._recognizer if model is None else model
         if out is not None:
             check_out(out)
         if is_distributed(X):
-            if out is not None:
-                raise TypeError(
-                    "The result for a dask array is a dask array: leave out=, and use its to_zarr or store."
-                )
-            return self._lazily(partial(self._by_rows, function, model=model), X, *arguments)
-        data = self._load(X, None, reset=False)
-        data = data.transformed(partial(np.asarray, dtype=self.components_.dtype)).transformed(self._preparer())
-        noise = model.noise
-        data.each(lambda rows, weights: noise.check_data(with_any_value(rows)))
+            return self._lazily(partial(self._by_rows, function, model=model, finish=finish), X, *arguments, out=out)
+        original = data = self._load(X, None, reset=False)
+        if data.dtype != self.components_.dtype:
+            data = data.transformed(partial(np.asarray, dtype=self.components_.dtype))
+        data = self._preparer().transform(self._preparation, data)
+        check_noise(model.noise, data)
         model = interned(replace(model, missing=data.has_missing))
         with double_precision():
-            data = self._in_blocks(data, model, 1, fitted=True)
+            data = inference.arrange(model, data, len(self.components_))
 
             def own(block: Any) -> Any:
                 return function(model, block, self._parameters, *arguments)
 
-            return data.collect(data.map(own)) if out is None else write_rows(out, data.n_rows, data.results(own))
-
-    def _lazily(self, function: Any, X: Any, *arguments: Any) -> Any:
-        """Return a dask array of a function's results, which are computed where the chunks of X are."""
-        example = function(np.zeros((1, self.n_features_in_), dtype=self.components_.dtype), *arguments)
-        if not isinstance(example, np.ndarray):
-            raise TypeError(
-                "Lists of states are made of rows in the memory of this process alone. Give some rows of the dask "
-                "array, such as X[:1000].compute(), or use transform."
-            )
-        X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
-        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
-        columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
-        dropped = {"drop_axis": 1} if example.ndim == 1 else {}
-        return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
+            if out is not None:
+                return write_rows(out, data.n_rows, _finished(finish, original, data.results(own)))
+            (found,) = _finished(finish, original, [data.collect(data.map(own))])
+            return found
 
     def _state(self) -> dict[str, Any]:
         """Return the state that :meth:`_restore` needs in addition to constructor arguments and history."""
@@ -350,12 +344,24 @@ class FittedCauses(BaseModel):
             getattr(model, name).validate()
         check(model, type(self))
         with double_precision():
-            self._preparation = state["preparation"]
+            preparer, record = self._preparer(), state["preparation"]
             parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
             model.posterior.check(len(parameters.components))
             inside, outside = (1, parameters.components.shape[1]), (1, self.n_features_in_)
-            row = self._preparer()(np.zeros(outside, dtype=parameters.components.dtype))
-            if row.shape != inside or self._unprepared(row).shape != outside:
+            row = preparer.apply(record, np.zeros(outside, dtype=parameters.components.dtype))
+            if row.shape != inside or preparer.undo(record, row).shape != outside:
                 raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
             self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
-            self._keep(model, parameters)
+            self._set(self._attributes(model, parameters, record))
+
+
+def _finished(finish: Finish | None, data: Data, parts: Iterable[Any]) -> Iterator[Any]:
+    """Yield results of consecutive rows of the data, to which a function is applied."""
+    start = 0
+    for part in parts:
+        if finish is None:
+            yield part
+            continue
+        own = np.arange(start, start + len(part))
+        yield finish(part, partial(data.rows, own))
+        start += len(part)

@@ -5,39 +5,37 @@ D. J. Field, Emergence of simple-cell receptive field properties by learning a s
 381 (1996) 607–609.
 """
 
-from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval
 
-from multicause import annealing as schedules
-from multicause.combinations import Combination, Sum
+from multicause.combinations import Sum
 from multicause.em.initialization import InitialConditions
-from multicause.em.results import FitResult, start_of
-from multicause.engines import Data, Engine
-from multicause.estimators.causal import CausalEstimator, FitProblem
+from multicause.em.solver import Solver
+from multicause.engines import Engine
+from multicause.estimators.fields import ProjectiveFields
+from multicause.estimators.settings import NAMES
 from multicause.estimators.summary import ModelSummary
-from multicause.model import Model, Parameters, interned
-from multicause.noises import Gaussian, Noise
-from multicause.parts import PartChoice, resolve
+from multicause.model import Model, Parameters
+from multicause.noises import Gaussian
+from multicause.parts import resolve
 from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
-from multicause.solvers.mini_batches import learn_in_batches
+from multicause.solvers.mini_batches import MiniBatches
 from multicause.updates import DeltaRule, Update
-from multicause.wiring import check
 
 PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": partial(Laplace, scale=0.5)}
 # Tolerance of the most probable causes in a learning step, unless the user gives a posterior. On patches of
 # photographs F is then too low by a relative error of one millionth, and steps take less than half of the time.
 LEARNING_TOLERANCE = 1e-2
+# Default standard deviation of the noise, relative to that of the data within dimensions.
+RELATIVE_NOISE = 0.3
 
 
-class SparseCoding(CausalEstimator):
+class SparseCoding(ProjectiveFields):
     """Sparse coding (Olshausen & Field): causes add up, and a sparse prior keeps most of them near zero.
 
     TN10 eq. 10.28–10.32 and its appendix::
@@ -48,8 +46,8 @@ class SparseCoding(CausalEstimator):
         G ← G + ε (u − G·v) v,  with lengths that give all causes about the same variance
 
     There may be more causes than features. Causes are inferred as the most probable ones (MAP); F is their log joint
-    with the data (eq. 10.30), not a bound of the log-likelihood. Data should have about unit variance in each dimension
-    and zero mean, for example after :class:`multicause.preprocessing.Whitening`.
+    with the data (eq. 10.30), not a bound of the log-likelihood. Data should have zero mean and about the same variance
+    in each dimension, for example after :class:`multicause.preprocessing.Whitening`; their unit does not matter.
 
     Parameters
     ----------
@@ -58,8 +56,8 @@ class SparseCoding(CausalEstimator):
     prior : {"cauchy", "laplace"} or Continuous, default="laplace"
         Shape of the sparse prior: ``Cauchy(scale=β)`` is eq. 10.29, by default with β = 0.3, ``Laplace(scale=1/α)`` the
         double exponential, by default with α = 2.
-    noise_scale : float, default=0.3
-        Standard deviation σ of the noise, which is not learned.
+    noise_scale : float, optional
+        Standard deviation σ of the noise, which is not learned; by default 0.3 times that of the data.
     posterior : MostProbable, optional
         How the most probable causes are computed: ``MostProbable(solver="dynamics")`` is the network of eq. 10.32; by
         default an accelerated solver that converges to the same solution. During learning, the default has a larger
@@ -75,7 +73,8 @@ class SparseCoding(CausalEstimator):
     tol : float, default=1e-3
         Learning has converged when F per row rises by less than this per pass, averaged over several passes.
     init, random_state, verbose, engine
-        As for :class:`multicause.LinearCauses`; by default components are random, of length one.
+        As for :class:`multicause.LinearCauses`; by default components are random and as long as the data's standard
+        deviation.
 
     Attributes
     ----------
@@ -99,46 +98,19 @@ class SparseCoding(CausalEstimator):
     (200, 6)
     """
 
-    _exact_blocks = True
-    _parameter_constraints: dict[str, list[Any]] = {
-        **{
-            name: CausalEstimator._parameter_constraints[name]
-            for name in [
-                "n_components",
-                "prior",
-                "posterior",
-                "update",
-                "noise_scale",
-                "max_iter",
-                "tol",
-                "init",
-                "random_state",
-                "verbose",
-                "engine",
-            ]
-        },
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-    }
+    _part_names = {**NAMES, "prior": PRIORS, "posterior": {}, "update": {}}
     summary = ModelSummary(
         "p[v] ∝ Π_a exp(g(v_a)); p[u|v] = N(u; G·v, σ²)",
         "Gᵀ(u − G·v)/σ² + g′(v) = 0",
         "G ← G + ε(u − G·v)v; |G_a|² ← |G_a|² (var(v_a)/σ_v²)^α",
     )
-    annealing = None
-    # Each batch of a stream is a step of the delta rule: averages over causes that were inferred with older components
-    # would slow learning down.
-    _remembers_all = True
-    repair = False
-    activity = None
-    n_init = 1
-    learn: tuple[str, ...] = ("components",)
 
     def __init__(
         self,
         n_components: int = 10,
         *,
         prior: str | Prior = "laplace",
-        noise_scale: float = 0.3,
+        noise_scale: float | None = None,
         posterior: Posterior | None = None,
         update: Update | None = None,
         batch_size: int = 200,
@@ -162,46 +134,25 @@ class SparseCoding(CausalEstimator):
         self.verbose = verbose
         self.engine = engine
 
-    @property
-    def projective_fields_(self) -> np.ndarray:
-        """Projective fields G, the effect of each cause on the data: (n_components, n_features)."""
-        return self.components_
-
-    def _combination(self, noise: Noise) -> Combination:
-        return Sum()
-
-    def _accepts_negative(self) -> bool:
-        return True
-
-    def _part_choices(self) -> dict[str, PartChoice]:
-        """Return the parts that names and None stand for in :meth:`_wire`."""
-        return {
-            **super()._part_choices(),
-            "prior": PartChoice(PRIORS),
-            "posterior": PartChoice(defaults=lambda: (MostProbable(),)),
-            "update": PartChoice(defaults=lambda: (DeltaRule(),)),
-        }
-
-    def _wire(self, data: Data) -> Model:
+    def _parts(self) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
-        noise = Gaussian()
         posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
         update = resolve(DeltaRule() if self.update is None else self.update, {}, "update", Update)
-        model = Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn))
-        return interned(check(model, type(self)))
+        return Model(prior, Sum(), Gaussian(), posterior, update, learn=frozenset({"components"}))
+
+    def _solver(self) -> Solver:
+        posterior = MostProbable(tol=LEARNING_TOLERANCE) if self.posterior is None else None
+        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "batch_size": self.batch_size}
+        return MiniBatches(**settings, learning_posterior=posterior)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """Return random components of length one, or rows of the data or the user's components as they are."""
-        starts = super()._starts(initial)
+        starts, moments = super()._starts(initial), initial.moments
+        deviation = np.sqrt(moments.spread or moments.variance)
+        if self.noise_scale is None:
+            variance = jnp.full_like(starts.noise["variance"], (RELATIVE_NOISE * deviation) ** 2)
+            starts = starts._replace(noise={**starts.noise, "variance": variance})
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts
-        draws = initial.random.normal(size=starts.components.shape).astype(initial.data.dtype)
-        return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
-
-    def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
-        data = (problem.model, problem.data, start_of(problem.starts))
-        settings = {"batch_size": self.batch_size, **problem.settings}
-        if self.posterior is None:
-            posterior = MostProbable(tol=LEARNING_TOLERANCE)
-            settings["learner"] = interned(replace(problem.model, posterior=posterior))
-        return learn_in_batches(*data, **settings), schedules.NoAnnealing()
+        draws = initial.random.normal(size=starts.components.shape)
+        components = deviation * draws / np.linalg.norm(draws, axis=-1, keepdims=True)
+        return starts._replace(components=jnp.asarray(components.astype(initial.data.dtype)))
