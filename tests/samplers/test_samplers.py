@@ -5,6 +5,7 @@ scales, so that no sign or factor can be wrong unnoticed.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,18 +15,65 @@ from scipy.special import polygamma
 
 from multicause.arrays import double_precision
 from multicause.energies import Energy, Logistic, Student
-from multicause.samplers import CorrectedLangevin, Hamiltonian, Langevin, Metropolis, annealed, run_chain
+from multicause.samplers import (
+    Chain,
+    CorrectedLangevin,
+    Hamiltonian,
+    Langevin,
+    MarkovChain,
+    Metropolis,
+    annealed,
+    run_chain,
+)
 from multicause.samplers.base import State, folded
 from multicause.samplers.hamiltonian import leapfrog
-from multicause.solvers.contrastive_divergence import Method, begin, gradients
+from multicause.solvers.contrastive_divergence import Method, first_state, gradients
 from tests.energies.test_energies import plane
+
+
+class Independent(NamedTuple):
+    """A state with a position alone."""
+
+    position: jax.Array
+
+
+class Rate(NamedTuple):
+    """An info with an acceptance rate alone."""
+
+    acceptance_rate: jax.Array
+
+
+class Pulled(MarkovChain):
+    """A user's kernel with records of its own: proposals N(z/2, ε²), which need the ratio of their densities."""
+
+    def __init__(self, *, acceptance=0.6, step_size=1.0):
+        self.acceptance = acceptance
+        self.step_size = step_size
+
+    def build(self, target, step_size):
+        def log_density(there, here):
+            return -jnp.sum((there - here / 2) ** 2, axis=1) / (2 * step_size**2)
+
+        def kernel(key, state):
+            first, second = jax.random.split(key)
+            old = state.position
+            new = old / 2 + step_size * jax.random.normal(first, old.shape, old.dtype)
+            log_ratio = target(old)[0] - target(new)[0] + log_density(old, new) - log_density(new, old)
+            rate = jnp.exp(jnp.minimum(jnp.nan_to_num(log_ratio, nan=-jnp.inf), 0))
+            accept = jax.random.uniform(second, rate.shape, old.dtype) < rate
+            return Independent(jnp.where(accept[:, None], new, old)), Rate(rate)
+
+        return Chain(Independent, kernel)
+
 
 A, C, S = 1.5, 0.8, 0.6
 CHAINS = 8000
 # Standard errors beyond which a mean is wrong: with about twenty means a test fails by chance once in 100 000 runs.
 FAR = 5.0
-CORRECTED = [Hamiltonian(5, step_size=0.35), CorrectedLangevin(step_size=0.8), Metropolis(step_size=1.0)]
+CORRECTED = [Hamiltonian(5, step_size=0.35), CorrectedLangevin(step_size=0.8), Metropolis(step_size=1.0), Pulled()]
 ALL = [*CORRECTED, Langevin(step_size=0.2)]
+# Those that count proposals without a finite energy, and leave places without one.
+OWN = [sampler for sampler in ALL if not isinstance(sampler, Pulled)]
 
 
 def target(Z):
@@ -44,7 +92,8 @@ def draws(seed, n=CHAINS):
 
 @partial(jax.jit, static_argnums=(0, 4, 5))
 def _run(sampler, key, Z, step_size, n_steps, target):
-    state, acceptance, bad = run_chain(sampler, key, sampler.init(Z, target), step_size, target, n_steps)
+    chain = sampler.build(target, step_size)
+    state, acceptance, bad = run_chain(chain, key, chain.init(Z), n_steps)
     return state.position, acceptance, bad
 
 
@@ -151,7 +200,7 @@ def test_the_step_size_finds_its_acceptance(sampler):
     assert np.mean(accepted[-30:]) == pytest.approx(sampler.acceptance, abs=0.03)
 
 
-@pytest.mark.parametrize("sampler", ALL, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("sampler", OWN, ids=lambda s: type(s).__name__)
 def test_proposals_without_a_finite_energy_are_rejected_and_counted(sampler):
     """An energy that is not a number beyond a wall: no chain passes it."""
 
@@ -170,7 +219,7 @@ def test_proposals_without_a_finite_energy_are_rejected_and_counted(sampler):
     assert (start != Z).any(axis=1).mean() > 0.5
 
 
-@pytest.mark.parametrize("sampler", ALL, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("sampler", OWN, ids=lambda s: type(s).__name__)
 def test_a_chain_leaves_a_place_without_an_energy(sampler):
     """And its acceptance is a number, which the step size can be adapted to."""
 
@@ -237,7 +286,7 @@ def test_the_gradient_is_unbiased_in_the_limit_of_many_steps(sampler, seed):
         Z = jnp.asarray(np.random.RandomState(seed).normal(0.3, 1.0, (4000, 2)))
         steps = 300 if isinstance(sampler, Langevin) else 60
         method = Method(energy, sampler, steps, False)
-        course = begin(method, parameters, len(Z))
+        course = first_state(method, parameters, len(Z))
         shares = jnp.full(len(Z), 1 / len(Z))
         found = jax.jit(gradients, static_argnums=0)(method, course, Z, shares, jax.random.key(seed))[0].filters
         of_data = np.asarray(jnp.tanh(Z @ W.T / 2).T @ Z / len(Z))
