@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import KFold, cross_val_score
@@ -9,7 +10,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from multicause import FactorAnalysis, MaximalCauses, MixtureOfGaussians, MixtureOfPoissons
 from multicause.datasets import make_bars
 from multicause.plotting import ComponentCurveDisplay
-from multicause.selection import ComponentCurve, _curve, component_curve
+from multicause.selection import ComponentCurve, _curve, _entry_folds, _fit, _score_entries, component_curve
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BARS = make_bars(160, size=3, noise="poisson", random_state=0)
@@ -84,6 +85,54 @@ def test_bars_are_counted():
     assert curve.best == len(bars.causes) == 6
 
 
+def test_held_out_entries_are_scored_given_the_others_of_their_row():
+    """The conditional log density of a Gaussian, which factor analysis learns, in closed form."""
+    random = np.random.RandomState(0)
+    X = random.normal(size=(60, 1)) @ random.normal(size=(1, 3)) + 0.3 * random.normal(size=(60, 3))
+    model = FactorAnalysis(1, random_state=0).fit(X)
+    fold = np.zeros(X.shape, dtype=bool)
+    fold[:, 2] = True
+    copy = clone(model)
+    scores = _score_entries(copy, X, None, fold & (np.arange(60) < 30)[:, None], None)
+    mean = copy.mean_
+    covariance = copy.components_.T @ copy.components_ + np.diag(copy.noise_variance_)
+    slope = covariance[2, :2] @ np.linalg.inv(covariance[:2, :2])
+    expected = norm.logpdf(
+        X[:, 2], mean[2] + (X[:, :2] - mean[:2]) @ slope, np.sqrt(covariance[2, 2] - slope @ covariance[:2, 2])
+    )
+    np.testing.assert_allclose(scores, np.where(np.arange(60) < 30, expected, 0), rtol=1e-6, atol=1e-8)
+
+
+def test_held_out_entries_count_clusters():
+    random = np.random.RandomState(1)
+    X = 8.0 * np.eye(4)[random.randint(3, size=200)] + random.normal(size=(200, 4))
+    curve = component_curve(MixtureOfGaussians(n_init=3), X, [1, 3, 5], cv=2, held_out="entries", random_state=0)
+    assert curve.best == 3
+    assert curve.fold_scores.shape == (3, 2)
+
+
+@pytest.mark.parametrize("n_features", [2, 5])
+def test_folds_of_entries_hold_out_each_value_once_and_leave_some_of_every_row(n_features):
+    random = np.random.RandomState(0)
+    X = np.where(random.uniform(size=(50, n_features)) < 0.2, np.nan, 1.0)
+    folds = _entry_folds(FactorAnalysis(), 3, X, random)
+    several = ~np.isnan(X) & ((~np.isnan(X)).sum(axis=1, keepdims=True) > 1)
+    np.testing.assert_array_equal(np.sum(folds, axis=0), several)
+    for fold in folds:
+        assert (~np.isnan(X) & ~fold)[several.any(axis=1)].any(axis=1).all()
+
+
+def test_a_warm_start_has_the_components_of_the_smaller_model():
+    model = MixtureOfPoissons(4, max_iter=1, random_state=0)
+    smaller = clone(model).set_params(n_components=2).fit(BARS.data)
+    _fit(model, BARS.data, None, smaller)
+    np.testing.assert_array_equal(model.init[:2], smaller.components_)
+    assert model.init.shape == (4, 9)
+    assert (model.init >= 0).all()
+    curve = component_curve(MixtureOfPoissons(), BARS.data, [1, 3], cv=2, warm_start=True, random_state=0)
+    assert curve.scores[1] > curve.scores[0]
+
+
 def test_weights_are_repetitions():
     weights = np.random.RandomState(0).randint(1, 3, size=len(BARS.data))
     repeated = np.repeat(np.arange(len(weights)), weights)
@@ -111,6 +160,9 @@ def test_same_seed_same_curve_and_the_model_stays_as_it_is():
         ({"numbers": [0]}, ValueError, "of at least 1"),
         ({"numbers": [1.5]}, ValueError, "whole numbers"),
         ({"model": MixtureOfPoissons}, TypeError, "must be an estimator with score_samples"),
+        ({"held_out": "columns"}, ValueError, "held_out must be one of 'rows', 'entries'; got 'columns'"),
+        ({"held_out": "entries", "cv": KFold(2)}, ValueError, "cv must be a number of folds of at least 2"),
+        ({"held_out": "entries", "model": GaussianMixture()}, TypeError, "takes missing values; GaussianMixture does"),
         ({"cv": 1}, ValueError, "cv must be between 2 and the number of rows, 160; got 1"),
         ({"sample_weight": -np.ones(160)}, ValueError, "must be finite, not negative"),
         ({"sample_weight": np.ones(3)}, ValueError, r"must have shape \(160,\), one for each row; got \(3,\)"),

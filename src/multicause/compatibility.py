@@ -28,6 +28,7 @@ class Rule(Enum):
     SUM = "a sum of causes"
     CLIPPED_SUM = "a sum of causes that is cut off"
     MAXIMUM = "a maximum of causes"
+    MAXIMUM_MAGNITUDE = "a maximum of magnitudes of causes"
     NOISY_OR = "a noisy-or of causes"
     OTHER = "another rule"
 

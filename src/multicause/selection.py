@@ -1,4 +1,7 @@
-"""How many components data have: held-out scores of models with different numbers of them."""
+"""How many components data have: held-out scores of models with different numbers of them.
+
+What is held out are rows, or single entries of all rows.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array, check_random_state, get_tags
 
 from multicause.outcomes import Outcome
 from multicause.runtime.parallel import number_of_jobs, run_all
@@ -19,6 +22,9 @@ from multicause.runtime.parallel import number_of_jobs, run_all
 # A number of components is as good as the best one if its score is lower by less than so many standard errors of the
 # difference. Two of them leave a chance of about 2 % to prefer a number that is too small by accident.
 STANDARD_ERRORS = 2.0
+HELD_OUT = ("rows", "entries")
+# Part of the rows, those with the lowest scores, whose residuals become new components of a warm start.
+WORST = 0.1
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class ComponentCurve:
     numbers : ndarray of shape (n_numbers,)
         Numbers of components, ascending.
     scores : ndarray of shape (n_numbers,)
-        Mean score of a held-out row.
+        Mean score of a held-out row, or mean log density of the entries of a row that one fold holds out.
     errors : ndarray of shape (n_numbers,)
         Standard error of that mean.
     deficits : ndarray of shape (n_numbers,)
@@ -69,15 +75,19 @@ def component_curve(
     numbers: Iterable[int],
     *,
     cv: Any = 5,
+    held_out: str = "rows",
+    warm_start: bool = False,
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> ComponentCurve:
-    """Score models with different numbers of components on rows that they have not learned from.
+    """Score models with different numbers of components on data that they have not learned from.
 
     For each number, copies of the model are fitted to all folds but one, and ``score_samples`` of the rows of the fold
-    that was left out says how well they explain new data. All folds of one number share compiled programs and run side
-    by side on all cores.
+    that was left out says how well they explain new data. If entries are held out, folds are of the values of each row:
+    those of one fold are missing (NaN) while a model learns, and the score is their log density given the other values
+    of the row, log p(y) − log p(y without them). All folds of one number share compiled programs and run side by side
+    on all cores.
 
     Parameters
     ----------
@@ -88,7 +98,12 @@ def component_curve(
     numbers : iterable of int
         Numbers of components to compare.
     cv : int, cross-validation generator or iterable, default=5
-        Number of folds, of rows in random order, or how rows are split, as in scikit-learn.
+        Number of folds, of rows in random order, or how rows are split, as in scikit-learn. Entries take a number.
+    held_out : {"rows", "entries"}, default="rows"
+        What models do not learn from. Entries need a model that takes missing values.
+    warm_start : bool, default=False
+        Whether a model begins with the components of the next smaller number, and with residuals of rows that these
+        explain worst, instead of its own initial values. It is faster, but more likely to end in a local optimum.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of rows, in learning as in scores.
     random_state : int, RandomState or None
@@ -122,20 +137,30 @@ def component_curve(
         raise ValueError(f"sample_weight must have shape ({len(rows)},), one for each row; got {weights.shape}.")
     if weights is not None and not (np.isfinite(weights).all() and weights.min() >= 0 and weights.any()):
         raise ValueError("sample_weight must be finite, not negative, and above zero for some rows.")
+    if held_out not in HELD_OUT:
+        raise ValueError(f"held_out must be one of {', '.join(map(repr, HELD_OUT))}; got {held_out!r}.")
+    if warm_start and not {"init", "n_components"} <= set(model.get_params(deep=False)):
+        raise TypeError(f"warm_start needs a model with a parameter init; {type(model).__name__} has none.")
     random = check_random_state(random_state)
-    folds = list(_splits(cv, rows, random))
+    by_row = held_out == "rows"
+    folds: list[Any] = list(_splits(cv, rows, random)) if by_row else _entry_folds(model, cv, rows, random)
     seeds = random.randint(np.iinfo(np.int32).max, size=(len(wanted), len(folds)))
-    held_out = np.concatenate([test for _, test in folds])
-    scores = np.empty((len(wanted), len(held_out)))
+    places = np.concatenate([test for _, test in folds] if by_row else [np.arange(len(rows))] * len(folds))
+    scores = np.empty((len(wanted), len(places)))
+    before: list[Any] = [None] * len(folds)
     for index, number in enumerate(wanted):
+        models = [_copy(model, number, seed) for seed in seeds[index]]
         tasks = [
-            (_copy(model, number, seed), rows, weights, fold) for fold, seed in zip(folds, seeds[index], strict=True)
+            (own, rows, weights, fold, last if warm_start else None)
+            for own, fold, last in zip(models, folds, before, strict=True)
         ]
+        score = _score_rows if by_row else _score_entries
         # The first fit compiles what the others use.
-        found = run_all(_score_fold, tasks[:1], 1) + run_all(_score_fold, tasks[1:], number_of_jobs(n_jobs))
+        found = run_all(score, tasks[:1], 1) + run_all(score, tasks[1:], number_of_jobs(n_jobs))
         scores[index] = np.concatenate(found)
-    sizes = np.cumsum([len(test) for _, test in folds])[:-1]
-    return _curve(wanted, scores, held_out, np.ones(len(rows)) if weights is None else weights, sizes)
+        before = models
+    sizes = np.cumsum([len(part) for part in found])[:-1]
+    return _curve(wanted, scores, places, np.ones(len(rows)) if weights is None else weights, sizes)
 
 
 def _check_numbers(numbers: Iterable[int]) -> np.ndarray:
@@ -164,16 +189,54 @@ def _copy(model: Any, number: int, seed: int) -> Any:
     return clone(model).set_params(**settings)
 
 
-def _score_fold(
-    model: Any, rows: np.ndarray, weights: np.ndarray | None, fold: tuple[np.ndarray, np.ndarray]
+def _entry_folds(model: Any, cv: Any, rows: np.ndarray, random: np.random.RandomState) -> list[np.ndarray]:
+    """Return which entries each fold holds out: (N, D) each. Every row keeps some of its entries in every fold."""
+    if not (isinstance(cv, Integral) and int(cv) >= 2):
+        raise ValueError(f"cv must be a number of folds of at least 2 if entries are held out; got {cv!r}.")
+    if not get_tags(model).input_tags.allow_nan:
+        raise TypeError(f"held_out='entries' needs a model that takes missing values; {type(model).__name__} does not.")
+    observed = ~np.isnan(rows)
+    if observed.sum(axis=1).max() < 2:
+        raise ValueError("held_out='entries' needs rows with at least two observed values; use held_out='rows'.")
+    draws = np.where(observed, random.uniform(size=rows.shape), np.inf)
+    order = np.argsort(np.argsort(draws, axis=1), axis=1)
+    number = (order + random.randint(int(cv), size=(len(rows), 1))) % int(cv)
+    possible = observed & (observed.sum(axis=1, keepdims=True) > 1)
+    return [possible & (number == fold) for fold in range(int(cv))]
+
+
+def _fit(model: Any, rows: np.ndarray, weights: np.ndarray | None, smaller: Any) -> None:
+    """Fit a model, if there is a smaller one from its components and residuals of the rows that it explains worst."""
+    if smaller is not None:
+        scores = smaller.score_samples(rows)
+        missing = model.n_components - len(smaller.components_)
+        worst = np.argsort(scores)[: max(missing, int(WORST * len(rows)))]
+        chosen = np.random.RandomState(model.random_state).choice(worst, missing, replace=missing > len(worst))
+        left = np.nan_to_num(rows[chosen] - smaller.reconstruct(rows[chosen]))
+        if smaller.components_.min() >= 0:
+            left = np.maximum(left, 0) + smaller.components_.mean() / len(smaller.components_)
+        model.set_params(init=np.concatenate([smaller.components_, left]).astype(rows.dtype))
+    model.fit(rows, **({} if weights is None else {"sample_weight": weights}))
+    if getattr(model, "outcome_", None) == Outcome.STOPPED:
+        raise KeyboardInterrupt  # a curve of models that were stopped early would mislead
+
+
+def _score_rows(
+    model: Any, rows: np.ndarray, weights: np.ndarray | None, fold: tuple[np.ndarray, np.ndarray], smaller: Any
 ) -> np.ndarray:
     """Return the scores of the rows that are left out."""
     train, test = fold
-    settings = {} if weights is None else {"sample_weight": weights[train]}
-    model.fit(rows[train], **settings)
-    if getattr(model, "outcome_", None) == Outcome.STOPPED:
-        raise KeyboardInterrupt  # a curve of models that were stopped early would mislead
+    _fit(model, rows[train], None if weights is None else weights[train], smaller)
     return np.asarray(model.score_samples(rows[test]), dtype=float)
+
+
+def _score_entries(
+    model: Any, rows: np.ndarray, weights: np.ndarray | None, fold: np.ndarray, smaller: Any
+) -> np.ndarray:
+    """Return the log densities of the entries of each row that are left out, given the others."""
+    known = np.where(fold, np.nan, rows)
+    _fit(model, known, weights, smaller)
+    return np.asarray(model.score_samples(rows), dtype=float) - np.asarray(model.score_samples(known), dtype=float)
 
 
 def _curve(

@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from multicause import noises, posteriors, priors, updates
-from multicause.combinations import Combination, Maximum, NoisyOr, Sum
+from multicause.combinations import Combination, Maximum, MaximumMagnitude, NoisyOr, Sum
 from multicause.compatibility import Expectation, IncompatiblePartsError, Rule, Support
 from multicause.model import Model
 from multicause.noises import Noise
@@ -170,6 +170,7 @@ def known_parts() -> dict[str, list[Any]]:
             Sum(nonnegative=True, upper=1.0),
             Maximum(),
             Maximum(upper=1.0),
+            MaximumMagnitude(),
             NoisyOr(),
         ],
         "noise": objects(noises, noises.Noise),

@@ -36,10 +36,7 @@ from multicause.callbacks import (
 )
 from multicause.datasets import make_bars
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.usefixtures("compiled_quickly"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 X = np.concatenate([np.random.RandomState(0).normal(c, 1.0, (20, 3)) for c in (0, 3)])
 MODEL = MixtureOfGaussians(2, max_iter=7, tol=0, random_state=0)
 

@@ -193,7 +193,7 @@ def test_infinite_parameters_are_an_outcome_not_a_result():
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_a_batch_of_a_stream_was_not_stopped_and_is_no_reason_to_warn(model, compiled_quickly):
+def test_a_batch_of_a_stream_was_not_stopped_and_is_no_reason_to_warn(model):
     """The steps that it asks for are done."""
     X = (np.random.RandomState(0).uniform(size=(40, 4)) < 0.5).astype(float)
     for number in (1, 2):

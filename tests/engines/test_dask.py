@@ -3,21 +3,36 @@
 import errno
 import os
 import signal
+import socket
+import subprocess
+import sys
 import warnings
+from contextlib import nullcontext
+from functools import partial
+from time import sleep
 from types import SimpleNamespace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from multicause import (
+    EnergyComponents,
     FactorAnalysis,
     HelmholtzMachine,
     IndependentComponents,
     KMeans,
     LinearCauses,
     MaximalCauses,
+    MixtureOfGaussians,
     MixtureOfPoissons,
+    NoisyOrCauses,
+    NonnegativeCauses,
+    PrincipalComponents,
+    RestrictedMaximalCauses,
+    SoftmaxNetwork,
     SparseCoding,
     SpikeAndSlabCauses,
     load,
@@ -26,9 +41,11 @@ from multicause.app.cli.engines import EngineChoice
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars, open_rows
 from multicause.engines import Dask, Local
-from multicause.engines.dask_clusters import dashboard_link
-from multicause.engines.local import weighted_quantile
+from multicause.engines.dask_clusters import IGNORE_INTERRUPTS, check_versions, dashboard_link
+from multicause.engines.dask_data import DaskData
+from multicause.engines.local import LocalData, weighted_quantile
 from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
+from multicause.model import Block
 from multicause.posteriors import Beam, Preselected
 from tests.app.cli.test_command_line import call, result_of
 
@@ -44,7 +61,12 @@ def client():
     with (
         warnings.catch_warnings(),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+            n_workers=2,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=50,
+            preload=[IGNORE_INTERRUPTS],
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -84,11 +106,48 @@ def test_a_fit_on_a_cluster_equals_one_in_this_process(client, rows, chunked, mo
     )
     np.testing.assert_allclose(there.lower_bounds_, here.lower_bounds_, rtol=1e-5)
     np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
+    blocks = chunked.to_delayed().ravel().tolist()
+    np.testing.assert_allclose(there.transform(blocks).compute(), here.transform(rows), rtol=1e-3, atol=2e-3)
     lazy = there.transform(chunked)
     assert lazy.shape == (2000, len(here.components_))
     assert lazy.chunks[0] == chunked.chunks[0]
     np.testing.assert_allclose(lazy.compute(), here.transform(rows), rtol=1e-3, atol=2e-3)
     assert there.score(chunked) == pytest.approx(here.score(rows), rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def threads():
+    """Two workers in this process, which share its compiled programs."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NonnegativeCauses(3, **PLAIN),
+        NoisyOrCauses(3, annealing=None, repair=False, max_iter=3, tol=0, random_state=0),
+        RestrictedMaximalCauses(3, annealing=None, max_iter=3, tol=0, random_state=0),
+        MixtureOfGaussians(2, max_iter=2, random_state=0),
+        PrincipalComponents(2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_other_models_of_sums_equal_those_of_this_process(threads, model):
+    rows = make_bars(2048, noise="poisson", random_state=0).data.astype(np.float32)
+    if isinstance(model, NoisyOrCauses):
+        rows = (rows > 4).astype(np.float32)
+    if isinstance(model, MixtureOfGaussians):
+        model = clone(model).set_params(init=rows[:2] + 0.5)
+    engines = [(FourBlocks(), rows), (Dask(threads), da.from_array(rows, chunks=(512, 25)))]
+    here, there = (clone(model).set_params(engine=engine).fit(X) for engine, X in engines)
+    np.testing.assert_allclose(there.lower_bound_, here.lower_bound_, rtol=1e-5)
+    np.testing.assert_allclose(np.abs(there.components_), np.abs(here.components_), rtol=1e-3, atol=1e-3)
 
 
 def test_frames_delayed_blocks_and_arrays(client, rows):
@@ -104,8 +163,10 @@ def test_frames_delayed_blocks_and_arrays(client, rows):
         "chunks of columns": da.from_array(rows[:1000], chunks=(300, 10)),
     }
     expected = LinearCauses(3, **PLAIN).fit(rows[:1000])
-    for form in forms.values():
-        found = clone(model).fit(form)
+    for name, form in forms.items():
+        told = pytest.warns(UserWarning, match="unknown sizes") if name == "unknown sizes" else nullcontext()
+        with told:
+            found = clone(model).fit(form)
         np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
 
 
@@ -141,7 +202,9 @@ def test_workers_reuse_freed_memory(client, monkeypatch):
 
 
 def test_a_search_on_a_cluster_finds_all_bars(client, chunked):
-    model = MaximalCauses(10, noise="poisson", random_state=0, max_iter=150).fit(chunked)
+    # Causes are found in a sample in this process, and learned further from all rows.
+    many = da.concatenate([chunked] * 4).rechunk((4000, 25))
+    model = MaximalCauses(10, noise="poisson", random_state=0, max_iter=150).fit(many)
     assert ((model.components_ > 5).sum(axis=1) == 5).all()
 
 
@@ -162,8 +225,60 @@ def _first(rows):
     return rows[:, 0]
 
 
+def _with_sums(block, carry, factor, entry):
+    return [*carry, (entry, float(factor * block.rows.sum()))]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SoftmaxNetwork(3, max_iter=1, n_init=1, random_state=0),
+        EnergyComponents(3, max_iter=2, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_of_single_rows_learn_from_a_sample_in_this_process(client, rows, chunked, model):
+    here, there = clone(model).fit(rows), clone(model).fit(chunked)  # all rows fit into the budget
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(there.transform(chunked).compute(), here.transform(rows), rtol=1e-3, atol=1e-3)
+    small = clone(model).set_params(engine=Dask(client, memory_budget=100_000))
+    with pytest.warns(UserWarning, match=r"holds a random sample of 1,000 rows, of 2,000.*Dask\(memory_budget="):
+        assert small.fit(chunked).components_.shape == (3, 25)
+
+
+def test_a_fold_visits_blocks_in_the_given_order(client, rows):
+    order, draws = [3, 0, 2, 1], ["a", "b", "c", "d"]
+    found = []
+    for engine, X in [(FourBlocks(), rows), (Dask(client), da.from_array(rows, chunks=(500, 25)))]:
+        data = engine.load(X).arranged(_first, 8, exact=True)
+        found.append(data.fold(_with_sums, [], 2.0, aligned=draws, order=order))
+        assert data.of_weights(np.sum) == [500.0] * 4
+    expected = [(draws[number], 2.0 * rows[500 * number : 500 * number + 500].sum()) for number in order]
+    for fold in found:
+        assert [entry for entry, _ in fold] == [entry for entry, _ in expected]
+        np.testing.assert_allclose([total for _, total in fold], [total for _, total in expected], rtol=1e-5)
+
+
 def _repeated(block, n_starts):
     return np.repeat(np.asarray(block.rows).T, n_starts, axis=0)
+
+
+class FourBlocks(Local):
+    """Local engine that divides the rows into four blocks."""
+
+    def load(self, X, weights=None):
+        data = super().load(X, weights)
+        data.arranged = partial(_arranged_in_four, self, data)
+        data.transformed = lambda function: self.load(function(data._X), data._weights)
+        return data
+
+
+def _arranged_in_four(engine, data, summarize, *sizes, exact=False):
+    blocks = [
+        Block(jnp.asarray(X), jnp.asarray(w), summarize(jnp.asarray(X)))
+        for X, w in zip(np.split(data._X, 4), np.split(data._weights, 4), strict=True)
+    ]
+    return LocalData(engine, data._X, data._weights, blocks)
 
 
 class KillWorker(IterationCallback):
@@ -177,11 +292,144 @@ class KillWorker(IterationCallback):
             os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)
 
 
-def test_a_killed_worker_changes_nothing(client, chunked):
+class AddWorker(IterationCallback):
+    """Adds a worker to a cluster after the first iteration, and waits until it can be used."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def after(self, iteration):
+        if iteration.number == 1:
+            self.client.cluster.scale(3)
+            self.client.wait_for_workers(3, timeout=60)
+
+
+class SlowWorker(IterationCallback):
+    """Lets one worker sleep after each iteration, while others go on."""
+
+    def __init__(self, client):
+        self.client, self.sleeping = client, []
+
+    def after(self, iteration):
+        worker = next(iter(self.client.nthreads()))
+        self.sleeping.append(self.client.submit(sleep, 0.5, workers=[worker], pure=False))
+
+
+class Interrupt(IterationCallback):
+    """Presses Ctrl-C in the second iteration, which all processes of a terminal get."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def after(self, iteration):
+        if iteration.number == 2:
+            for process in self.client.run(os.getpid).values():
+                os.kill(process, signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(client, chunked):
+    return LinearCauses(4, engine=Dask(client), **PLAIN).fit(chunked)
+
+
+@pytest.mark.parametrize("form", ["dask array", "array"])
+def test_a_killed_worker_changes_nothing(client, rows, chunked, undisturbed, form):
+    # Rows that were sent from this process survive the worker that holds them, too.
     model = LinearCauses(4, engine=Dask(client), **PLAIN)
-    undisturbed = clone(model).fit(chunked)
-    survived = clone(model).set_callbacks(KillWorker(client, 1)).fit(chunked)
+    killing = clone(model).set_callbacks(KillWorker(client, 1))
+    if form == "array":
+        client.wait_for_workers(2, timeout=60)  # an array is divided among the workers that there are
+        undisturbed = model.fit(rows)
+    survived = killing.fit(chunked if form == "dask array" else rows)
     np.testing.assert_array_equal(survived.components_, undisturbed.components_)
+
+
+def test_a_worker_that_joins_or_is_slow_changes_nothing(client, chunked, undisturbed):
+    for callback in (SlowWorker(client), AddWorker(client)):
+        found = clone(undisturbed).set_callbacks(callback).fit(chunked)
+        np.testing.assert_array_equal(found.components_, undisturbed.components_)
+    assert len(client.nthreads()) == 3
+    client.cluster.scale(2)
+
+
+def test_an_interrupted_fit_ends_with_the_current_iteration(client, chunked, undisturbed, tmp_path, ctrl_c):
+    model = clone(undisturbed).set_callbacks(Interrupt(client), Checkpoint(tmp_path, every=1))
+    stopped = model.fit(chunked)
+    assert stopped.outcome_ == "stopped"
+    assert stopped.n_iter_ == 2
+    resumed = clone(undisturbed).fit(chunked, resume=tmp_path)
+    np.testing.assert_array_equal(resumed.components_, undisturbed.components_)
+
+
+class Progress(IterationCallback):
+    def __init__(self):
+        self.seen = []
+
+    def after(self, iteration):
+        self.seen.append(iteration.number)
+
+
+def test_callbacks_follow_a_fit_on_a_cluster(client, chunked, undisturbed):
+    progress = Progress()
+    clone(undisturbed).set_callbacks(progress).fit(chunked)
+    assert progress.seen == [1, 2, 3, 4]
+
+
+# ------------------------------------------------------------------------------- a scheduler that is restarted
+
+SERVICES = "import sys; from distributed.cli.dask_{0} import main; sys.exit(main())"
+
+
+class Cluster:
+    """Scheduler and one worker in processes of their own, at a fixed address."""
+
+    def __init__(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        self.processes = []
+
+    def start(self):
+        port = self.address.rpartition(":")[2]
+        options = {
+            "scheduler": ["--host", "127.0.0.1", "--port", port, "--no-dashboard"],
+            "worker": [self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard"],
+        }
+        for name, words in options.items():
+            command = [sys.executable, "-c", SERVICES.format(name), *words]
+            self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        return self
+
+    def stop(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.processes.clear()
+
+
+class StopCluster(IterationCallback):
+    def __init__(self, cluster):
+        self.cluster = cluster
+
+    def after(self, iteration):
+        if iteration.number == 2:
+            self.cluster.stop()
+
+
+def test_a_fit_goes_on_after_the_scheduler_has_been_restarted(rows, tmp_path):
+    cluster = Cluster().start()
+    try:
+        model = LinearCauses(4, engine=Dask(cluster.address, timeout=120), **PLAIN)
+        whole = clone(model).fit(rows)
+        broken = clone(model).set_callbacks(Checkpoint(tmp_path, every=1), StopCluster(cluster))
+        with pytest.raises(ConnectionError, match=r"scheduler at tcp://127.0.0.1:\d+ was lost.*resume"):
+            broken.fit(rows)
+        cluster.start()
+        resumed = clone(model).fit(rows, resume=tmp_path)
+        np.testing.assert_array_equal(resumed.components_, whole.components_)
+    finally:
+        cluster.stop()
 
 
 def test_a_fit_on_a_cluster_is_resumed(client, chunked, tmp_path):
@@ -234,6 +482,99 @@ def test_blocks_of_different_widths(client, rows):
     dask = pytest.importorskip("dask")
     with pytest.raises(ValueError, match="block 0 has 25, block 1 has 24"):
         LinearCauses(3, **PLAIN).fit([dask.delayed(rows[:100]), dask.delayed(rows[:100, :24])])
+    with pytest.raises(ValueError, match=r"Blocks of X must have one dtype; got <f4, <f8. Use X.astype"):
+        LinearCauses(3, **PLAIN).fit([dask.delayed(rows[:100]), dask.delayed(rows[:100].astype(float))])
+
+
+def _failing(block):
+    if block[0, 0] == 731:
+        raise OSError("the disk of this worker is broken")
+    return block
+
+
+def test_a_block_that_cannot_be_computed_is_named(client, rows):
+    dask = pytest.importorskip("dask")
+    bad = rows.copy()
+    bad[3 * CHUNK, 0] = 731
+    chunked = da.from_array(bad, chunks=(CHUNK, 25)).map_blocks(_failing, meta=bad[:0])
+    with pytest.raises(OSError, match="Block 3 of X cannot be computed: the disk of this worker is broken"):
+        LinearCauses(3, **PLAIN).fit(chunked)
+    with pytest.raises(ValueError, match=r"Block 1 of X must be a table of numbers; got the shape \(25,\)"):
+        LinearCauses(3, **PLAIN).fit([dask.delayed(rows[:100]), dask.delayed(rows[0])])
+
+
+@pytest.mark.parametrize(("keep", "n_trips"), [(None, 1), (0.9, 2)])
+def test_an_iteration_is_one_round_trip_and_two_with_a_data_cut(client, chunked, keep, n_trips, monkeypatch):
+    counts, waited = [], DaskData._gather
+    monkeypatch.setattr(DaskData, "_gather", lambda data, wanted: counts.append(1) or waited(data, wanted))
+    found = []
+    for max_iter in (2, 5):
+        counts.clear()
+        model = LinearCauses(4, posterior=Preselected(3, 2, keep=keep), **{**PLAIN, "max_iter": max_iter})
+        model.fit(chunked)
+        found.append(len(counts))
+    assert 3 <= found[1] - found[0] <= 3 * n_trips
+
+
+def test_a_file_that_vanishes_while_workers_read_it(client, rows, tmp_path):
+    np.save(tmp_path / "rows.npy", rows)
+    source = open_rows(tmp_path / "rows.npy")
+    (tmp_path / "rows.npy").unlink()
+    with pytest.raises(OSError, match=r"Block 0 of X cannot be computed: Rows 0 to 999 of .*rows\.npy' cannot be read"):
+        LinearCauses(3, engine=Dask(client), **PLAIN).fit(source)
+
+
+def test_missing_values_are_named_where_a_model_needs_all(client, rows):
+    bad = rows.copy()
+    bad[1300, 7] = np.nan
+    with pytest.raises(ValueError, match=r"NaN: row 1,300, column 7, which is row 276 of block 2"):
+        IndependentComponents(3, max_iter=1).fit(da.from_array(bad, chunks=(CHUNK, 25)))
+
+
+def test_memory_maps_and_stored_arrays_are_read_by_workers(client, rows, undisturbed, tmp_path):
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    np.save(tmp_path / "rows.npy", rows)
+    zarr.create_array(tmp_path / "rows.zarr", data=rows, chunks=(500, 25))
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["rows"] = rows
+    with h5py.File(tmp_path / "rows.h5") as file:
+        for X in (np.load(tmp_path / "rows.npy", mmap_mode="r"), zarr.open(tmp_path / "rows.zarr"), file["rows"]):
+            assert undisturbed.engine.source(X) is not None
+            found = clone(undisturbed).fit(X)
+            np.testing.assert_allclose(found.components_, undisturbed.components_, rtol=1e-4, atol=1e-4)
+
+
+def test_workers_with_other_versions_are_named(client, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr("jax.__version__", "0.0.1")
+        with pytest.raises(RuntimeError, match=r"Dask worker tcp://.* has jax .* instead of 0\.0\.1"):
+            check_versions(client)
+    with monkeypatch.context() as patched:
+        patched.setattr("multicause.__version__", "0.0.1")
+        with pytest.raises(RuntimeError, match=r"has multicause .* instead of 0\.0\.1. All workers need the versions"):
+            LinearCauses(3, engine=Dask(client), **PLAIN).fit(np.eye(4))
+
+
+def test_a_worker_without_the_package_is_named():
+    hidden = "import sys; sys.modules['multicause'] = None"
+    with (
+        distributed.LocalCluster(
+            n_workers=1, host="127.0.0.1", dashboard_address=None, silence_logs=50, preload=[hidden]
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        pytest.raises(RuntimeError, match=r"Dask worker tcp://.* cannot import multicause.*Install multicause=="),
+    ):
+        LinearCauses(3, engine=Dask(client), **PLAIN).fit(np.eye(4))
+
+
+def test_a_grid_search_runs_on_a_cluster(client, rows):
+    joblib = pytest.importorskip("joblib")
+    search = GridSearchCV(LinearCauses(3, **PLAIN), {"n_components": [2, 4]}, cv=2)
+    here = clone(search).fit(rows[:400])
+    with joblib.parallel_config("dask", client=client):
+        there = clone(search).fit(rows[:400])
+    np.testing.assert_allclose(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], rtol=1e-6)
+    assert there.best_params_ == here.best_params_
 
 
 def test_weights_of_another_length(client, chunked):
@@ -250,10 +591,24 @@ def test_lists_of_states_need_rows_in_memory(client, rows, chunked):
         model.transform(chunked, out=np.zeros((2000, 3)))
 
 
-@pytest.mark.parametrize("model", [SparseCoding(3), HelmholtzMachine(3)], ids=lambda model: type(model).__name__)
-def test_models_of_small_batches_say_that_they_need_rows_in_memory(client, rows, model):
-    with pytest.raises(TypeError, match=r"mini-batches in one process.*X\[:100_000\]\.compute\(\)"):
-        clone(model).fit(da.from_array((rows > 4).astype(np.float32), chunks=(CHUNK, 25)))
+@pytest.mark.parametrize(
+    "model",
+    [SparseCoding(3, max_iter=2, tol=0, random_state=0), HelmholtzMachine(3, max_iter=2, tol=0, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_models_of_small_batches_learn_where_the_rows_are(client, rows, model):
+    # Four chunks of equal size here are four blocks there.
+    binary = (rows > 4).astype(np.float32)
+    weights = np.random.RandomState(0).uniform(0.5, 2, len(rows))
+    here, there = (
+        clone(model).set_params(engine=engine).fit(X, sample_weight=weights)
+        for engine, X in [
+            (FourBlocks(), binary),
+            (None, da.from_array(binary, chunks=(500, 25))),
+        ]
+    )
+    np.testing.assert_allclose(there.lower_bounds_, here.lower_bounds_, rtol=1e-5)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-4)
 
 
 def test_a_scheduler_that_does_not_answer():

@@ -20,10 +20,13 @@ SCRIPT = """
     import jax
     import numpy as np
 
-    from multicause import LinearCauses, MaximalCauses, load
+    from sklearn.base import clone
+
+    from multicause import LinearCauses, MaximalCauses, SparseCoding, load
     from multicause.callbacks import Checkpoint
     from multicause.datasets import make_bars
     from multicause.engines import Local
+    from multicause.engines.streamed import StreamedData
     from multicause.posteriors import Preselected
 
     warnings.simplefilter("ignore")
@@ -45,6 +48,39 @@ SCRIPT = """
             np.testing.assert_allclose(many.lower_bounds_, bounds, rtol=1e-5)
             np.testing.assert_allclose(many.components_, components, rtol=1e-3, atol=1e-3)
             np.testing.assert_allclose(many.transform(X), causes, atol=2e-3)
+
+    # Rows that are read from a file go to the devices in turn.
+    np.save(folder / "rows.npy", np.tile(X, (20, 1)))
+    stored = np.load(folder / "rows.npy", mmap_mode="r")
+    model = MaximalCauses(4, noise="poisson", posterior=Preselected(3, 2, keep=0.8), **plain)
+    used = set()
+    read = StreamedData._block
+
+    def noted(data, number):
+        block = read(data, number)
+        used.update(block.rows.devices())
+        return block
+
+    StreamedData._block = noted
+    one, many = (
+        clone(model).set_params(engine=Local(memory_budget="1MiB", devices=devices)).fit(stored)
+        for devices in (None, "all")
+    )
+    assert used == set(jax.devices())
+    np.testing.assert_allclose(many.lower_bounds_, one.lower_bounds_, rtol=1e-6)
+    np.testing.assert_allclose(many.components_, one.components_, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(many.transform(stored), one.transform(stored), atol=1e-3)
+    batches = SparseCoding(3, max_iter=1, tol=0, random_state=0)
+    one, many = (
+        clone(batches).set_params(engine=Local(memory_budget="1MiB", devices=devices)).fit(stored)
+        for devices in (None, 4)
+    )
+    np.testing.assert_allclose(many.components_, one.components_, rtol=1e-4, atol=1e-4)
+    last = jax.devices()[7:]
+    found = model.set_params(engine=Local(devices=tuple(last))).fit(X)
+    np.testing.assert_allclose(
+        found.components_, model.set_params(engine=Local()).fit(X).components_, rtol=1e-4, atol=1e-4
+    )
 
     # A checkpoint of eight devices is taken up by two.
     model = LinearCauses(4, engine=Local(devices=8), **plain).set_callbacks(Checkpoint(folder, every=1))

@@ -232,6 +232,9 @@ def test_a_run_from_files_larger_than_the_budget(rows, folder, tmp_path):
     run = call("transform", tmp_path / "run", *files, "--out", tmp_path / "causes.csv")
     assert run.exit_code == 2
     assert "exceeds the memory budget (1MiB), so results must be written as .npy" in run.stderr
+    found = result_of("reconstruct", tmp_path / "run", *files, "--out", tmp_path / "rows.npy")
+    assert found["shape"] == [12_000, rows.shape[1]]
+    np.testing.assert_allclose(np.load(tmp_path / "rows.npy"), here.reconstruct(rows), rtol=1e-3, atol=1e-4)
     result_of("report", tmp_path / "run", "--out", tmp_path / "again.html")
 
 

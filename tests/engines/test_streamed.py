@@ -2,6 +2,8 @@
 
 import errno
 import os
+import signal
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,13 +12,16 @@ from sklearn.base import clone
 from multicause import (
     EnergyComponents,
     FactorAnalysis,
+    HelmholtzMachine,
     KMeans,
     LinearCauses,
     MaximalCauses,
     MixtureOfPoissons,
+    SoftmaxNetwork,
+    SparseCoding,
     SpikeAndSlabCauses,
 )
-from multicause.callbacks import Checkpoint
+from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars
 from multicause.engines import Local
 from multicause.engines.sources import as_source
@@ -87,9 +92,78 @@ def test_every_model_of_sums_reads_from_disk(rows, stored, model, seed):
     np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("kind", [SparseCoding, HelmholtzMachine])
+def test_models_of_small_batches_read_blocks_in_random_order(rows, stored, kind, tmp_path, monkeypatch):
+    np.save(tmp_path / "binary.npy", (rows > 4).astype(np.float32))
+    stored = np.load(tmp_path / "binary.npy", mmap_mode="r")
+    model, visited = kind(3, max_iter=2, tol=0, batch_size=500, random_state=0), []
+    for module in ("local", "streamed"):  # the same blocks in memory and on disk
+        monkeypatch.setattr(f"multicause.engines.{module}.block_shape", lambda *_, **__: (3000, 8))
+    read = StreamedData._block
+    monkeypatch.setattr(StreamedData, "_block", lambda data, number: visited.append(number) or read(data, number))
+    here, there = fit_both(model, np.asarray(stored), stored, sample_weight=np.arange(len(rows)) % 3)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
+    passes = [visited[start : start + 8] for start in range(len(visited) - 7)]
+    assert any(sorted(order) == list(range(8)) != order for order in passes)
+
+
+@pytest.mark.parametrize("kind", [SoftmaxNetwork, EnergyComponents])
+def test_models_of_single_rows_learn_from_a_sample(stored, kind):
+    model = kind(3, max_iter=1, random_state=0, engine=Local(memory_budget="1MiB"))
+    with pytest.warns(UserWarning, match=r"holds a random sample of 10,485 rows, of 24,000.*Local\(memory_budget="):
+        model.fit(stored["memory map"])
+    found = model.transform(stored["memory map"])
+    np.testing.assert_allclose(found, model.transform(np.asarray(stored["memory map"])), rtol=1e-3, atol=1e-4)
+
+
 def test_a_search_from_disk_finds_all_bars(stored):
     model = MaximalCauses(10, noise="poisson", engine=SMALL, random_state=0, max_iter=150).fit(stored["memory map"])
     assert ((model.components_ > 5).sum(axis=1) == 5).all()  # ten bars of five pixels each
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_the_overview_is_that_of_numpy(rows, gaps, tmp_path):
+    X = rows.astype(float) + 1e6
+    X[5, 2] += 0.5
+    X[:, 4] = 1
+    if gaps:
+        X[::3, 1] = np.nan
+    weights = np.random.RandomState(0).randint(0, 3, len(X)).astype(float)
+    np.save(tmp_path / "rows.npy", X)
+    for data in (
+        Local().load(X, weights),
+        SMALL.load(as_source(np.load(tmp_path / "rows.npy", mmap_mode="r")), weights),
+    ):
+        found, observed = data.overview, ~np.isnan(X)
+        assert found.missing.n_missing == (~observed).sum()
+        np.testing.assert_array_equal(found.lowest, np.nanmin(X, axis=0))
+        np.testing.assert_array_equal(found.highest, np.nanmax(X, axis=0))
+        assert found.unusual[1] == X[5, 2]  # the only one that is no whole number
+        assert found.weight == weights.sum()
+        means = np.ma.average(np.ma.masked_invalid(X), axis=0, weights=weights)
+        np.testing.assert_allclose(found.mean, means, rtol=1e-12)
+        variances = np.ma.average((np.ma.masked_invalid(X) - means) ** 2, axis=0, weights=weights)
+        assert found.spread == pytest.approx(variances.mean(), rel=1e-8)
+
+
+def _method(function):
+    return lambda *arguments: function(*arguments)
+
+
+def test_rows_are_read_once_before_the_first_iteration(stored, monkeypatch):
+    n_passes = {"_parts": 0, "_run": 0}
+
+    def counted(name, method, data, *arguments):
+        n_passes[name] += 1
+        return method(data, *arguments)
+
+    for name in n_passes:
+        monkeypatch.setattr(StreamedData, name, _method(partial(counted, name, getattr(StreamedData, name))))
+    model = MaximalCauses(4, noise="poisson", engine=SMALL, **PLAIN).fit(stored["memory map"])
+    # One pass for checks and moments, one for each of four iterations, and one for the bound at the end.
+    assert n_passes == {"_parts": 1, "_run": 5}
+    model.transform(stored["memory map"])
+    assert n_passes == {"_parts": 2, "_run": 6}
 
 
 def test_small_maps_are_loaded(stored):
@@ -123,6 +197,45 @@ def test_a_file_that_shrinks_is_named(rows, tmp_path):
     os.truncate(path, path.stat().st_size // 2)
     with pytest.raises(OSError, match=r"Rows 23,000 to 23,999 of .* has become smaller"):
         source.read(23_000, 24_000)
+
+
+def test_a_file_that_grows_is_named(rows, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, rows)
+    source = as_source(np.load(path, mmap_mode="r"))
+    with path.open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(
+        OSError, match=r"Rows 5 to 8 of the memory map of .*rows\.npy cannot be read: it has become larger"
+    ):
+        source.read(5, 9)
+
+
+def test_a_file_that_shrinks_while_learning_ends_the_fit(rows, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, rows)
+
+    class Shrink(IterationCallback):
+        def after(self, iteration):
+            os.truncate(path, path.stat().st_size // 2)
+
+    model = LinearCauses(4, engine=SMALL, **PLAIN).set_callbacks(Shrink())
+    with pytest.raises(OSError, match=r"has become smaller since it was opened"):
+        model.fit(np.load(path, mmap_mode="r"))
+
+
+def test_an_interrupted_fit_from_disk_is_resumed(stored, tmp_path, ctrl_c):
+    class Interrupt(IterationCallback):
+        def after(self, iteration):
+            if iteration.number == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+
+    model = LinearCauses(4, engine=SMALL, **PLAIN)
+    whole = clone(model).fit(stored["memory map"])
+    stopped = clone(model).set_callbacks(Interrupt(), Checkpoint(tmp_path, every=1)).fit(stored["memory map"])
+    assert (stopped.outcome_, stopped.n_iter_) == ("stopped", 2)
+    resumed = clone(model).fit(stored["memory map"], resume=tmp_path)
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
 
 
 def test_a_file_that_vanishes_can_be_read_on(rows, tmp_path):
@@ -185,6 +298,23 @@ def test_results_are_written_block_by_block(rows, stored, fitted, tmp_path, monk
     mapped = np.lib.format.open_memmap(tmp_path / "map.npy", "w+", np.float32, (24_000, 3))
     fitted.transform(stored["memory map"], out=mapped)
     np.testing.assert_array_equal(np.load(tmp_path / "map.npy"), expected)
+
+
+def test_reconstructions_and_imputed_rows_are_written_block_by_block(rows, fitted, tmp_path, monkeypatch):
+    gaps = rows.copy()
+    gaps[::7, 3] = np.nan
+    np.save(tmp_path / "gaps.npy", gaps)
+    stored = np.load(tmp_path / "gaps.npy", mmap_mode="r")
+    expected = {method: getattr(fitted, method)(gaps) for method in ("reconstruct", "impute")}
+    np.testing.assert_array_equal(expected["impute"][~np.isnan(gaps)], gaps[~np.isnan(gaps)])
+    assert not np.isnan(expected["impute"]).any()
+    for method, result in expected.items():
+        np.testing.assert_allclose(getattr(fitted, method)(stored), result, rtol=1e-4, atol=1e-3)
+    monkeypatch.setattr(StreamedData, "collect", None)  # all results would be in memory
+    for method, result in expected.items():
+        found = getattr(fitted, method)(stored, out=tmp_path / f"{method}.npy")
+        assert isinstance(found, np.memmap)
+        np.testing.assert_allclose(found, result, rtol=1e-4, atol=1e-3)
 
 
 def test_results_of_rows_in_memory_are_written(rows, fitted, tmp_path):

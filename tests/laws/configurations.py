@@ -38,6 +38,15 @@ class Configuration:
         return self.name
 
 
+def repetitions(seed: int) -> np.ndarray:
+    """Weights of forty rows, zero to three each.
+
+    Their sum of 38 differs from the number of rows, and is rounded up to it, so that rows that are repeated as often
+    run the same programs.
+    """
+    return np.random.RandomState(seed).permutation([*np.tile([0, 0, 0, 1, 2, 3], 6), 0, 0, 1, 1])
+
+
 COUNTS = {"noise": "poisson"}
 SUMS = {"noise": "gaussian", "combination": "sum", "noise_scale": 1.0}
 

@@ -11,7 +11,7 @@ from multicause.arrays import double_precision
 from multicause.em.e_step import expect_one
 from multicause.engines import Local
 from multicause.model import Block
-from tests.laws.configurations import CAUSES, CONFIGURATIONS
+from tests.laws.configurations import CAUSES, CONFIGURATIONS, repetitions
 from tests.oracles import enumeration as oracle
 
 pytestmark = [
@@ -131,13 +131,13 @@ def test_blocks_do_not_matter(configuration, seed):
 
 def test_statistics_of_the_whole_are_the_sum_of_parts(configuration, seed):
     model, X = fitted(configuration, seed)
-    whole, parts = statistics(model, X), statistics(model, X[:13]) + statistics(model, X[13:])
+    whole, parts = statistics(model, X), statistics(model, X[:20]) + statistics(model, X[20:])
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-9), whole, parts)
 
 
 def test_integer_weight_is_repetition(configuration, seed):
     X = configuration.rows(seed)
-    counts = np.random.RandomState(seed).randint(0, 4, len(X))
+    counts = repetitions(seed)
     init = np.abs(np.random.RandomState(seed).normal(3, 1, (CAUSES, X.shape[1])))
     weighted = configuration.make(init=init).fit(X, sample_weight=counts)
     repeated = configuration.make(init=init).fit(np.repeat(X, counts, axis=0))
@@ -166,7 +166,7 @@ def test_same_seed_same_result_and_restarts_keep_the_best(configuration):
     np.testing.assert_array_equal(configuration.make().fit(X).components_, model.components_)
     if configuration.settings.get("init") is None:
         assert not np.allclose(configuration.make(random_state=1).fit(X).components_, model.components_)
-        assert configuration.make(n_init=4).fit(X).lower_bound_ >= model.lower_bound_ - 1e-9
+        assert configuration.make(n_init=3).fit(X).lower_bound_ >= model.lower_bound_ - 1e-9
 
 
 def test_sample_has_the_models_moments(configuration, seed):
@@ -184,19 +184,19 @@ def test_sample_has_the_models_moments(configuration, seed):
 
 
 def test_partial_fit_learns_from_a_stream(configuration):
-    X = configuration.rows(0, n=400)
+    batches = np.split(configuration.rows(0, n=400), 10)
     model = configuration.make()
     before = None
-    for start in range(0, 400, 40):
-        model.partial_fit(X[start : start + 40])
-        before = model.score(X) if before is None else before
+    for batch in batches:
+        model.partial_fit(batch)
+        before = np.mean([model.score(X) for X in batches]) if before is None else before
     assert model.n_iter_ == 10
-    assert model.score(X) > before
+    assert np.mean([model.score(X) for X in batches]) > before
     assert np.isfinite(model.components_).all()
-    full = configuration.make(max_iter=30).fit(X)
-    score = full.score(X)
-    full.partial_fit(X)  # one more step on the same data must not forget what was learned
-    assert full.score(X) > score - 0.05 * abs(score)
+    full = configuration.make(max_iter=30).fit(batches[0])
+    score = full.score(batches[0])
+    full.partial_fit(batches[0])  # one more step on the same data must not forget what was learned
+    assert full.score(batches[0]) > score - 0.05 * abs(score)
 
 
 def test_save_and_load(configuration, tmp_path):

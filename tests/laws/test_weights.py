@@ -13,10 +13,7 @@ from multicause.samplers import Metropolis
 from multicause.solvers.presentation import MOST_REPETITIONS, repetitions, rows_to_show
 from tests.laws.classical import bars, binary
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.usefixtures("compiled_quickly"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 H, D = 3, 9
 IMAGES, COUNTS = bars("gaussian"), bars("poisson")
 # Iterative solvers end within their tolerance, which has to be below that of the comparison.

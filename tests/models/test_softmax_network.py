@@ -54,7 +54,7 @@ def test_a_stream_without_noise_is_the_delta_rule(seed):
     np.testing.assert_allclose(network.components_, expected, rtol=1e-7, atol=1e-10)
 
 
-def test_every_batch_of_a_stream_is_one_epoch_of_the_schedule(seed, compiled_quickly):
+def test_every_batch_of_a_stream_is_one_epoch_of_the_schedule(seed):
     """Also where batches differ in length: the temperature must not jump with the size of a batch."""
     random = np.random.RandomState(seed)
     W, Y = random.uniform(0.1, 3, (H, D)), random.poisson(2, (28, D)).astype(float)
@@ -100,7 +100,7 @@ def test_defaults_find_all_bars_and_say_so(bars):
 
 
 @pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
-def test_units_that_are_alike_are_no_success(compiled_quickly):
+def test_units_that_are_alike_are_no_success():
     """Of counts near zero Poisson noise shows nothing, and all units learn the mean row."""
     bars = make_bars(150, random_state=0)
     network = SoftmaxNetwork(10, n_init=1, hold=600, max_iter=20, random_state=0)
@@ -113,7 +113,7 @@ def test_units_that_are_alike_are_no_success(compiled_quickly):
         assert network.set_params(temperature=8.0).fit(bars.data).outcome_ == "converged"
 
 
-def test_units_whose_causes_never_come_alone_have_not_died(compiled_quickly):
+def test_units_whose_causes_never_come_alone_have_not_died():
     """All rows have all three causes. Two of them explain most of a row, so that pairs have no place for the third."""
     causes = np.zeros((3, 9))
     causes[0, :4], causes[1, 4:8], causes[2, [1, 2, 3, 8]] = [12, 9, 9, 9], [10, 10, 10, 9], [10, 10, 10, 9]

@@ -34,6 +34,9 @@ def mean(rule, W, state, upper=None):
     if rule == "Maximum":
         rows = [W[h] for h in range(len(W)) if state[h]]
         return np.max(rows, axis=0) if rows else np.zeros(W.shape[1])
+    if rule == "MaximumMagnitude":
+        rows = np.array([W[h] for h in range(len(W)) if state[h]])
+        return np.array([max(column, key=abs) for column in rows.T]) if len(rows) else np.zeros(W.shape[1])
     if rule == "NoisyOr":
         return 1 - np.prod([(1 - W[h]) ** state[h] for h in range(len(W))], axis=0)
     total = np.asarray(state) @ W
@@ -144,8 +147,8 @@ class Enumeration:
 
     def _credit(self, state, w):
         W = self.parameters.components
-        if self.rule == "Maximum":
-            return credit(state, W, self.temperature)
+        if self.rule in ("Maximum", "MaximumMagnitude"):
+            return credit(state, np.abs(W), self.temperature)
         cut_off = self.rule == "Sum" and self.upper is not None
         inside = state @ W <= self.upper if cut_off else np.ones_like(w)
         return state[:, None] * inside

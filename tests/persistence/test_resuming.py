@@ -39,23 +39,23 @@ from multicause.persistence import ModelFileError, container, newest_checkpoint
 from multicause.posteriors import Beam, Preselected, Truncated
 from multicause.runtime.interruption import STOPPING
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.usefixtures("compiled_quickly"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 COUNTS = make_bars(60, size=3, value=6.0, noise="poisson", random_state=0).data
 IMAGES = make_bars(60, size=3, value=6.0, noise="gaussian", noise_scale=1.0, random_state=0).data
 BINARY = make_bars(60, size=3, value=1.0, noise=None, random_state=0).data
 SOURCES = np.random.RandomState(0).laplace(size=(80, 3)) @ np.random.RandomState(1).normal(size=(3, 3))
 CUT = {"posterior": Preselected(3, 2, keep=0.9), "annealing": LinearCooling(5.0, n_iter=8, component_noise=0.05)}
 SEED = {"random_state": 1}
+# The third cause is dead from the beginning.
+DEAD = np.abs(IMAGES[:3]) * [[1], [1], [0]]
 
-# All estimators and all loops: phases of a search, a data cut, noise on components, several starts, repair.
+# All estimators and all loops: phases of a search, a data cut, noise on components, several starts, repair
+# with a cause that comes back.
 PROBLEMS = {
     "search": (MaximalCauses(3, noise="poisson", max_iter=60, **SEED), COUNTS),
     "search with two posteriors": (MaximalCauses(4, posterior=Truncated(2), max_iter=45, n_init=2, **SEED), IMAGES),
     "cut and starts": (LinearCauses(4, max_iter=10, n_init=2, **CUT, **SEED), IMAGES),
-    "repair": (NonnegativeCauses(3, annealing=None, repair=True, max_iter=60, **SEED), IMAGES),
+    "repair": (NonnegativeCauses(3, init=DEAD, annealing=None, repair=True, max_iter=60, **SEED), IMAGES),
     "restricted": (RestrictedMaximalCauses(3, annealing=None, max_iter=6, **SEED), COUNTS),
     "restricted, without settings": (RestrictedMaximalCauses(3, max_iter=12, n_init=2, **SEED), COUNTS),
     "network": (SoftmaxNetwork(3, temperature=2.0, max_iter=3, n_init=2, **SEED), COUNTS),
@@ -97,7 +97,6 @@ def problem(request, tmp_path_factory):
     """A model, its data, the whole fit, and the checkpoints of all its iterations, oldest first."""
     model, X = PROBLEMS[request.param]
     folder = tmp_path_factory.mktemp("checkpoints")
-    jax.config.update("jax_disable_most_optimizations", True)
     fitted = clone(model).set_callbacks(Checkpoint(folder, every=1, keep=1000)).fit(X)
     yield model, X, fitted, sorted(folder.iterdir())
     jax.clear_caches()
@@ -305,8 +304,6 @@ def test_killed(tmp_path, seed):
     """SIGKILL, wherever it hits: the newest checkpoint is whole, and the resumed fit is that of no interruption."""
     np.save(tmp_path / "X.npy", IMAGES)
     model = LinearCauses(3, annealing=None, tol=0, max_iter=200, random_state=1)
-    jax.config.update("jax_disable_most_optimizations", False)  # the same programs as in the other process
-    jax.clear_caches()
     whole = clone(model).fit(IMAGES)
     for moment, pause in enumerate(np.random.RandomState(seed).uniform(0, 0.3, size=2)):
         folder = tmp_path / f"run {moment}"

@@ -108,7 +108,6 @@ def infer(estimator, kind, posterior, offset, dtype, temperature=1.0):
     return X, W, found, np.where(considered, table, -np.inf), states
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 @pytest.mark.parametrize(("dtype", "offset"), FAR)
 @pytest.mark.parametrize("posterior", POSTERIORS, ids=["exact", "all candidates", "few candidates", "truncated"])
 @pytest.mark.parametrize(("estimator", "kind"), CASES)
@@ -122,7 +121,6 @@ def test_evidence_is_that_of_enumeration(estimator, kind, posterior, dtype, offs
     assert statistics.bound / N == pytest.approx(expected.mean(), abs=1e-3, rel=1e-6)
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 @pytest.mark.parametrize(("dtype", "offset"), FAR)
 @pytest.mark.parametrize("posterior", POSTERIORS[:2], ids=["exact", "all candidates"])
 @pytest.mark.parametrize(("estimator", "kind"), CASES)

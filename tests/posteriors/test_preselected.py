@@ -1,5 +1,7 @@
 """Expectation Truncation: states, weights, data cut and truncated prior against loops over states."""
 
+from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import jax
@@ -13,14 +15,13 @@ from multicause import LinearCauses, MaximalCauses, NonnegativeCauses
 from multicause.annealing import LinearCooling
 from multicause.arrays import double_precision, indices_of_largest
 from multicause.datasets import make_bars
-from multicause.em.e_step import statistics_of
+from multicause.em.e_step import expect_one, statistics_of
 from multicause.engines import Local
 from multicause.metrics import approximation_quality
 from multicause.model import Block
 from multicause.posteriors import Exact, Preselected, UpperBound, pieces
 from multicause.priors import Bernoulli, truncation
 from multicause.states.state_list import sparse_states
-from tests.laws.test_laws import statistics
 from tests.oracles import enumeration as oracle
 
 H, D = 5, 9
@@ -63,39 +64,65 @@ def states_considered(model, X, combination, noise, candidates, max_active, sing
     return mask, table, states
 
 
-@pytest.mark.parametrize(("candidates", "max_active", "singletons"), [(4, 3, True), (3, 2, False), (1, 1, False)])
-def test_evidence_and_moments_are_sums_over_the_states_considered(case, candidates, max_active, singletons):
+@partial(jax.jit, static_argnums=0)
+def all_of(model, block, parameters, temperature):
+    """Evidence, means and best states of all rows at temperature one, and statistics at another."""
+    inference = model.posterior.infer(model, parameters, block, jnp.ones(()))
+    found = inference.log_evidence, inference.mean_causes, inference.mean_data(), inference.recognize(2)
+    return *found, expect_one(model, block, parameters, temperature)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "max_active", "singletons", "temperature"),
+    [(4, 3, True, 2.5), (3, 2, True, 1.0), (3, 2, False, 1.7), (1, 1, False, 1.0)],
+)
+def test_moments_and_statistics_are_sums_over_the_states_considered(
+    case, candidates, max_active, singletons, temperature, seed
+):
     fit, X, combination, noise = case
-    model = fit(Preselected(candidates, max_active, singletons=singletons, keep=None, selection="scalar_product"))
-    mask, table, states = states_considered(model, X, combination, noise, candidates, max_active, singletons)
+    posterior = Preselected(candidates, max_active, singletons=singletons, keep=None, selection="scalar_product")
+    fitted = fit(Exact())
+    weights = np.random.RandomState(seed).uniform(0.5, 2, len(X))
+    with double_precision():
+        model = replace(fitted._model, posterior=posterior.bind(fitted._model, H, D, len(X)))
+        rows = jnp.asarray(X)
+        block = Block(rows, jnp.asarray(weights), model.noise.summarize(rows))
+        given = model, block, fitted._parameters, jnp.asarray(temperature)
+        evidence, causes, data, best, found = jax.device_get(all_of(*given))
+    mask, table, states = states_considered(fitted, X, combination, noise, candidates, max_active, singletons)
     truncated = np.where(mask, table, -np.inf)
-    np.testing.assert_allclose(model.score_samples(X), oracle.log_evidence(truncated), rtol=1e-9)
+    np.testing.assert_allclose(evidence, oracle.log_evidence(truncated), rtol=1e-9)
     q = oracle.posterior(truncated)
-    means = np.array([oracle.mean(s, model.components_, combination) for s in states])
-    np.testing.assert_allclose(model.transform(X), q @ states, atol=1e-8)
-    np.testing.assert_allclose(model.reconstruct(X), q @ means, atol=1e-8)
-    best = model.recognize(X, top=2)
+    means = np.array([oracle.mean(s, fitted.components_, combination) for s in states])
+    np.testing.assert_allclose(causes, q @ states, atol=1e-8)
+    np.testing.assert_allclose(data, q @ means, atol=1e-8)
     np.testing.assert_allclose(best.probabilities, -np.sort(-q, axis=1)[:, :2], atol=1e-8)
     for n in range(len(X)):
         if q[n].max() > np.sort(q[n])[-2] + 1e-6:
             np.testing.assert_array_equal(best.states[n, 0], states[q[n].argmax()])
-
-
-@pytest.mark.parametrize(("candidates", "max_active", "temperature"), [(3, 2, 1.0), (4, 3, 2.5)])
-def test_statistics_are_sums_over_the_states_considered(case, candidates, max_active, temperature, seed):
-    fit, X, combination, noise = case
-    model = fit(Preselected(candidates, max_active, keep=None, selection="scalar_product"))
-    mask, table, _ = states_considered(model, X, combination, noise, candidates, max_active, True)
-    weights = np.random.RandomState(seed).uniform(0.5, 2, len(X))
-    found = statistics(model, X, weights, temperature)
-    q = oracle.posterior(np.where(mask, table, -np.inf), temperature)
-    expected = oracle.expectations(X, model.components_, q, combination, max(temperature, 1.02), weights)
+    q = oracle.posterior(truncated, temperature)
+    expected = oracle.expectations(X, fitted.components_, q, combination, max(temperature, 1.02), weights)
     bound = np.sum(q * np.where(mask, table, 0) - q * np.log(np.where(q > 0, q, 1)), axis=1)
     np.testing.assert_allclose(found.bound, weights @ bound, rtol=1e-9)
     for record in (found.components, found.prior, found.noise):
         for name in record.keys() & expected.keys():
             scale = np.abs(expected[name]).max()
             np.testing.assert_allclose(record[name], expected[name], rtol=1e-8, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize("case", ["maximal-poisson", "linear"], indirect=True)
+def test_methods_of_an_estimator_use_its_candidates(case):
+    """What is inferred is compared with enumeration above; here, that the estimator returns it."""
+    fit, X, _, _ = case
+    model = fit(Preselected(3, 2, keep=None, selection="scalar_product"))
+    with double_precision():
+        rows = jnp.asarray(X)
+        block = Block(rows, jnp.ones(len(X)), model._model.noise.summarize(rows))
+        evidence, causes, data, best, _ = all_of(model._model, block, model._parameters, jnp.ones(()))
+    np.testing.assert_allclose(model.score_samples(X), evidence, rtol=1e-10)
+    np.testing.assert_allclose(model.transform(X), causes, atol=1e-10)
+    np.testing.assert_allclose(model.reconstruct(X), data, atol=1e-10)
+    np.testing.assert_allclose(model.recognize(X, top=2).probabilities, best.probabilities, atol=1e-10)
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -235,8 +262,9 @@ def test_truncated_prior_by_enumeration(max_active, seed):
         assert float(truncation.log_mass(activity, max_active)) == pytest.approx(np.log(p.sum()), rel=1e-12)
         found = truncation.untruncated(np.asarray(means), np.full(H, 0.2), max_active)
         once = found
+        step = jax.jit(truncation.untruncated, static_argnums=2)
         for _ in range(20):
-            found = truncation.untruncated(np.asarray(means), found, max_active)
+            found = step(np.asarray(means), found, max_active)
     np.testing.assert_allclose(once, activity, rtol=0.05)  # what one M-step does
     np.testing.assert_allclose(found, activity, rtol=1e-4)
 
@@ -430,7 +458,7 @@ def test_the_largest_scores_of_any_size(k, seed):
             np.testing.assert_array_equal(found, np.argsort(-case, axis=0, kind="stable")[:k])
 
 
-def test_candidates_do_not_depend_on_the_scale_of_data(compiled_quickly):
+def test_candidates_do_not_depend_on_the_scale_of_data():
     X = make_bars(60, size=3, value=6.0, noise="gaussian", noise_scale=1.0, random_state=0).data
     start = np.abs(np.random.RandomState(0).normal(3, 2, (H, D)))
 

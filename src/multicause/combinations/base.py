@@ -108,3 +108,9 @@ def random_positive(generator: np.random.RandomState, n_components: int, moments
     scale = mean if mean > 0 else deviation / 2
     draws = np.abs(generator.normal(1, 1 / 3, (n_components, moments.mean.shape[-1])))
     return scale * draws / draws.mean()
+
+
+def random_signed(generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
+    """Return Gaussian numbers around half the data's mean, with a third of its standard deviation (ET10 §4.3.1)."""
+    deviation = np.sqrt(moments.variance)
+    return moments.mean / 2 + deviation / 3 * generator.normal(size=(n_components, len(moments.mean)))

@@ -57,9 +57,11 @@ class Maximum(Combination):
         """Raise ValueError unless the credit is known, the temperature at least one and the upper bound positive."""
         super().validate()
         if self.credit not in CREDITS:
-            raise ValueError(f"Unknown credit {self.credit!r} of Maximum. Known: {', '.join(map(repr, CREDITS))}.")
+            name = type(self).__name__
+            raise ValueError(f"Unknown credit {self.credit!r} of {name}. Known: {', '.join(map(repr, CREDITS))}.")
         if not self.least_temperature >= 1:
-            raise ValueError(f"least_temperature of Maximum must be at least 1; got {self.least_temperature!r}.")
+            name = type(self).__name__
+            raise ValueError(f"least_temperature of {name} must be at least 1; got {self.least_temperature!r}.")
 
     def within(self, means: tuple[float, float]) -> "Maximum":
         """Return this rule with the largest mean as upper bound, if it is finite."""
@@ -97,6 +99,7 @@ class Maximum(Combination):
         are relative to the largest x of a state, so that they neither overflow nor all underflow.
         """
         heat = jnp.maximum(temperature, self.least_temperature).astype(components.dtype) - 1
+        components = self._strengths(components)
         if self.credit == "power":
             x = jnp.log(jnp.maximum(components, jnp.finfo(components.dtype).tiny))
             sharpness = jnp.minimum((1 + heat) / heat, SHARPEST)
@@ -112,6 +115,10 @@ class Maximum(Combination):
         if tree.sparsest_first and tree.n_states <= SHORT and not one_by_one():
             pull = pull_by_members
         return pull(x, tree, values, sharpness, exponent)
+
+    def _strengths(self, components: Array) -> Array:
+        """Return the numbers of which the largest wins: the components themselves."""
+        return components
 
     def overlap(self, tree: StateList) -> np.ndarray:
         """Return one for each state, except zero for the empty state: (S, 1)."""

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
-from multicause.combinations.base import Combination, random_positive
+from multicause.combinations.base import Combination, random_positive, random_signed
 from multicause.compatibility import Rule
 from multicause.model import Moments
 from multicause.states.state_list import StateList
@@ -72,12 +72,7 @@ class Sum(Combination):
         return tree.states().sum(axis=1, keepdims=True)
 
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
-        """Return random numbers with a third of the data's standard deviation (the proportions of ET10 §4.3.1).
-
-        They are around half its mean; non-negative components are positive numbers around its mean.
-        """
+        """Return random numbers of both signs, or positive ones if components must be non-negative: (H, D)."""
         if self.nonnegative:
             return self.reflect(random_positive(generator, n_components, moments))
-        deviation = np.sqrt(moments.variance)
-        draws = moments.mean / 2 + deviation / 3 * generator.normal(size=(n_components, len(moments.mean)))
-        return self.reflect(draws)
+        return self.reflect(random_signed(generator, n_components, moments))

@@ -56,9 +56,10 @@ def make_bars(
         Probability of each bar; by default two bars per image on average.
     value : float, default=10.0
         Pixel value of a bar.
-    combination : {"max", "sum", "noisy_or"}, optional
-        How overlapping bars combine; by default "max", but "sum" for signed bars. With "noisy_or", pixel values are
-        probabilities with which each bar switches a pixel on.
+    combination : {"max", "max_magnitude", "sum", "noisy_or"}, optional
+        How overlapping bars combine; by default "max", but "sum" for signed bars. With "max_magnitude", the bar that is
+        farthest from zero is in front, and of two with the same magnitude the positive one. With "noisy_or", pixel
+        values are probabilities with which each bar switches a pixel on.
     noise : {None, "poisson", "gaussian", "bernoulli"}, default=None
         Noise on the pixels. "bernoulli" makes pixels of zeros and ones, with the mean as probability of a one; give a
         ``value`` of at most one then, such as 0.8.
@@ -83,10 +84,12 @@ def make_bars(
     size = PUBLISHED_SIZES.get(kind, 5) if size is None else whole(size, "size", 3)
     value = positive(value, "value")
     combination = ("sum" if kind == "signed" else "max") if combination is None else combination
-    if combination not in ("max", "sum", "noisy_or"):
-        raise ValueError(f"Unknown combination {combination!r}. Known: 'max', 'sum', 'noisy_or'.")
+    if combination not in ("max", "max_magnitude", "sum", "noisy_or"):
+        raise ValueError(f"Unknown combination {combination!r}. Known: 'max', 'max_magnitude', 'sum', 'noisy_or'.")
     if kind == "signed" and combination == "max":
-        raise ValueError("Signed bars cannot be combined by 'max', which would hide the negative ones; use 'sum'.")
+        raise ValueError(
+            "Signed bars cannot be combined by 'max', which would hide the negative ones; use 'sum' or 'max_magnitude'."
+        )
     if noise not in (None, "poisson", "gaussian", "bernoulli"):
         raise ValueError(f"Unknown noise {noise!r}. Known: None, 'poisson', 'gaussian', 'bernoulli'.")
     if combination == "noisy_or" or noise == "bernoulli":
@@ -212,7 +215,8 @@ def _combine(states: np.ndarray, causes: np.ndarray, combination: str) -> np.nda
         return states @ causes
     if combination == "noisy_or":
         return 1 - np.prod(np.where(states[:, :, None] > 0, 1 - causes, 1.0), axis=1)
-    means = np.zeros((len(states), causes.shape[1]))
+    largest, smallest = np.zeros((2, len(states), causes.shape[1]))
     for state, cause in zip(states.T, causes, strict=True):
-        np.maximum(means, state[:, None] * cause, out=means)
-    return means
+        np.maximum(largest, state[:, None] * cause, out=largest)
+        np.minimum(smallest, state[:, None] * cause, out=smallest)
+    return largest if combination == "max" else np.where(largest >= -smallest, largest, smallest)

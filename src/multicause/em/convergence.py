@@ -14,7 +14,8 @@ WINDOW = 3
 FIXED_POINT_WINDOW = 10
 # Number of consecutive falls, each with half the step length of the one before, after which no step is tried any more.
 MAX_FALLS = 10
-# Changes of the mean bound below this many rounding errors of it, and of the terms that cancel in it, are ignored.
+# Changes of the mean bound below this many rounding errors of it, of the terms that cancel in it, and of one nat, about
+# which logarithms of probabilities are, are ignored.
 ROUNDINGS = 4
 # If the bound is no measure of progress, learning ends after QUIET_ITERATIONS iterations in which all components move
 # by less than REST times their sums: a tenth of the threshold at which MCA08 continues cooling, and its number of
@@ -71,7 +72,7 @@ def judge(
     temperatures are not compared. A step to an infinite bound is never accepted.
     """
     bound = jnp.where(jnp.isfinite(bound), bound, jnp.nan)
-    slack = ROUNDINGS * epsilon * (jnp.abs(bound) + magnitude)
+    slack = ROUNDINGS * epsilon * (1 + jnp.abs(bound) + magnitude)
     fell = (cooled & (bound < record.bound - slack)) | ~jnp.isfinite(bound)
     falls = jnp.where(fell, record.falls + 1, 0)
     length = jnp.where(fell, record.length / 2, jnp.minimum(2 * record.length, 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
@@ -13,11 +12,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from multicause.annealing import Annealing, NoAnnealing
-from multicause.arrays import Array, compiled
 from multicause.compatibility import Support
 from multicause.engines.base import Data
 from multicause.engines.missing import filled_with_means, with_any_value
-from multicause.model import Block, Model, Moments, Parameters
+from multicause.model import Model, Moments, Parameters
+from multicause.noises import Noise
 from multicause.parts import resolve
 
 INITS = ("random", "mean", "data")
@@ -41,33 +40,10 @@ class InitialConditions(NamedTuple):
     n_starts: int
 
 
-@partial(compiled, static=())
-def _sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
-    """Return Σw, Σw(y − origin) and Σw(y − origin)²; subtracting the origin avoids cancellation."""
-    centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)
-    return weights.sum(), weights @ centred, weights @ centred**2
-
-
-@partial(compiled, static=())
-def _observed_sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
-    """Return Σw, Σw(y − origin) and Σw(y − origin)² over the observed values; Σw is that of each dimension."""
-    centred, weights = block.rows.astype(jnp.float64) - origin, block.weights.astype(jnp.float64)
-    centred, observed = jnp.where(jnp.isnan(centred), 0, centred), (~jnp.isnan(centred)).astype(jnp.float64)
-    return weights @ observed, weights @ centred, weights @ centred**2
-
-
 def first_moments(data: Data) -> Moments:
     """Return the weighted mean of each dimension, the variance of all values together, and that within dimensions."""
-    if data.has_missing:
-        origin = filled_with_means(data.look()[0].astype(np.float64))[0]
-        weight, total, squares = (np.asarray(part) for part in data.sum(_observed_sums, origin))
-        weight = np.where(weight > 0, weight, 1)
-    else:
-        origin = data.rows(np.array([0]))[0].astype(np.float64)
-        weight, total, squares = (np.asarray(part) for part in data.sum(_sums, origin))
+    mean, spread = data.overview.mean, data.overview.spread
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = float(np.mean(np.maximum(squares / weight - (total / weight) ** 2, 0)))
-        mean = origin + total / weight
         variance = spread + float(np.var(mean))
     return Moments(mean, variance, spread, float(np.finfo(data.dtype).eps))
 
@@ -115,8 +91,7 @@ def check_values(data: Data) -> tuple[float, float]:
 
     Raise ValueError if all values are equal, or if their squares overflow or underflow in their dtype.
     """
-    lowest, highest = np.array(data.each(_limits)).T
-    low, high, limits = float(lowest.min()), float(highest.max()), np.finfo(data.dtype)
+    (low, high), limits = data.overview.limits, np.finfo(data.dtype)
     largest = max(-low, high)
     if largest > np.sqrt(float(limits.max) / data.n_features):
         raise ValueError(
@@ -134,10 +109,22 @@ def check_values(data: Data) -> tuple[float, float]:
     return low, high
 
 
-def _limits(rows: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Return the smallest and the largest observed value."""
-    rows = with_any_value(rows)
-    return float(rows.min(initial=np.inf)), float(rows.max(initial=-np.inf))
+def check_noise(noise: Noise, data: Data) -> None:
+    """Raise ValueError if some values are impossible under a noise.
+
+    Extreme values are enough to find that out; the error is that of all rows together.
+    """
+    extreme_rows = data.overview.extreme_rows
+    try:
+        if len(extreme_rows):
+            noise.check_data(extreme_rows)
+    except ValueError:
+        data.each(partial(_check_rows, noise))
+        raise
+
+
+def _check_rows(noise: Noise, rows: np.ndarray, weights: np.ndarray) -> None:
+    noise.check_data(with_any_value(rows))
 
 
 def starting_parameters(

@@ -190,23 +190,22 @@ def final_outcome(why: Outcome, parameters: Parameters, sums: Statistics, data: 
 
 
 def has_died(parameters: Parameters, sums: Statistics, data: Data, same: float = SAME) -> bool:
-    """Return whether some cause explains practically no row, has zero weights, or is a copy of another.
+    """Return whether some cause is dead, see :func:`dead_causes`."""
+    return bool(dead_causes(parameters, sums, data, same).any())
+
+
+def dead_causes(parameters: Parameters, sums: Statistics, data: Data, same: float = SAME) -> np.ndarray:
+    """Return which causes explain practically no row, have zero weights, or are copies of earlier ones: (H,).
 
     Components that differ nowhere by more than ``same`` times their largest weight are copies. Integer weights count as
     repetitions of a row, weights that are fractions as whole rows.
     """
     repetitions = max(1.0, float(data.n_weighted / sums.weight))
-    unused = bool(np.min(sums.prior["active"]) * repetitions < LEAST_USE)
-    components = np.abs(np.asarray(parameters.components, dtype=float))
-    blank = bool(components.max(axis=1).min() <= SAME * components.max())
-    return unused or blank or has_copies(np.asarray(parameters.components), same)
-
-
-def has_copies(components: np.ndarray, tolerance: float) -> bool:
-    """Return whether two components (H, D) differ nowhere by more than this fraction of their largest weight."""
-    if len(components) < 2:
-        return False
-    components = components.astype(float)
+    unused = np.asarray(sums.prior["active"], dtype=float) * repetitions < LEAST_USE
+    components = np.asarray(parameters.components, dtype=float)
     largest = np.abs(components).max(axis=1)
+    dead = unused | (largest <= SAME * largest.max())
     first, second = np.triu_indices(len(components), k=1)
-    return bool((pdist(components, "chebyshev") < tolerance * np.maximum(largest[first], largest[second])).any())
+    copies = pdist(components, "chebyshev") < same * np.maximum(largest[first], largest[second])
+    dead[second[copies & ~dead[first]]] = True
+    return dead

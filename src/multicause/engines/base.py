@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from multicause.engines.fingerprints import hash_of_rows
-from multicause.engines.missing import MissingValues, combined, missing_values_of
+from multicause.engines.missing import MissingValues, filled_with_means
+from multicause.engines.overview import Overview, joined, overview_of
 from multicause.model import Block
 from multicause.parts import Part
 
@@ -33,19 +33,33 @@ class Data(ABC):
     dtype: np.dtype
 
     @cached_property
+    def overview(self) -> Overview:
+        """Return missing values, limits and moments of all rows, computed in one pass."""
+        return joined(self.each(partial(overview_of, origin=self._origin())))
+
+    def _origin(self) -> np.ndarray:
+        """Return a row (D,) in double precision near which the others lie."""
+        first = self.rows(np.array([0])).astype(float)
+        return filled_with_means(self.look()[0].astype(float))[0] if np.isnan(first).any() else first[0]
+
+    @cached_property
     def missing(self) -> MissingValues:
         """Return how many values are NaN, which marks those that were not observed, and where none was observed."""
-        return combined(self.each(missing_values_of), self.n_features)
+        return self.overview.missing
 
     @property
     def has_missing(self) -> bool:
         """Whether any value is NaN."""
         return self.missing.n_missing > 0
 
-    def _sharing(self, other: Any) -> Any:
-        """Return another handle on the same rows, which need not be searched for missing values again."""
-        if "missing" in self.__dict__:
-            other.__dict__["missing"] = self.__dict__["missing"]
+    def _sharing(self, other: Any, *names: str) -> Any:
+        """Return another handle on the same rows, with what has been computed already.
+
+        By default that is all; ``names`` lists what also holds for rows whose values have changed.
+        """
+        for name in names or ("overview", "missing"):
+            if name in self.__dict__:
+                other.__dict__[name] = self.__dict__[name]
         return other
 
     @abstractmethod
@@ -85,6 +99,27 @@ class Data(ABC):
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """Return ``function(block, *arguments)`` of every block, in order, stored where the block is."""
 
+    @abstractmethod
+    def fold(
+        self,
+        function: Callable[..., Any],
+        carry: Any,
+        *arguments: Any,
+        aligned: Sequence[Any] = (),
+        order: Sequence[int] | None = None,
+    ) -> Any:
+        """Return the carry after ``carry = function(block, carry, *arguments)`` for one block after the other.
+
+        It serves learning in small batches, where every block continues with the parameters that the one before has
+        left. ``order`` has the numbers of the blocks in the order in which they are visited, by default the first to
+        the last. ``aligned`` has one entry per block, which is passed as the last argument. Blocks that are not in
+        memory are read ahead; on a cluster the carry moves from worker to worker, and the rows stay where they are.
+        """
+
+    @abstractmethod
+    def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
+        """Return ``function(weights)`` of every block, in order, without reading its rows."""
+
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
         """Split results of :meth:`map` that are tuples of ``n`` entries into ``n`` results."""
         return tuple(zip(*mapped, strict=True))
@@ -117,24 +152,17 @@ class Data(ABC):
     def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
         """Return ``function(rows, weights)`` of parts of the rows (n, D), as NumPy arrays and in order.
 
-        Data in memory are one part.
+        Data in memory are one part. Several parts may be computed at the same time, so the function must be pure.
         """
 
     def fingerprint(self) -> bytes:
         """Return a hash of rows and weights that does not depend on how they are divided into parts."""
-        hashed = sum(self._hashes(), np.zeros(2, dtype=np.uint64))
+        hashed = np.sum(self._hashes(), axis=0, dtype=np.uint64)
         return f"{self.dtype.str}{self.n_rows},{self.n_features}:".encode() + hashed.tobytes()
 
+    @abstractmethod
     def _hashes(self) -> list[np.ndarray]:
         """Return sums of hashes of parts of the rows."""
-        start = 0
-
-        def hashed(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-            nonlocal start
-            start += len(rows)
-            return hash_of_rows(rows, weights, start - len(rows))
-
-        return self.each(hashed)
 
     @abstractmethod
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> Data:
@@ -143,6 +171,10 @@ class Data(ABC):
     @abstractmethod
     def look(self) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and weights as NumPy arrays for inspection: all if they are in memory, else a random sample."""
+
+    @abstractmethod
+    def sample_rows(self, n_rows: int, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows and weights of a random sample as NumPy arrays, or of all rows if there are not more."""
 
     @abstractmethod
     def released(self) -> Data:
@@ -161,5 +193,9 @@ class Engine(Part):
         return None
 
     @abstractmethod
-    def load(self, X: Any, weights: np.ndarray | None = None) -> Data:
-        """Return a handle on rows (N, D) and their weights (N,), which are one by default."""
+    def load(self, X: Any, weights: np.ndarray | None = None, refusal: str | None = None) -> Data:
+        """Return a handle on rows (N, D) and their weights (N,), which are one by default.
+
+        ``refusal`` says why no value may be missing, for the error that names such a value. It is for rows that
+        :meth:`source` returned; those in memory have been checked before.
+        """

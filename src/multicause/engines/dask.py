@@ -7,29 +7,21 @@ a tree of fixed order. Parts of a lost worker are recomputed by others, because 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+import warnings
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
-from multicause.arrays import bytes_from
 from multicause.engines import dask_tasks as tasks
-from multicause.engines.base import Data, Engine
+from multicause.engines.base import Engine
 from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
-from multicause.engines.local import Local, LocalData, block_shape
-from multicause.engines.sources import Source
-from multicause.model import Block
+from multicause.engines.dask_data import DaskData, gather, gather_facts
+from multicause.engines.sources import Source, source_for_workers
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
-# Number of results that one task of the tree sums.
-FAN_IN = 8
-# Number of rows inspected to find starts.
-ROWS_TO_LOOK_AT = 10_000
 # Largest memory of a part that workers read from files.
 BYTES_PER_PART = 2**28
 
@@ -75,8 +67,8 @@ class Dask(Engine):
         self.__dict__.update(state)
 
     def source(self, X: Any) -> Any:
-        """Return X if its rows are on the cluster, are computed there, or can be read from files by workers."""
-        return X if is_distributed(X) or isinstance(X, Source) else None
+        """Return X, or a source, if its rows are on the cluster, are computed there, or can be read by workers."""
+        return X if is_distributed(X) else source_for_workers(X)
 
     def client(self) -> Client:
         """Return the client, with at least one worker that can run this library."""
@@ -84,7 +76,7 @@ class Dask(Engine):
         if isinstance(self.scheduler, distributed.Client):
             client = self.scheduler
         elif self.scheduler is not None:
-            client = connected(self.scheduler, self.timeout)
+            client = connected(str(self.scheduler), self.timeout)
         else:
             try:
                 client = distributed.default_client()
@@ -100,13 +92,14 @@ class Dask(Engine):
         check_versions(client)
         return client
 
-    def load(self, X: Any, weights: np.ndarray | None = None) -> DaskData:
+    def load(self, X: Any, weights: np.ndarray | None = None, refusal: str | None = None) -> DaskData:
         """Return a handle on a dask array or data frame, a list of delayed blocks, or an array, which is sent to
         workers.
 
-        Sources of :func:`multicause.datasets.open_rows` are read by workers, which must have access to the same files.
+        Sources of :func:`multicause.datasets.open_rows`, memory maps of whole files, HDF5 and zarr arrays are read by
+        workers, which must have access to the same files.
         """
-        return load(self, self.client(), X, weights)
+        return load(self, self.client(), X, weights, refusal)
 
 
 def is_distributed(X: Any) -> bool:
@@ -120,13 +113,26 @@ def _is_dask(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
+def as_dask_array(X: Any, n_features: int) -> Any:
+    """Return rows on a cluster, a data frame of them or delayed blocks, as a dask array."""
+    if isinstance(X, list | tuple):
+        import dask.array as da
+
+        blocks = [da.from_delayed(block, (np.nan, n_features), float) for block in X]
+        return da.concatenate(blocks, allow_unknown_chunksizes=True)
+    return X.to_dask_array() if hasattr(X, "to_dask_array") else X
+
+
 # --------------------------------------------------------------------------------------------------- loading
 
 
-def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None) -> DaskData:
+def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None, refusal: str | None) -> DaskData:
     """Create a part from every chunk, on the worker that computed the chunk."""
+    if isinstance(X, Source):
+        X.refusal = refusal
     chunks = _chunks(client, X)
-    sizes = client.gather(client.map(len, chunks, pure=False))
+    numbers = list(range(len(chunks)))
+    sizes = gather(client, client.map(len, chunks, pure=False), chunks, numbers)
     starts = np.cumsum([0, *sizes])
     if weights is not None and len(weights) != starts[-1]:
         raise ValueError(f"sample_weight has {len(weights)} values, but X has {starts[-1]:,} rows.")
@@ -138,12 +144,14 @@ def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None) -> Da
             number,
             int(start),
             engine.memory_budget,
+            refusal,
             pure=False,
         )
         for number, (chunk, start, stop) in enumerate(zip(chunks, starts[:-1], starts[1:], strict=True))
         if stop > start
     ]
-    return DaskData(engine, client, parts, client.gather(client.map(tasks.facts_of, parts, pure=False)))
+    numbers = [number for number in numbers if sizes[number]]
+    return DaskData(engine, client, parts, numbers, gather_facts(client, parts, numbers))
 
 
 def _chunks(client: Client, X: Any) -> list[Any]:
@@ -157,188 +165,22 @@ def _chunks(client: Client, X: Any) -> list[Any]:
         return client.compute(list(X))
     if not _is_dask(X):
         rows = np.asarray(X)
-        n_parts = max(1, sum(client.nthreads().values()))
-        return client.scatter(np.array_split(rows, min(n_parts, len(rows))), hash=False)
+        n_parts = min(len(rows), max(1, sum(client.nthreads().values())))
+        with warnings.catch_warnings():
+            # As a part of a task, rows survive the worker that holds them. Scattered rows would be lost with it.
+            warnings.filterwarnings("ignore", "Sending large graph")
+            return [client.submit(tasks.same, part, pure=False) for part in np.array_split(rows, n_parts)]
     if hasattr(X, "to_delayed") and hasattr(X, "columns"):
         return client.compute(list(X.to_delayed()))
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, rows and features; got {X.ndim}.")
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
+    if np.isnan(X.shape[0]):
+        warnings.warn(
+            "The chunks of X have unknown sizes, which are computed first. X.compute_chunk_sizes() does so once for "
+            "several calls.",
+            UserWarning,
+            stacklevel=2,
+        )
     return client.compute([chunk for (chunk,) in X.to_delayed().tolist()])
-
-
-# ---------------------------------------------------------------------------------------------------- data
-
-
-class DaskData(Data):
-    """Rows on the workers; see :class:`multicause.engines.base.Data`. Results of :meth:`map` stay on the workers."""
-
-    resident = None
-    n_jobs = 1
-
-    def __init__(
-        self,
-        engine: Dask,
-        client: Client,
-        parts: Sequence[Future],
-        facts: Sequence[tuple[int, int, int, str]],
-        shapes: Sequence[Block] = (),
-    ) -> None:
-        self._engine, self._client, self._parts, self._facts, self._shapes = engine, client, parts, facts, shapes
-        if not parts:
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
-        self._sizes = [n_rows for n_rows, _, _, _ in facts]
-        widths = sorted({n_features for _, n_features, _, _ in facts})
-        dtypes = sorted({dtype for _, _, _, dtype in facts})
-        if len(widths) > 1:
-            odd = next(number for number, fact in enumerate(facts) if fact[1] != facts[0][1])
-            raise ValueError(
-                f"Blocks of X must have the same number of features; block 0 has {facts[0][1]}, block {odd} has "
-                f"{facts[odd][1]}."
-            )
-        if len(dtypes) > 1:
-            raise ValueError(f"Blocks of X must have one dtype; got {', '.join(dtypes)}. Use X.astype(...).")
-        self.n_rows, self.n_features = sum(self._sizes), widths[0]
-        self.n_weighted, self.dtype = sum(weighted for _, _, weighted, _ in facts), np.dtype(dtypes[0])
-
-    def _replaced(self, function: Callable[..., Any], *arguments: Any) -> DaskData:
-        parts = [self._client.submit(tasks.on_worker, function, part, *arguments, pure=False) for part in self._parts]
-        return DaskData(
-            self._engine, self._client, parts, self._client.gather(self._client.map(tasks.facts_of, parts, pure=False))
-        )
-
-    def arranged(
-        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
-    ) -> DaskData:
-        """Arrange each part in blocks, on its worker."""
-        arrange = partial(tasks.arrange_part, summarize, bytes_per_row, fixed_bytes, exact)
-        parts = [self._client.submit(tasks.on_worker, arrange, part, pure=False) for part in self._parts]
-        local = Local(memory_budget=self._engine.memory_budget)
-        shapes = []
-        for n_rows in self._sizes:
-            size, n_blocks = block_shape(local, n_rows, bytes_per_row, fixed_bytes, exact=exact)
-            numbers: Any = jax.ShapeDtypeStruct((size,), self.dtype)
-            rows: Any = jax.ShapeDtypeStruct((size, self.n_features), self.dtype)
-            shapes += [Block(rows, numbers, numbers)] * n_blocks
-        return self._sharing(DaskData(self._engine, self._client, parts, self._facts, shapes))
-
-    @property
-    def blocks(self) -> Sequence[Block]:
-        """Return the shapes of the blocks, which are on the workers."""
-        return self._shapes
-
-    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
-        """Sum on the workers, in a tree of fixed order."""
-        shared = self._share((function, jax.device_get(arguments)))
-        n_parts = len(self._parts)
-        # Sending many tasks together costs the scheduler half as much as sending them one by one.
-        terms = self._client.map(tasks.sum_part, self._parts, [shared] * n_parts, aligned or [()] * n_parts, pure=False)
-        while len(terms) > 1:
-            groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
-            terms = self._client.map(tasks.add_all, groups, pure=False)
-        return terms[0].result()
-
-    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
-        """Return futures of one list for each part, with one entry for each of its blocks."""
-        shared = self._share((function, jax.device_get(arguments)))
-        return self._client.map(tasks.map_part, self._parts, [shared] * len(self._parts), pure=False)
-
-    def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
-        """Split tuples on the workers."""
-        return tuple(
-            [self._client.submit(tasks.entries, of_part, number, pure=False) for of_part in mapped]
-            for number in range(n)
-        )
-
-    def _share(self, value: Any) -> Future:
-        """Send a value to the cluster once, for many tasks."""
-        return self._client.submit(tasks.same, value, pure=False)
-
-    def collect(self, mapped: Sequence[Any]) -> Any:
-        """Return NumPy arrays without the padding rows."""
-        collected = [
-            self._client.submit(tasks.collect_part, part, of_part, pure=False)
-            for part, of_part in zip(self._parts, mapped, strict=True)
-        ]
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *self._client.gather(collected))
-
-    def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        """Transfer the results of one part after the other to this process."""
-        mapped = self.map(function, *arguments)
-        for part, of_part in zip(self._parts, mapped, strict=True):
-            yield self._client.submit(tasks.collect_part, part, of_part, pure=False).result()
-
-    def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
-        """Find an interval from order statistics of each part, then the exact value among those within it.
-
-        Both steps run on the workers, one after the other without a return to this process; no row leaves its worker.
-        """
-        share = np.asarray(share, dtype=float)
-        ranked = self._client.map(tasks.ranked_values, self._parts, mapped, pure=False)
-        marks = self._client.map(tasks.landmarks, ranked, pure=False)
-        interval = self._client.submit(tasks.interval_of, marks, share, pure=False)
-        inside = self._client.map(tasks.inside, ranked, [interval] * len(ranked), pure=False)
-        return self._client.submit(tasks.threshold, inside, interval, share, pure=False).result()
-
-    def can_keep(self, n_bytes: int) -> bool:
-        """Return whether the size is within the budget for temporary arrays of all workers."""
-        return n_bytes <= bytes_from(self._engine.memory_budget) * max(1, len(self._client.nthreads()))
-
-    def _hashes(self) -> list[np.ndarray]:
-        """Compute the hashes of the parts on the workers."""
-        starts = np.cumsum([0, *self._sizes])
-        return self._client.gather(
-            [
-                self._client.submit(tasks.hash_part, part, int(start), pure=False)
-                for part, start in zip(self._parts, starts[:-1], strict=True)
-            ]
-        )
-
-    def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
-        """Transfer some rows, or all, to this process."""
-        return self._fetch(np.arange(self.n_rows) if indices is None else np.asarray(indices))[0]
-
-    def _fetch(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ends = np.cumsum(self._sizes)
-        which = np.searchsorted(ends, indices, side="right")
-        found, order = [], []
-        for number in np.unique(which):
-            own = np.flatnonzero(which == number)
-            start = ends[number] - self._sizes[number]
-            found.append(self._client.submit(tasks.take, self._parts[number], indices[own] - start, pure=False))
-            order.append(own)
-        taken = self._client.gather(found)
-        back = np.argsort(np.concatenate(order), kind="stable")
-        rows, weights = (np.concatenate(parts)[back] for parts in zip(*taken, strict=True))
-        return rows, weights
-
-    def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
-        """Apply the function to each part, on its worker."""
-        return self._client.gather(
-            [self._client.submit(tasks.each_part, part, function, pure=False) for part in self._parts]
-        )
-
-    def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> DaskData:
-        """Transform the rows of each part, on its worker."""
-        return self._sharing(self._replaced(partial(tasks.transform_part, function)))
-
-    def look(self) -> tuple[np.ndarray, np.ndarray]:
-        """Transfer a sample, the same each time, to this process."""
-        n_rows = min(self.n_rows, ROWS_TO_LOOK_AT)
-        return self._fetch(np.sort(np.random.RandomState(0).choice(self.n_rows, n_rows, replace=False)))
-
-    def released(self) -> DaskData:
-        """Return the same rows, not arranged in blocks."""
-        return self._sharing(self._replaced(tasks.release_part))
-
-    def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
-        """Transfer a sample to this process, where small problems are solved."""
-        if self.n_rows <= n_rows:
-            return self
-        rows, weights = self._fetch(np.sort(random.choice(self.n_rows, n_rows, replace=False)))
-        return (
-            self
-            if not (weights > 0).any()
-            else LocalData(Local(memory_budget=self._engine.memory_budget), rows, weights)
-        )

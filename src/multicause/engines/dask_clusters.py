@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -23,11 +24,22 @@ def distributed_package() -> Any:
     return distributed
 
 
-@cache
+# Clients of schedulers, by their addresses.
+_CLIENTS: dict[str, Any] = {}
+# Ctrl-C in a terminal reaches all processes that were started from it. Workers must go on, so that a fit can end with
+# the current iteration.
+IGNORE_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+
+
 def connected(address: str, timeout: float) -> Client:
-    """Return a client connected to the scheduler at an address."""
+    """Return a client connected to the scheduler at an address; a new one if that was lost or has been restarted."""
+    known = _CLIENTS.get(address)
+    if known is not None and known.status == "running":
+        return known
     try:
-        return distributed_package().Client(address, timeout=timeout, set_as_default=False)
+        client = distributed_package().Client(address, timeout=timeout, set_as_default=False)
+        _CLIENTS[address] = client
+        return client
     except (OSError, TimeoutError, ValueError) as error:
         raise ConnectionError(
             f"No Dask scheduler answers at {address!r} within {timeout} seconds. Start one with `dask scheduler`, or "
@@ -40,7 +52,11 @@ def local_cluster() -> Client:
     """Start workers on this machine, which end with this process, and return their client."""
     distributed = distributed_package()
     cluster = distributed.LocalCluster(
-        n_workers=available_cores(), threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=available_cores(),
+        threads_per_worker=1,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0" if find_spec("bokeh") else None,
+        preload=[IGNORE_INTERRUPTS],
     )
     client = distributed.Client(cluster, set_as_default=False)
     atexit.register(lambda: (client.close(), cluster.close()))

@@ -18,7 +18,14 @@ from multicause.engines.worker_memory import reuse_freed_memory
 LANDMARKS = 1024
 
 
-def make_part(chunk: Any, weights: np.ndarray | None, number: int, start: int, memory_budget: str | int) -> LocalData:
+def make_part(
+    chunk: Any,
+    weights: np.ndarray | None,
+    number: int,
+    start: int,
+    memory_budget: str | int,
+    refusal: str | None,
+) -> LocalData:
     """Return the validated rows of one chunk as data of this worker."""
     rows = np.asarray(chunk)
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
@@ -26,7 +33,7 @@ def make_part(chunk: Any, weights: np.ndarray | None, number: int, start: int, m
             f"Block {number} of X must be a table of numbers; got the shape {rows.shape} and dtype {rows.dtype}."
         )
     rows = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
-    check_finite(rows, start, lambda row: f", which is row {row} of block {number}")
+    check_finite(rows, start, lambda row: f", which is row {row} of block {number}", refusal=refusal)
     own = np.ones(len(rows), rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
     # Dask runs as many tasks at the same time as a worker has threads.
     return LocalData(Local(memory_budget=memory_budget, n_jobs=1), rows, own)
@@ -80,6 +87,33 @@ def map_part(part: LocalData, shared: tuple[Callable[..., Any], Any]) -> list[An
     with double_precision():
         # JAX arrays would lose their double precision on the way to another worker.
         return [jax.device_get(found) for found in part.map(function, *arguments)]
+
+
+def fold_part(
+    part: LocalData,
+    carry: Any,
+    shared: tuple[Callable[..., Any], Any],
+    order: Sequence[int],
+    aligned: Sequence[Any] | None,
+) -> Any:
+    """Visit some blocks of a part in the given order; ``aligned`` has an entry for each of them."""
+    reuse_freed_memory()
+    function, arguments = shared
+    with double_precision():
+        for position, number in enumerate(order):
+            given = () if aligned is None else (aligned[position],)
+            carry = part.fold(function, carry, *arguments, *given, order=[number])
+        return jax.device_get(carry)
+
+
+def number_of_blocks(part: LocalData) -> int:
+    """Return the number of blocks of a part."""
+    return len(part.blocks)
+
+
+def weights_of_part(part: LocalData, function: Callable[[np.ndarray], Any]) -> list[Any]:
+    """Return the result of a function of the weights of each block of a part."""
+    return part.of_weights(function)
 
 
 def entries(records: Sequence[Any], number: int) -> list[Any]:

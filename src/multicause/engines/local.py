@@ -14,6 +14,8 @@ import numpy as np
 
 from multicause.arrays import bytes_from, fastest_block, on_cpu
 from multicause.engines.base import ROWS, Data, Engine
+from multicause.engines.fingerprints import hash_of_rows
+from multicause.engines.overview import ROWS_AT_ONCE, Overview, joined, overview_of
 from multicause.engines.sources import Source, as_source
 from multicause.model import Block
 from multicause.runtime.parallel import number_of_jobs, run_all
@@ -26,6 +28,8 @@ ROWS_OVER_SHARED = 4
 # Row counts are rounded up to multiples of an eighth of a power of two, so that few programs serve all row counts and
 # at most an eighth of the work is wasted.
 STEPS_PER_DOUBLING = 8
+# Number of pieces of the rows that one task of the overview works through.
+SLICES = 8
 # The number of blocks, if it is large, is a multiple of this, so that 2, 4, 8 or 16 cores get equal shares.
 BLOCKS_PER_ROUND = 16
 
@@ -77,7 +81,7 @@ class Local(Engine):
                 )
         else:
             raise ValueError(f"devices must be 'all', a number, devices of JAX, or None; got {self.devices!r}.")
-        return None if len(chosen) == 1 else jax.sharding.Mesh(np.array(chosen), (ROWS,))
+        return None if chosen == known[:1] else jax.sharding.Mesh(np.array(chosen), (ROWS,))
 
     def settings_to_save(self) -> dict[str, Any]:
         """Return the settings with the number of devices instead of the devices, which exist in this process only."""
@@ -92,11 +96,12 @@ class Local(Engine):
         source = as_source(X)
         return None if source is None or source.n_bytes <= bytes_from(self.memory_budget) else source
 
-    def load(self, X: np.ndarray | Source, weights: np.ndarray | None = None) -> Data:
+    def load(self, X: np.ndarray | Source, weights: np.ndarray | None = None, refusal: str | None = None) -> Data:
         """Return a handle on arrays, which are not copied until they are arranged in blocks, or on a source."""
         if isinstance(X, Source):
             from multicause.engines.streamed import StreamedData
 
+            X.refusal = refusal
             return StreamedData(self, X, weights)
         return LocalData(self, X, np.ones(len(X), dtype=X.dtype) if weights is None else weights)
 
@@ -110,12 +115,34 @@ class BlockwiseData(Data):
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> Iterable[Any]:
         """Return ``function(block, *arguments)`` of every block, in order; see :meth:`Data.sum` for ``aligned``."""
 
+    @abstractmethod
+    def _visit(self, order: Sequence[int]) -> Iterable[Block]:
+        """Return blocks in the given order."""
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        carry: Any,
+        *arguments: Any,
+        aligned: Sequence[Any] = (),
+        order: Sequence[int] | None = None,
+    ) -> Any:
+        """Visit one block after the other in this process."""
+        numbers = range(len(self.blocks)) if order is None else [int(number) for number in order]
+        for number, block in zip(numbers, self._visit(numbers), strict=True):
+            carry = function(block, carry, *arguments, *((aligned[number],) if len(aligned) else ()))
+        return carry
+
     def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
         """Sum the results from the first block to the last, whichever is computed first."""
         total = None
         for term in self._run(function, arguments, aligned):
-            total = term if total is None else add(total, term)
+            total = self._on_one_device(term) if total is None else add(total, self._on_one_device(term))
         return total
+
+    def _on_one_device(self, term: Any) -> Any:
+        """Return the result of a block where it can be added to those of other blocks."""
+        return term
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """Return a list with one entry per block."""
@@ -203,6 +230,13 @@ class LocalData(BlockwiseData):
         ]
         return run_all(function, tasks, self.n_jobs)
 
+    def _visit(self, order: Sequence[int]) -> Iterable[Block]:
+        return (self.blocks[number] for number in order)
+
+    def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
+        """Apply the function to the weights of one block after the other."""
+        return [function(np.asarray(block.weights)) for block in self.blocks]
+
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Sort the values of all blocks, partially where all weights are equal."""
         weights = np.concatenate([np.asarray(block.weights, dtype=float) for block in self.blocks])
@@ -216,13 +250,31 @@ class LocalData(BlockwiseData):
         """Apply the function to all rows at once."""
         return [function(self._X, self._weights)]
 
+    @cached_property
+    def overview(self) -> Overview:
+        """Compute the overview of slices of the rows on all cores."""
+        n_jobs, size = number_of_jobs(self._engine.n_jobs), SLICES * ROWS_AT_ONCE
+        slices = [slice(start, start + size) for start in range(0, self.n_rows, size)]
+        origin = self._origin()
+        return joined(run_all(overview_of, [(self._X[own], self._weights[own], origin) for own in slices], n_jobs))
+
+    def _hashes(self) -> list[np.ndarray]:
+        return [hash_of_rows(self._X, self._weights, 0)]
+
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> LocalData:
         """Transform all rows at once."""
-        return self._sharing(LocalData(self._engine, function(self._X), self._weights))
+        return self._sharing(LocalData(self._engine, function(self._X), self._weights), "missing")
 
     def look(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the arrays that were loaded."""
         return self._X, self._weights
+
+    def sample_rows(self, n_rows: int, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+        """Draw without replacement and keep the order."""
+        if self.n_rows <= n_rows:
+            return self._X, self._weights
+        chosen = np.sort(random.choice(self.n_rows, n_rows, replace=False))
+        return self._X[chosen], self._weights[chosen]
 
     def released(self) -> LocalData:
         """Return a handle on the arrays that were loaded."""
@@ -232,10 +284,8 @@ class LocalData(BlockwiseData):
         """Draw without replacement and keep the order; all rows are returned if no drawn row has a weight."""
         if self.n_rows <= n_rows:
             return self
-        chosen = np.sort(random.choice(self.n_rows, n_rows, replace=False))
-        if not (self._weights[chosen] > 0).any():
-            return self
-        return LocalData(self._engine, self._X[chosen], self._weights[chosen])
+        rows, weights = self.sample_rows(n_rows, random)
+        return LocalData(self._engine, rows, weights) if (weights > 0).any() else self
 
 
 class _Slices(Sequence):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from abc import ABC, abstractmethod
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,18 @@ class _ArrayLikeSource(Source):
         super().__init__(name, array.shape, np.dtype(array.dtype))
         self._array = array
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Replace an HDF5 dataset, which other processes must open themselves, by its file and its name."""
+        if type(self._array).__module__.startswith("h5py"):
+            return {**self.__dict__, "_array": (self._array.file.filename, self._array.name)}
+        return self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if isinstance(self._array, tuple):
+            filename, name = self._array
+            self._array = import_module("h5py").File(filename, "r")[name]
+
     def _read(self, start: int, stop: int) -> np.ndarray:
         rows = np.array(self._array[start:stop])
         mapped = getattr(self._array, "_mmap", None)
@@ -95,11 +108,22 @@ class _FileSource(Source):
 
     def __init__(self, array: np.memmap) -> None:
         super().__init__(f"the memory map of {array.filename}", array.shape, array.dtype)
-        self._stored, self._offset = array.dtype, int(array.offset)
+        self._stored, self._offset, self._path = array.dtype, int(array.offset), os.path.abspath(str(array.filename))
+        self._size = os.path.getsize(self._path)
         # Like the map, the open file continues to exist if its name is removed.
-        self._file = os.open(str(array.filename), os.O_RDONLY)
+        self._file = os.open(self._path, os.O_RDONLY)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_file"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def _read(self, start: int, stop: int) -> np.ndarray:
+        if not hasattr(self, "_file"):  # in another process
+            self._file = os.open(self._path, os.O_RDONLY)
+        if os.fstat(self._file).st_size > self._size:
+            raise OSError("it has become larger since it was opened. Do not write to a file while it is in use.")
         width = self.shape[1] * self._stored.itemsize
         values = np.empty((stop - start, self.shape[1]), self._stored)
         buffer, done = values.data.cast("B"), 0
@@ -128,3 +152,10 @@ def as_source(X: Any) -> Source | None:
     if package in ("h5py", "zarr") and hasattr(X, "shape"):
         return _ArrayLikeSource(f"the {package} array {getattr(X, 'name', '')}".rstrip(), X)
     return None
+
+
+def source_for_workers(X: Any) -> Source | None:
+    """Return a source that other processes can read, given access to the same files; None if there is none."""
+    source = as_source(X)
+    part_of_map = isinstance(source, _ArrayLikeSource) and isinstance(X, np.memmap)
+    return None if part_of_map else source

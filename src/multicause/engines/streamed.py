@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import bytes_from, on_cpu
 from multicause.engines.base import Data
+from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.local import BlockwiseData, Local, LocalData, block_shape, collect, filled_up, quantile_of
 from multicause.engines.sources import Source
 from multicause.model import Block
@@ -18,6 +20,8 @@ from multicause.runtime.parallel import in_order, number_of_jobs, read_ahead
 # Fraction (1/16) of the memory budget for rows that are processed on the host, and number of blocks read ahead.
 PART_OF_BUDGET = 16
 READ_AHEAD = 2
+# Largest number of parts that are processed on the host at the same time.
+MOST_PARTS = 4
 # Number of rows inspected to find starts, and number of adjacent rows in a sample, because single rows are slow to
 # read.
 ROWS_TO_LOOK_AT = 10_000
@@ -27,8 +31,8 @@ RUN = 16
 class StreamedData(BlockwiseData):
     """Rows of a source; a thread reads blocks while others are computed.
 
-    Blocks are computed in parallel and summed in order, as in memory. Per-row values that a data cut keeps between two
-    passes, and per-row results, are in memory.
+    Blocks are computed in parallel and summed in order, as in memory; if the engine has several devices, each takes the
+    next block in turn. Per-row values that a data cut keeps between two passes, and per-row results, are in memory.
     """
 
     resident = None
@@ -52,8 +56,12 @@ class StreamedData(BlockwiseData):
         self.n_rows = source.shape[0]
         row = self._read(0, 1)
         self.n_features, self.dtype = row.shape[1], row.dtype
+        if weights is not None:
+            self._weights = weights = weights.astype(self.dtype, copy=False)
         self.n_weighted = self.n_rows if weights is None else int((weights > 0).sum())
-        self.n_jobs = number_of_jobs(engine.n_jobs) if on_cpu() else 1
+        mesh = engine.mesh()
+        self._devices: tuple[jax.Device, ...] = () if mesh is None else tuple(mesh.devices.flat)
+        self.n_jobs = len(self._devices) or (number_of_jobs(engine.n_jobs) if on_cpu() else 1)
         self._size = 0
         self._summarize: Callable[[Any], Any] | None = None
 
@@ -72,12 +80,19 @@ class StreamedData(BlockwiseData):
     ) -> StreamedData:
         """Choose the size of blocks, which are read when they are needed."""
         data = self.released()
+        data._summarize = summarize
         # A block that is read ahead exists both in the dtype of the source and in that of the data.
         bytes_per_row += 2 * READ_AHEAD * self.n_features * self.dtype.itemsize
         data._size, _ = block_shape(self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact)
-        data._summarize = summarize
-        most = bytes_from(self._engine.memory_budget) // (fixed_bytes + data._size * bytes_per_row)
-        data.n_jobs = max(1, min(most, self.n_jobs))
+        if not self._devices:  # the budget is that of each device
+            most = bytes_from(self._engine.memory_budget) // (fixed_bytes + data._size * bytes_per_row)
+            data.n_jobs = max(1, min(most, self.n_jobs))
+        return data
+
+    def _like(self) -> StreamedData:
+        """Return the same rows in the same blocks."""
+        data = self.released()
+        data._size, data._summarize, data.n_jobs = self._size, self._summarize, self.n_jobs
         return data
 
     @property
@@ -91,14 +106,43 @@ class StreamedData(BlockwiseData):
         assert self._summarize is not None
         start, size = number * self._size, self._size
         rows, weights = filled_up(self._read(start, start + size), self._weights_of(start, start + size), size)
+        if self._devices:
+            rows, weights = jax.device_put((rows, weights), self._devices[number % len(self._devices)])
         on_device = jnp.asarray(rows)
         return Block(on_device, jnp.asarray(weights), self._summarize(on_device))
 
+    def _on_one_device(self, term: Any) -> Any:
+        return jax.device_put(term, self._devices[0]) if self._devices else term
+
+    def _visit(self, order: Sequence[int]) -> Iterator[Block]:
+        # The carry of a fold is on one device, and so are the blocks that it visits.
+        data = self._on_first_device()
+        return read_ahead((data.blocks[number] for number in order), READ_AHEAD)
+
+    def _on_first_device(self) -> StreamedData:
+        if not self._devices:
+            return self
+        data = self._like()
+        data._devices = self._devices[:1]
+        return data
+
+    def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
+        """Apply the function to the weights of one block after the other, which are in memory."""
+        starts = range(0, self.n_rows, self._size)
+        return [function(self._padded_weights(start)) for start in starts]
+
+    def _padded_weights(self, start: int) -> np.ndarray:
+        weights = self._weights_of(start, start + self._size)
+        return np.concatenate([weights, np.zeros(self._size - len(weights), weights.dtype)])
+
     def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> Iterator[Any]:
-        blocks = self.blocks
+        if self._devices:
+            # Arguments that are on one device could not be used with blocks on another.
+            arguments = jax.device_get(arguments)
+        depth = max(READ_AHEAD, len(self._devices))
         tasks = (
             (block, *arguments, *((aligned[number],) if aligned else ()))
-            for number, block in enumerate(read_ahead(blocks, READ_AHEAD))
+            for number, block in enumerate(read_ahead(self.blocks, depth))
         )
         return in_order(function, tasks, self.n_jobs)
 
@@ -121,20 +165,29 @@ class StreamedData(BlockwiseData):
 
     def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
         """Apply the function to parts that are read one after the other."""
+        tasks = ((rows, weights) for _, rows, weights in self._parts())
+        return list(in_order(function, tasks, min(self.n_jobs, MOST_PARTS)))
+
+    def _parts(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Yield the index of the first row, rows and weights of parts that are read ahead."""
         budget = bytes_from(self._engine.memory_budget) // PART_OF_BUDGET
         size = max(1, budget // (self._source.shape[1] * self._source.dtype.itemsize))
         starts = range(0, self.n_rows, size)
-        parts = ((self._read(start, start + size), self._weights_of(start, start + size)) for start in starts)
-        return [function(*part) for part in read_ahead(parts, 1)]
+        return read_ahead(
+            ((start, self._read(start, start + size), self._weights_of(start, start + size)) for start in starts), 1
+        )
+
+    def _hashes(self) -> list[np.ndarray]:
+        return [hash_of_rows(rows, weights, start) for start, rows, weights in self._parts()]
 
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> StreamedData:
         """Apply one more function to rows when they are read."""
         functions = (*self._functions, function)
-        return self._sharing(StreamedData(self._engine, self._source, self._weights, functions))
+        return self._sharing(StreamedData(self._engine, self._source, self._weights, functions), "missing")
 
     def look(self) -> tuple[np.ndarray, np.ndarray]:
         """Return a sample, the same each time."""
-        return self._sample(ROWS_TO_LOOK_AT, np.random.RandomState(0))
+        return self.sample_rows(ROWS_TO_LOOK_AT, np.random.RandomState(0))
 
     def released(self) -> StreamedData:
         """Return the same rows, not arranged in blocks."""
@@ -142,9 +195,10 @@ class StreamedData(BlockwiseData):
 
     def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
         """Draw short runs of rows, and keep them in memory."""
-        return self if self.n_rows <= n_rows else LocalData(self._engine, *self._sample(n_rows, random))
+        return self if self.n_rows <= n_rows else LocalData(self._engine, *self.sample_rows(n_rows, random))
 
-    def _sample(self, n_rows: int, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+    def sample_rows(self, n_rows: int, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+        """Read short runs of rows that have a weight."""
         possible = np.arange(self.n_rows) if self._weights is None else np.flatnonzero(self._weights > 0)
         n_runs = -(-len(possible) // RUN)
         chosen = np.sort(random.choice(n_runs, min(n_runs, -(-n_rows // RUN)), replace=False))

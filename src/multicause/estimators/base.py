@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from multicause.arrays import bytes_from
 from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_session
 from multicause.engines import Dask, Data, Engine, Local
-from multicause.engines.dask import is_distributed
+from multicause.engines.dask import as_dask_array, is_distributed
 from multicause.engines.missing import check_finite
-from multicause.engines.sources import Source
 from multicause.estimators.advice import Advice, advice_on
 from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
@@ -107,11 +107,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
             sample_weight = np.asarray(sample_weight)
             sample_weight = validate_weights(sample_weight, np.broadcast_to(0.0, (len(sample_weight), 1)))
         refusal = None if self._allows_missing else self._refusal_of_missing()
-        if isinstance(source, Source):
-            source.refusal = refusal
-        data = engine.load(source, sample_weight)
-        if refusal is not None and not isinstance(source, Source) and data.has_missing:
-            raise ValueError(f"Input X contains NaN, in {data.missing.n_missing:,} places. {refusal}")
+        data = engine.load(source, sample_weight, refusal)
         least = 2 if reset else 1
         if data.n_rows < least:
             raise ValueError(f"Found array with {data.n_rows} sample(s) while a minimum of {least} is required.")
@@ -119,6 +115,44 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         row = data.rows(np.array([0]))
         validate_data(self, row, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
         return data
+
+    def _lazily(self, function: Any, X: Any, *arguments: Any, out: Any = None) -> Any:
+        """Return a dask array of a function's results, which are computed where the chunks of X are."""
+        if out is not None:
+            raise TypeError("The result for a dask array is a dask array: leave out=, and use its to_zarr or store.")
+        example = function(np.zeros((1, self.n_features_in_), dtype=self.components_.dtype), *arguments)
+        if not isinstance(example, np.ndarray):
+            raise TypeError(
+                "Lists of states are made of rows in the memory of this process alone. Give some rows of the dask "
+                "array, such as X[:1000].compute(), or use transform."
+            )
+        X = as_dask_array(X, self.n_features_in_)
+        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+        columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
+        dropped = {"drop_axis": 1} if example.ndim == 1 else {}
+        return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
+
+    def _rows_in_memory(self, X: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return validated rows and weights for models that learn from single rows in random order.
+
+        Of rows that are in files or on a cluster, a random sample is taken, the same each time, if all rows do not fit
+        into the memory budget of the engine.
+        """
+        engine: Any = self._engine(X)
+        if engine.source(X) is None:
+            rows = self._validate_rows(X, reset=True)
+            return rows, validate_weights(sample_weight, rows)
+        data = self._load(X, sample_weight, reset=True)
+        most = max(2, bytes_from(engine.memory_budget) // (data.n_features * data.dtype.itemsize))
+        if data.n_rows > most:
+            warnings.warn(
+                f"{type(self).__name__} learns from single rows in the memory of this process. The memory budget of "
+                f"{engine.memory_budget!r} holds a random sample of {most:,} rows, of {data.n_rows:,}. For a larger "
+                f"sample, use engine={type(engine).__name__}(memory_budget=...).",
+                UserWarning,
+                stacklevel=4,
+            )
+        return data.sample_rows(most, np.random.RandomState(0))
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         rows = validate_data(

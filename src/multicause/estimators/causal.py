@@ -25,6 +25,7 @@ from multicause.combinations.base import Combination
 from multicause.em import online
 from multicause.em.initialization import (
     InitialConditions,
+    check_noise,
     choose_annealing,
     contradicting_signs,
     first_moments,
@@ -34,7 +35,7 @@ from multicause.em.initialization import (
 from multicause.em.loop import learn
 from multicause.em.results import FitResult, Phase, Progress, start_of
 from multicause.engines import Data, Engine
-from multicause.engines.missing import check_columns, with_any_value
+from multicause.engines.missing import check_columns
 from multicause.estimators.advice import Advice
 from multicause.estimators.base import outcome_of_batch, validate_weights, warn, warn_of
 from multicause.estimators.fitted_causes import FittedCauses
@@ -181,9 +182,9 @@ class CausalEstimator(FittedCauses):
         with double_precision(), self._watched(resume, data) as session:
             random = session.random
             self._preparation = self._prepare(data)
-            data = self._condensed(data.transformed(self._preparer()))
+            data = self._condensed(self._prepared_data(data))
             model = self._wired(data)
-            data.each(lambda rows, weights: model.noise.check_data(with_any_value(rows)))
+            check_noise(model.noise, data)
             warn(contradicting_signs(model, rows))
             repairing = self.annealing == "auto" and model.prior.repairable if self.repair is None else self.repair
             data = self._in_blocks(data, model, max(self._n_starts, self.n_components if repairing else 1))
@@ -273,7 +274,7 @@ class CausalEstimator(FittedCauses):
         """Return the data that ``partial_fit`` learns from, given one more batch."""
         if first:
             self._preparation = self._prepare(data)
-        return data.transformed(self._preparer())
+        return self._prepared_data(data)
 
     def _finished(self, model: Model, parameters: Parameters, statistics: Statistics | None = None) -> Parameters:
         """Return the parameters to store after learning; ``statistics`` are those of all data, if ``fit`` has them."""
@@ -339,7 +340,7 @@ class CausalEstimator(FittedCauses):
         model = self._wired(data) if first else self._model
         if data.has_missing:
             model = interned(replace(model, missing=True))
-        data.each(lambda rows, weights: model.noise.check_data(with_any_value(rows)))
+        check_noise(model.noise, data)
         return model, data
 
     def _wired(self, data: Data) -> Model:

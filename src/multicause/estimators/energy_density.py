@@ -67,7 +67,8 @@ def by_rows(function: Any, problem: EnergyProblem, data: Data) -> tuple[Data, An
     width = sum(len(shape) for shape in (parameters.filters, *(layer.bias for layer in parameters.layers)))
     whitening = problem.whitening.cast(dtype)
     # Temporary arrays have the width of all units, in double precision.
-    data = data.transformed(partial(np.asarray, dtype=dtype)).arranged(_first, 8 * (width + ARRAYS * data.n_features))
+    data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
+    data = data.arranged(_first, 8 * (width + ARRAYS * data.n_features))
 
     def own(block: Block) -> Any:
         return function(energy, block, parameters, whitening)

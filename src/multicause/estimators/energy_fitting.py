@@ -13,9 +13,9 @@ from multicause.estimators.base import outcome_of_batch
 from multicause.estimators.energy_density import fitted_attributes
 from multicause.outcomes import Outcome
 from multicause.solvers.contrastive_divergence import key_data, with_chains
+from multicause.solvers.energy_batches import mini_batches
 from multicause.solvers.energy_loop import EnergyFitResult, RoundProgress, learn, round_length
 from multicause.solvers.energy_problem import EnergyProblem, energy_problem, rates_of
-from multicause.solvers.energy_rows import mini_batches
 from multicause.solvers.presentation import repetitions
 
 Settings = dict[str, Any]
@@ -101,17 +101,6 @@ def warning_of_rejections(n_rejected: int, *, single_precision: bool) -> str:
         f"{n_rejected} proposals of the sampler had an energy that is not finite and were rejected. (1) Check that "
         "the expert is finite everywhere; (2) lower the sampler's step_size"
         + ("; (3) use float64 data." if single_precision else ".")
-    )
-
-
-def warning_of_sample(n_rows: int, n_kept: int | None) -> str:
-    """Return a warning that learning used a sample of the rows; an empty text if it used all."""
-    if n_kept is None or n_rows <= n_kept:
-        return ""
-    return (
-        f"X has {n_rows:,} rows that are not in memory. Mini-batches were drawn from a random sample of {n_kept:,} of "
-        "them; mean, whitening and lower_bound_ are those of all rows. To choose the rows, pass an array in memory; to "
-        "use all, pass them to partial_fit part by part."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -20,9 +21,10 @@ from multicause.arrays import check_room, double_precision, key_from, starts_at_
 from multicause.combinations import Combination
 from multicause.em import online
 from multicause.em.e_step import evidence_threshold
+from multicause.em.initialization import check_noise
 from multicause.engines import Data
 from multicause.engines.dask import is_distributed
-from multicause.engines.missing import filled, with_any_value
+from multicause.engines.missing import filled
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
@@ -33,6 +35,8 @@ from multicause.updates import Update
 from multicause.wiring import check
 
 ROLES_OF_PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
+#: Function of results of some rows, and of a function that returns these rows.
+Finish = Callable[[np.ndarray, Callable[[], np.ndarray]], np.ndarray]
 # Default number of states that ``recognize`` lists for each row.
 DEFAULT_TOP = 16
 
@@ -86,11 +90,14 @@ class FittedCauses(BaseModel):
         """
         return self._by_rows(inference.mean_causes, X, out=out)
 
-    def reconstruct(self, X: ArrayLike) -> np.ndarray:
-        """Return the posterior mean of the data, X as explained by its causes: (n_samples, n_features)."""
-        return self._unprepared(self._by_rows(inference.mean_data, X))
+    def reconstruct(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
+        """Return the posterior mean of the data, X as explained by its causes: (n_samples, n_features).
 
-    def impute(self, X: ArrayLike) -> np.ndarray:
+        ``out`` is an array of that shape or the name of a ``.npy`` file, as in :meth:`transform`.
+        """
+        return self._by_rows(inference.mean_data, X, out=out, finish=lambda means, rows: self._unprepared(means))
+
+    def impute(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
         """Return X with missing values replaced by their posterior means: (n_samples, n_features).
 
         Observed values are unchanged, and the result has the dtype of X if that is a floating-point one.
@@ -99,12 +106,14 @@ class FittedCauses(BaseModel):
         ----------
         X : array-like of shape (n_samples, n_features)
             Data, in which NaN marks missing values.
+        out : array or path-like, optional
+            Where to write the result, as in :meth:`transform`.
         """
-        check_is_fitted(self)
-        if is_distributed(X):
-            return self._lazily(self.impute, X)
-        means = self._unprepared(self._by_rows(inference.imputed_data, X))
-        return filled(self._validate_rows(X, reset=False), means)
+
+        def finish(means: np.ndarray, rows: Callable[[], np.ndarray]) -> np.ndarray:
+            return filled(rows(), self._unprepared(means))
+
+        return self._by_rows(inference.imputed_data, X, out=out, finish=finish)
 
     def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
         """Return the most probable states of each row, with their probabilities and the log evidence.
@@ -197,6 +206,10 @@ class FittedCauses(BaseModel):
         """Return a function that prepares rows, which other processes can use without this estimator."""
         return partial(type(self)._prepared, self._preparation)
 
+    def _prepared_data(self, data: Data) -> Data:
+        """Return data whose rows are as the parts use them."""
+        return data if type(self)._prepared is FittedCauses._prepared else data.transformed(self._preparer())
+
     @staticmethod
     def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
         """Return rows as the parts use them, for example centred, given the record of :meth:`_prepare`."""
@@ -287,23 +300,29 @@ class FittedCauses(BaseModel):
         return evidence_threshold(recognizer, data, self._parameters)
 
     def _by_rows(
-        self, function: Any, X: ArrayLike, *arguments: Any, model: Model | None = None, out: Any = None
+        self,
+        function: Any,
+        X: ArrayLike,
+        *arguments: Any,
+        model: Model | None = None,
+        out: Any = None,
+        finish: Finish | None = None,
     ) -> Any:
-        """Apply a compiled inference function to X, block by block, with this or another model."""
+        """Apply a compiled inference function to X, block by block, with this or another model.
+
+        ``finish`` is applied to results of some rows, and to a function that returns these rows of X.
+        """
         check_is_fitted(self)
         model = self._recognizer if model is None else model
         if out is not None:
             check_out(out)
         if is_distributed(X):
-            if out is not None:
-                raise TypeError(
-                    "The result for a dask array is a dask array: leave out=, and use its to_zarr or store."
-                )
-            return self._lazily(partial(self._by_rows, function, model=model), X, *arguments)
-        data = self._load(X, None, reset=False)
-        data = data.transformed(partial(np.asarray, dtype=self.components_.dtype)).transformed(self._preparer())
-        noise = model.noise
-        data.each(lambda rows, weights: noise.check_data(with_any_value(rows)))
+            return self._lazily(partial(self._by_rows, function, model=model, finish=finish), X, *arguments, out=out)
+        original = data = self._load(X, None, reset=False)
+        if data.dtype != self.components_.dtype:
+            data = data.transformed(partial(np.asarray, dtype=self.components_.dtype))
+        data = self._prepared_data(data)
+        check_noise(model.noise, data)
         model = interned(replace(model, missing=data.has_missing))
         with double_precision():
             data = self._in_blocks(data, model, 1, fitted=True)
@@ -311,21 +330,10 @@ class FittedCauses(BaseModel):
             def own(block: Any) -> Any:
                 return function(model, block, self._parameters, *arguments)
 
-            return data.collect(data.map(own)) if out is None else write_rows(out, data.n_rows, data.results(own))
-
-    def _lazily(self, function: Any, X: Any, *arguments: Any) -> Any:
-        """Return a dask array of a function's results, which are computed where the chunks of X are."""
-        example = function(np.zeros((1, self.n_features_in_), dtype=self.components_.dtype), *arguments)
-        if not isinstance(example, np.ndarray):
-            raise TypeError(
-                "Lists of states are made of rows in the memory of this process alone. Give some rows of the dask "
-                "array, such as X[:1000].compute(), or use transform."
-            )
-        X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
-        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
-        columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
-        dropped = {"drop_axis": 1} if example.ndim == 1 else {}
-        return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
+            if out is not None:
+                return write_rows(out, data.n_rows, _finished(finish, original, data.results(own)))
+            (found,) = _finished(finish, original, [data.collect(data.map(own))])
+            return found
 
     def _state(self) -> dict[str, Any]:
         """Return the state that :meth:`_restore` needs in addition to constructor arguments and history."""
@@ -359,3 +367,15 @@ class FittedCauses(BaseModel):
                 raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
             self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
             self._keep(model, parameters)
+
+
+def _finished(finish: Finish | None, data: Data, parts: Iterable[Any]) -> Iterator[Any]:
+    """Yield results of consecutive rows of the data, to which a function is applied."""
+    start = 0
+    for part in parts:
+        if finish is None:
+            yield part
+            continue
+        own = np.arange(start, start + len(part))
+        yield finish(part, partial(data.rows, own))
+        start += len(part)

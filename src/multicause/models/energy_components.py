@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, Self
@@ -23,6 +24,7 @@ from multicause import energies, samplers
 from multicause.arrays import check_room, double_precision
 from multicause.energies import NONLINEARITIES, Expert
 from multicause.engines import Engine
+from multicause.engines.dask import is_distributed
 from multicause.estimators import energy_density as density
 from multicause.estimators import energy_fitting as fitting
 from multicause.estimators.advice import Advice, energy_advice_on, is_single_precision
@@ -35,7 +37,6 @@ from multicause.samplers import Sampler
 from multicause.samplers.annealed import LogPartition
 from multicause.solvers import optimizers
 from multicause.solvers.energy_problem import EnergyProblem, restored, saved
-from multicause.solvers.energy_rows import rows_to_keep, sample_of
 from multicause.solvers.optimizers import Optimizer
 
 
@@ -244,9 +245,8 @@ class EnergyComponents(BaseModel):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Data; float32 stays float32, all other types become float64. From data that are not in memory (files larger
-            than the memory budget, Dask) mini-batches are drawn from a random sample of at most 100,000 rows, with a
-            warning; mean, whitening and ``lower_bound_`` are those of all rows.
+            Data; float32 stays float32, all other types become float64. Of data in files or on a cluster that exceed
+            the memory budget of the engine, a random sample is learned from, with a warning.
         y : None
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
@@ -254,12 +254,11 @@ class EnergyComponents(BaseModel):
         resume : path-like, optional
             Checkpoint of this fit, or the folder with its checkpoints, from which to resume.
         """
-        data, settings = self._load(X, sample_weight, reset=True), self.get_params(deep=False)
-        n_kept = None if self._engine(X).source(X) is None else rows_to_keep(data, self._memory_budget)
-        with double_precision(), self._watched(resume, data) as session:
-            rows, weights = sample_of(data, data.n_rows if n_kept is None else n_kept, session.random)
+        rows, weights = self._rows_in_memory(X, sample_weight)
+        settings, weighted = self.get_params(deep=False), sample_weight is not None
+        with double_precision(), self._watched(resume, rows, weights) as session:
+            data = self._engine().load(rows, weights)
             problem = fitting.begin(settings, data, rows, self._memory_budget, session.random)
-            weighted = sample_weight is not None
             self._set(fitting.learn_from_rows(settings, problem, rows, weights, session, y=y, weighted=weighted))
             lacking = density.why_improper(self._problem) if self.estimate_partition else ""
             if self.log_partition_ is None and self.estimate_partition and not lacking:
@@ -268,8 +267,6 @@ class EnergyComponents(BaseModel):
             if known is not None:
                 mean = problem.whitening.log_volume - known.value - density.mean_energy(self._problem, data)
             self.lower_bound_ = float(mean)
-        if text := fitting.warning_of_sample(data.n_rows, n_kept):
-            warnings.warn(text, UserWarning, stacklevel=3)
         warn(lacking)
         warn(fitting.warning_of_rejections(self.n_rejected_, single_precision=is_single_precision(self)))
         warn_of(Outcome(self.outcome_), self)
@@ -411,6 +408,8 @@ class EnergyComponents(BaseModel):
         check_is_fitted(self)
         if out is not None:
             check_out(out)
+        if is_distributed(X):
+            return self._lazily(partial(self._by_rows, function), X, out=out)
         data = self._load(X, None, reset=False)
         with double_precision():
             data, own = density.by_rows(function, self._problem, data)

@@ -21,7 +21,7 @@ from multicause.model import Block, Model, Parameters
 from multicause.models.mixtures import Mixture
 from multicause.noises import Gaussian, Noise
 from multicause.posteriors import OneHot
-from multicause.preparation.moments import check_variation, mean_of
+from multicause.preparation.moments import check_variation
 from multicause.priors import Categorical
 
 
@@ -117,7 +117,7 @@ class KMeans(Mixture):
 
     def _prepare(self, data: Data) -> dict[str, np.ndarray]:
         check_variation(data)
-        return {"origin": mean_of(data).astype(data.dtype)}
+        return {"origin": data.overview.mean.astype(data.dtype)}
 
     @staticmethod
     def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:

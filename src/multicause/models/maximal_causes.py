@@ -31,8 +31,9 @@ class MaximalCauses(CausalEstimator):
     noise : {"gaussian", "diagonal_gaussian", "poisson", "bernoulli"} or Noise, default="gaussian"
         Distribution of an observation given its mean; "poisson" is for counts and other non-negative intensities,
         "bernoulli" for binary data, "diagonal_gaussian" for dimensions with different noise variances.
-    combination : Maximum, optional
-        How credit is shared in learning: ``Maximum(credit="sigmoid")`` is MCA08's smoothed Heaviside function.
+    combination : Maximum or MaximumMagnitude, optional
+        How credit is shared in learning: ``Maximum(credit="sigmoid")`` is MCA08's smoothed Heaviside function. With
+        ``MaximumMagnitude()``, components have both signs, and the one farthest from zero is visible (MMCA).
     prior : {"bernoulli"} or Prior, optional
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
     posterior : {"exact", "truncated", "preselected"} or Posterior, optional

@@ -190,7 +190,8 @@ class SoftmaxNetwork(RestrictedCauses):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training data, non-negative.
+            Training data, non-negative. Of data in files or on a cluster that exceed the memory budget of the engine, a
+            random sample is learned from, with a warning.
         y : None
             Ignored, for compatibility with pipelines.
         sample_weight : array-like of shape (n_samples,), optional
@@ -201,8 +202,8 @@ class SoftmaxNetwork(RestrictedCauses):
         resume : path-like, optional
             Checkpoint of this fit to resume from, or the folder with its checkpoints.
         """
-        X = self._validate_rows(X, reset=True)
-        weights, probes = validate_weights(sample_weight, X), self._validate_causes(causes, X)
+        X, weights = self._rows_in_memory(X, sample_weight)
+        probes = self._validate_causes(causes, X)
         n_starts = self.n_init if probes is None else 1
         with double_precision(), self._watched(resume, X, weights, probes) as session:
             problem = self._begin(X, weights, session.random, compared=n_starts > 1)

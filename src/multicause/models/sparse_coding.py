@@ -35,6 +35,8 @@ PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": parti
 # Tolerance of the most probable causes in a learning step, unless the user gives a posterior. On patches of
 # photographs F is then too low by a relative error of one millionth, and steps take less than half of the time.
 LEARNING_TOLERANCE = 1e-2
+# Default standard deviation of the noise, relative to that of the data within dimensions.
+RELATIVE_NOISE = 0.3
 
 
 class SparseCoding(CausalEstimator):
@@ -48,8 +50,8 @@ class SparseCoding(CausalEstimator):
         G ← G + ε (u − G·v) v,  with lengths that give all causes about the same variance
 
     There may be more causes than features. Causes are inferred as the most probable ones (MAP); F is their log joint
-    with the data (eq. 10.30), not a bound of the log-likelihood. Data should have about unit variance in each dimension
-    and zero mean, for example after :class:`multicause.preprocessing.Whitening`.
+    with the data (eq. 10.30), not a bound of the log-likelihood. Data should have zero mean and about the same variance
+    in each dimension, for example after :class:`multicause.preprocessing.Whitening`; their unit does not matter.
 
     Parameters
     ----------
@@ -58,8 +60,8 @@ class SparseCoding(CausalEstimator):
     prior : {"cauchy", "laplace"} or Continuous, default="laplace"
         Shape of the sparse prior: ``Cauchy(scale=β)`` is eq. 10.29, by default with β = 0.3, ``Laplace(scale=1/α)`` the
         double exponential, by default with α = 2.
-    noise_scale : float, default=0.3
-        Standard deviation σ of the noise, which is not learned.
+    noise_scale : float, optional
+        Standard deviation σ of the noise, which is not learned; by default 0.3 times that of the data.
     posterior : MostProbable, optional
         How the most probable causes are computed: ``MostProbable(solver="dynamics")`` is the network of eq. 10.32; by
         default an accelerated solver that converges to the same solution. During learning, the default has a larger
@@ -75,7 +77,8 @@ class SparseCoding(CausalEstimator):
     tol : float, default=1e-3
         Learning has converged when F per row rises by less than this per pass, averaged over several passes.
     init, random_state, verbose, engine
-        As for :class:`multicause.LinearCauses`; by default components are random, of length one.
+        As for :class:`multicause.LinearCauses`; by default components are random and as long as the data's standard
+        deviation.
 
     Attributes
     ----------
@@ -138,7 +141,7 @@ class SparseCoding(CausalEstimator):
         n_components: int = 10,
         *,
         prior: str | Prior = "laplace",
-        noise_scale: float = 0.3,
+        noise_scale: float | None = None,
         posterior: Posterior | None = None,
         update: Update | None = None,
         batch_size: int = 200,
@@ -191,12 +194,17 @@ class SparseCoding(CausalEstimator):
         return interned(check(model, type(self)))
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """Return random components of length one, or rows of the data or the user's components as they are."""
-        starts = super()._starts(initial)
+        """Return initial parameters in the data's unit: noise, and random components unless the user chooses others."""
+        starts, moments, dtype = super()._starts(initial), initial.moments, initial.data.dtype
+        deviation = np.sqrt(moments.spread or moments.variance)
+        if self.noise_scale is None:
+            variance = jnp.full_like(starts.noise["variance"], (RELATIVE_NOISE * deviation) ** 2)
+            starts = starts._replace(noise={**starts.noise, "variance": variance})
         if not (isinstance(self.init, str) and self.init == "random"):
             return starts
-        draws = initial.random.normal(size=starts.components.shape).astype(initial.data.dtype)
-        return starts._replace(components=jnp.asarray(draws / np.linalg.norm(draws, axis=-1, keepdims=True)))
+        draws = initial.random.normal(size=starts.components.shape)
+        components = deviation * draws / np.linalg.norm(draws, axis=-1, keepdims=True)
+        return starts._replace(components=jnp.asarray(components.astype(dtype)))
 
     def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
         data = (problem.model, problem.data, start_of(problem.starts))

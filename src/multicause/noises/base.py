@@ -141,7 +141,12 @@ class Noise(Part):
         return self.sample(key, mean, parameters)
 
     def check_data(self, X: np.ndarray) -> None:
-        """Raise ValueError if X is impossible under this noise. All finite numbers are allowed by default."""
+        """Raise ValueError if X (n, D) is impossible under this noise. All finite numbers are allowed by default.
+
+        It may depend on the limits of values and on whether they are binary or whole numbers: of large data, it sees
+        the smallest and the largest value of each column, and examples that are not binary and not whole, if there are
+        any. Only if it refuses these, it sees all rows.
+        """
         return
 
     def expected(self, mean: Array, parameters: dict[str, Array]) -> Array:

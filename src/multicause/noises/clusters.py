@@ -48,14 +48,16 @@ class ClusterGaussian(Noise):
             raise ValueError(f"min_variance must be a number of at least 0, or None; got {self.min_variance!r}.")
 
     def initialize_for(self, n_components: int, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
-        """Return the data's variance for every cause, unless the user gives ``noise_scale``, a standard deviation.
+        """Return the data's variance within dimensions for every cause, or the square of the user's ``noise_scale``.
 
         ``origin``, the mean of the data, is subtracted before squares are expanded: an offset would cause cancellation.
         """
         n_features = len(moments.mean)
-        floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon) * moments.variance
+        # Offsets of dimensions belong to the means of all clusters, and say nothing about their widths.
+        spread = moments.spread or moments.variance
+        floor = max(RELATIVE_FLOOR, ROUNDINGS * moments.epsilon) * spread
         floor = floor if self.min_variance is None else self.min_variance
-        variance = moments.variance if noise_scale is None else float(noise_scale) ** 2
+        variance = spread if noise_scale is None else float(noise_scale) ** 2
         shapes = {
             "spherical": np.full(n_components, variance),
             "diagonal": np.full((n_components, n_features), variance),

@@ -41,6 +41,11 @@ def check_image_shape(image_shape: Any, n_features: int, name: str) -> None:
 
 def has_probabilities(model: Any) -> bool:
     """Return whether ``transform`` returns probabilities of causes rather than real values."""
+    return has_states(model) and model._model.prior.support is not Support.SPIKE_SLAB
+
+
+def has_states(model: Any) -> bool:
+    """Return whether causes are on or off, so that ``recognize`` returns states with probabilities."""
     inner = getattr(model, "_model", None)
     return inner is not None and inner.prior.support not in (Support.REAL, Support.GAUSSIAN)
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from multicause.arrays import Array, compiled, double_precision, matmul
 from multicause.engines.base import Data
-from multicause.engines.missing import filled_with_means
 from multicause.model import Block
 from multicause.noises.incomplete_clusters import completed_sums
 
@@ -25,17 +24,18 @@ ARRAYS = 4
 def covariance_of(data: Data) -> tuple[float, np.ndarray, np.ndarray]:
     """Total weight, weighted mean (D,) and weighted covariance (D, D) of all rows, in double precision.
 
-    Two passes: an offset, or a mean that differs between the first rows and the others, would cancel digits in one.
+    Covariances take a second pass after that of the overview, in which an offset, or a mean that differs between the
+    first rows and the others, would cancel digits.
     """
     with double_precision():
-        data = _in_blocks(data)
-        weight, mean = _mean_of(data)
+        overview, data = data.overview, _in_blocks(data)
+        weight, mean = overview.weight, overview.mean
         if data.has_missing:
             covariance = _covariance_of_observed(data, mean)
         else:
             covariance = np.asarray(data.sum(_scatter, jnp.asarray(mean))) / weight
     if not (np.abs(covariance) <= np.finfo(data.dtype).max).all():
-        largest = max(data.each(lambda rows, weights: float(np.nanmax(np.abs(rows)))))
+        largest = max(map(abs, overview.limits))
         raise ValueError(
             f"The largest value of X, {largest:.3g}, is too large to be squared in {data.dtype}. Scale X down."
         )
@@ -64,40 +64,9 @@ def expected_moments(data: Data, mean: np.ndarray, covariance: np.ndarray) -> tu
     return float(weight), mean + apart, squares / weight - np.outer(apart, apart)
 
 
-def mean_of(data: Data) -> np.ndarray:
-    """Weighted mean (D,) of all rows, in double precision."""
-    with double_precision():
-        return _mean_of(_in_blocks(data))[1]
-
-
 def _in_blocks(data: Data) -> Data:
     # Nothing needs to be known of a row beforehand; any number of its own may stand for its summary.
     return data.arranged(lambda rows: rows[:, 0], ARRAYS * np.dtype(float).itemsize * data.n_features)
-
-
-def _mean_of(data: Data) -> tuple[float, np.ndarray]:
-    if data.has_missing:
-        origin = filled_with_means(data.look()[0].astype(float))[0]
-        weight, observed, total = (np.asarray(part) for part in data.sum(_observed_sums, origin))
-        return float(weight), origin + total / np.where(observed > 0, observed, 1)
-    origin = data.rows(np.array([0]))[0].astype(float)
-    weight, total = (np.asarray(part) for part in data.sum(_sums, origin))
-    return float(weight), origin + total / weight
-
-
-@partial(compiled, static=())
-def _sums(block: Block, origin: Array) -> tuple[Array, Array]:
-    """Σ w and Σ w (y − origin)."""
-    weights = block.weights.astype(jnp.float64)
-    return weights.sum(), weights @ (block.rows.astype(jnp.float64) - origin)
-
-
-@partial(compiled, static=())
-def _observed_sums(block: Block, origin: Array) -> tuple[Array, Array, Array]:
-    """Σ w of all rows, and Σ w and Σ w (y − origin) over the observed values of each dimension."""
-    weights, centred = block.weights.astype(jnp.float64), block.rows.astype(jnp.float64) - origin
-    observed = ~jnp.isnan(centred)
-    return weights.sum(), weights @ observed.astype(jnp.float64), weights @ jnp.where(observed, centred, 0)
 
 
 @partial(compiled, static=())
@@ -128,9 +97,13 @@ def _completed(block: Block, mean: Array, covariance: Array) -> tuple[Array, Arr
 
 def check_variation(data: Data) -> None:
     """Raise ValueError if rows that count do not differ, or by so little that their squares vanish."""
-    limits = [found for found in data.each(_limits_of_columns) if found is not None]
-    lowest, highest = (np.array(part) for part in zip(*limits, strict=True))
-    span = float(np.nanmax(np.fmax.reduce(highest) - np.fmin.reduce(lowest)))
+    if data.n_weighted == data.n_rows:
+        lowest, highest = data.overview.lowest, data.overview.highest
+    else:
+        limits = [found for found in data.each(_limits_of_columns) if found is not None]
+        lowest = np.fmin.reduce([low for low, _ in limits])
+        highest = np.fmax.reduce([high for _, high in limits])
+    span = float(np.nanmax(highest - lowest))
     if span == 0:
         raise ValueError(
             f"All {data.n_weighted} rows of X that have a weight are equal, so nothing varies that causes could "

@@ -5,7 +5,8 @@ represents a mixture of two (MCA08 fig. 7). Each round of repair
 
 1. finds the cause whose removal would lower the bound least, from the probabilities of all causes in all rows;
 2. replaces it by a perturbed copy of each other cause in turn, and runs a few iterations from all these starts and
-   from one in which all weights are raised above zero, and more iterations from the best of them;
+   from one in which all weights are raised above zero, and more iterations from the best of them; if causes are dead,
+   some more starts have residuals of the rows that are explained worst in place of all of them;
 3. keeps the winner if its bound is higher; otherwise the next cause in order is replaced, and after some failures the
    fit stays as it is. Variants that fall far behind are dropped early.
 
@@ -32,6 +33,7 @@ from multicause.em.results import (
     Watcher,
     best_of,
     concatenate_history,
+    dead_causes,
     offset_iterations,
     one_start,
 )
@@ -40,6 +42,7 @@ from multicause.inference import mean_causes
 from multicause.model import Block, Model, Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
+from multicause.search.revival import revive, worst_rows
 
 # Iterations of each round and number of variants that survive it, and the rise of the bound per row below which a
 # variant ends early. Nearly all variants that win are among the best four after three iterations.
@@ -53,6 +56,8 @@ HORIZON = 25
 ATTEMPTS = 3
 # Largest number of variants in one round.
 MOST_VARIANTS = 24
+# Number of variants in which dead causes come back, each with other rows.
+REVIVALS = 3
 # Smallest probability left to the other states: rounding leaves none where a cause is certain.
 LEAST_REMAINING = 1e-12
 # Standard deviation of the random factors that turn one cause into two different ones.
@@ -101,7 +106,7 @@ def repair(
         trial = _tournament(
             model,
             data,
-            partial(_variants, model, state.fit.parameters, recycled, random, lifted=state.failures == 0),
+            partial(_all_variants, model, data, state.fit, recycled, random, lifted=state.failures == 0),
             to_beat=state.fit.bound,
             max_iter=max_iter - state.spent,
             watch=report_best(watch, state.fit, state.spent),
@@ -160,8 +165,10 @@ def report_best(
     return Watcher(watch, shown)
 
 
-def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool) -> list[int]:
-    """Return the causes that may represent a mixture: those that explain most of the data.
+def _promising(
+    model: Model, parameters: Parameters, recycled: int, lifted: bool, most: int = MOST_VARIANTS
+) -> list[int]:
+    """Return at most so many causes that may represent a mixture: those that explain most of the data.
 
     The cause to be recycled is included if all weights are to be raised.
     """
@@ -169,8 +176,8 @@ def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool
     energy = activity * np.sum(np.asarray(parameters.components, dtype=float) ** 2, axis=1)
     energy[recycled] = np.inf
     if not lifted:
-        return sorted(np.argsort(energy)[-2::-1][:MOST_VARIANTS].tolist())
-    return sorted(np.argsort(energy)[::-1][:MOST_VARIANTS].tolist())
+        return sorted(np.argsort(energy)[-2::-1][:most].tolist())
+    return sorted(np.argsort(energy)[::-1][:most].tolist())
 
 
 class Tournament(NamedTuple):
@@ -247,8 +254,29 @@ def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.nda
     return np.append(weights @ np.log(np.maximum(remaining, LEAST_REMAINING)), weights.sum())
 
 
+def _all_variants(
+    model: Model, data: Data, fit: FitResult, recycled: int, random: np.random.RandomState, *, lifted: bool
+) -> Parameters:
+    """Return the variants of a round; if causes are dead, they come back from residuals in some of them."""
+    dead = dead_causes(fit.parameters, fit.statistics, data)
+    if not dead.any():
+        return _variants(model, fit.parameters, recycled, random, lifted=lifted)
+    n_revivals = min(REVIVALS, len(dead) - 1)
+    worst = worst_rows(model, data, fit.parameters)
+    revived = [revive(model, data, fit.parameters, dead, worst, random) for _ in range(n_revivals)]
+    most = min(len(dead), MOST_VARIANTS) - n_revivals
+    others = _variants(model, fit.parameters, recycled, random, lifted=lifted, most=most)
+    return jax.tree.map(lambda one, other: np.concatenate([one, other]), _stacked(revived), others)
+
+
 def _variants(
-    model: Model, parameters: Parameters, recycled: int, random: np.random.RandomState, *, lifted: bool
+    model: Model,
+    parameters: Parameters,
+    recycled: int,
+    random: np.random.RandomState,
+    *,
+    lifted: bool,
+    most: int = MOST_VARIANTS,
 ) -> Parameters:
     """Return one start for each promising cause, in which the recycled cause becomes a copy of it.
 
@@ -256,7 +284,7 @@ def _variants(
     """
     components: Any = parameters.components
     starts = []
-    for source in _promising(model, parameters, recycled, lifted):
+    for source in _promising(model, parameters, recycled, lifted, most):
         factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
         moved = components.copy()
         if source == recycled and model.combination.bounds[0] >= 0:

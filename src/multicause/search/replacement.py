@@ -16,18 +16,16 @@ from multicause.annealing import NoAnnealing
 from multicause.em.loop import learn
 from multicause.em.results import FitResult, Phase, Progress, concatenate_history, offset_iterations, one_start
 from multicause.engines.base import Data
-from multicause.inference import log_evidence, mean_data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal
 from multicause.search.automatic import Search, run_phases
+from multicause.search.revival import revive, worst_rows
 
 # Iterations of EM before each replacement, and how many replacements there are, unless max_iter is below their sum.
 ITERATIONS = 8
 ROUNDS = 4
 # A component is unused if it is active in fewer rows than this part of the mean over all components.
 UNUSED = 0.1
-# Part of the rows, those with the lowest evidence, from which new components are drawn.
-WORST = 0.1
 
 
 def learn_and_replace(
@@ -91,24 +89,10 @@ def replace_unused(model: Model, pool: Data, fit: FitResult, random: np.random.R
     unused = active < UNUSED * active.mean()
     if not unused.any():
         return fit
-    weights = np.concatenate(pool.each(lambda rows, weights: weights))
-    evidence = pool.collect(pool.map(partial(log_evidence, model), fit.parameters))
-    possible = np.flatnonzero(weights > 0)
-    worst = possible[np.argsort(evidence[possible], kind="stable")][: max(1, int(WORST * len(possible)))]
-    chosen = np.sort(random.choice(worst, unused.sum(), replace=unused.sum() > len(worst)))
-    left = pool.rows(chosen) - pool.collect(pool.map(partial(mean_data, model), fit.parameters))[chosen]
-    left = np.where(np.isnan(left), 0, left)  # a value that was not observed has no residual
-    length = np.linalg.norm(fit.parameters.components[~unused], axis=1).mean()
-    components: Any = np.array(fit.parameters.components)
-    components[unused] = left * (length / np.maximum(np.linalg.norm(left, axis=1), np.finfo(left.dtype).tiny))[:, None]
-    learned = getattr(model.prior, "learn", tuple(fit.parameters.prior))
-    prior: Any = {
-        name: np.where(unused, values[~unused].mean(), values).astype(components.dtype) if name in learned else values
-        for name, values in fit.parameters.prior.items()
-    }
+    worst = worst_rows(model, pool, fit.parameters)
     reason = f"{unused.sum()} components that were hardly used were replaced"
     return fit._replace(
-        parameters=fit.parameters._replace(components=components, prior=prior),
+        parameters=revive(model, pool, fit.parameters, unused, worst, random),
         converged=False,
         phases=(*fit.phases, Phase(fit.n_iter + 1, reason)),
     )

@@ -1,8 +1,9 @@
 """Mini-batch EM: an E-step and a partial M-step for each mini-batch, over several passes.
 
-One iteration is one pass over all rows, in random order within the engine's blocks, each row as often as its weight
-says (:mod:`multicause.solvers.presentation`). It suits updates that take small steps (delta rules), whose statistics do
-not need all data at once.
+One iteration is one pass over all rows, in random order within the engine's blocks, which come in random order, too.
+Each row is shown as often as its weight says (:mod:`multicause.solvers.presentation`). Blocks may be in memory, in
+files or on a cluster, where parameters move from worker to worker. It suits updates that take small steps (delta
+rules), whose statistics do not need all data at once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters, Statistics
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
-from multicause.solvers.presentation import Batches, Presentation
+from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 
 # Number of passes whose mean bound is compared with that of as many passes before; the bound of a single pass is too
 # noisy for a stopping rule.
@@ -54,6 +55,20 @@ def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
     return expect_one(model, block, parameters, jnp.ones(()))
 
 
+def _learn_block(
+    block: Block,
+    carry: tuple[Parameters, float, float],
+    learner: Model,
+    presentation: Presentation,
+    draw: BlockDraw,
+) -> tuple[Parameters, float, float]:
+    """Return parameters, Σ w F and Σ w after the batches of one more block."""
+    parameters, total, seen = carry
+    batches = presentation.batches(np.asarray(block.weights), draw)
+    parameters, bound, weight = one_pass(learner, block, parameters, batches)
+    return parameters, total + float(bound), seen + float(weight)
+
+
 class MiniBatchState(NamedTuple):
     """State of the mini-batch loop after some passes."""
 
@@ -81,14 +96,12 @@ def learn_in_batches(
     in the accuracy of its posterior.
     """
     learner = model if learner is None else learner
-    presentation = Presentation(data.blocks, batch_size)
+    presentation = Presentation.of(data, batch_size)
 
     def step(state: MiniBatchState) -> MiniBatchState:
-        total = seen = 0.0
-        parameters, iteration = state.parameters, len(state.bounds)
-        for block, batches in zip(data.blocks, presentation.batches(generator(key, iteration)), strict=True):
-            parameters, bound, weight = one_pass(learner, block, parameters, batches)
-            total, seen = total + float(bound), seen + float(weight)
+        order, draws = presentation.draw(generator(key, len(state.bounds)))
+        begin = (state.parameters, 0.0, 0.0)
+        parameters, total, seen = data.fold(_learn_block, begin, learner, presentation, aligned=draws, order=order)
         bounds = (*state.bounds, total / seen)
         if not _finite(parameters) or not np.isfinite(bounds[-1]):
             return MiniBatchState(state.parameters, bounds, Outcome.NON_FINITE)

@@ -9,13 +9,12 @@ rows, for any batch size and any learning rule; with integer weights a pass show
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from copy import deepcopy
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
-from multicause.model import Block
+from multicause.engines.base import Data
 
 # Largest ratio of the rows that a pass shows to the rows with a weight. It keeps a pass finite in practice when weights
 # are in the thousands.
@@ -40,8 +39,7 @@ def repetitions(weights: np.ndarray) -> np.ndarray:
     as shares of one, are scaled up to that number, and larger ones down to ``MOST_REPETITIONS`` times that number.
     """
     weights = np.asarray(weights, dtype=float)
-    total, n_weighted = weights.sum(), np.count_nonzero(weights)
-    return weights * (np.clip(np.rint(total), n_weighted, MOST_REPETITIONS * n_weighted) / total)
+    return weights * _scale(*_total_and_number(weights))
 
 
 def rows_to_show(expected: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -49,48 +47,80 @@ def rows_to_show(expected: np.ndarray, random: np.random.Generator) -> np.ndarra
 
     Each expected number is randomly rounded up or down such that its mean is kept (systematic sampling).
     """
-    reached = np.floor(np.round(np.cumsum(expected), DECIMALS) + random.random())
-    return np.repeat(np.arange(len(expected)), np.diff(reached, prepend=0).astype(int))
+    return _rounded(expected, 0.0, random.random())
 
 
-class Presentation:
-    """Iterator-like source of the mini-batches of each pass over some blocks of rows.
+class BlockDraw(NamedTuple):
+    """What a pass needs to know to draw the batches of one block."""
+
+    number: int  # index of the block
+    before: float  # expected number of rows that the blocks before it show
+    offset: float  # random number in [0, 1) of the pass, by which all expected numbers are rounded
+    random: np.random.Generator  # shuffles the rows of the block
+
+
+class Presentation(NamedTuple):
+    """Rule by which passes over blocks of weighted rows are divided into mini-batches.
 
     If one batch holds all rows, it is the block itself, with its weights unchanged. Otherwise each pass draws which
-    rows are shown, and their order within each block.
+    rows are shown, the order of the blocks, and the order of the rows within each block. A record is small, whatever
+    the number of rows: batches are drawn where a block is, from its weights.
     """
 
-    def __init__(self, blocks: Sequence[Block], batch_size: int) -> None:
-        if isinstance(blocks[0].rows, jax.ShapeDtypeStruct):
-            raise TypeError(
-                "This model learns from mini-batches in one process, but the rows are in other processes. Fit it to a "
-                "sample in memory, such as X[:100_000].compute(), with engine=None."
-            )
-        weights = [np.asarray(block.weights) for block in blocks]
-        self._dtype, self._expected = weights[0].dtype, repetitions(np.concatenate(weights))
-        self._edges = np.cumsum([0, *(len(own) for own in weights)])
-        n_shown = int(np.rint(self._expected.sum()))
-        self._size = min(batch_size, -(-n_shown // len(weights)))
-        most = max(part.sum() for part in np.split(self._expected, self._edges[1:-1]))
-        self._capacity = int(most + 1) // self._size + 1
-        whole = len(weights) == 1 and n_shown <= batch_size
-        self._whole = _as_one(weights[0]) if whole else None
+    scale: float  # expected repetitions of a row of weight one
+    expected: np.ndarray  # (blocks,) expected number of rows that a pass shows of each block
+    size: int  # rows of a batch
+    whole: bool  # whether one batch holds all rows
 
-    def batches(self, random: np.random.Generator) -> list[Batches]:
-        """Draw the batches of one pass, one record for each block."""
-        if self._whole is not None:
-            return [self._whole]
-        shown = rows_to_show(self._expected, random)
-        parts = np.split(shown, np.searchsorted(shown, self._edges[1:-1]))
-        return [self._cut(random.permutation(part - edge)) for part, edge in zip(parts, self._edges, strict=False)]
+    @classmethod
+    def of(cls, data: Data, batch_size: int) -> Presentation:
+        """Return the rule for batches of at most ``batch_size`` rows of some data."""
+        totals, numbers = np.array(data.of_weights(_total_and_number), dtype=float).T
+        scale = _scale(totals.sum(), numbers.sum())
+        n_shown, n_blocks = int(np.rint(scale * totals.sum())), len(totals)
+        size = min(batch_size, -(-n_shown // n_blocks))
+        return cls(scale, scale * totals, size, n_blocks == 1 and n_shown <= batch_size)
 
-    def _cut(self, rows: np.ndarray) -> Batches:
+    def draw(self, random: np.random.Generator) -> tuple[list[int], list[BlockDraw]]:
+        """Draw the order of the blocks in one pass, and what :meth:`batches` needs for each block."""
+        n_blocks, offset = len(self.expected), random.random()
+        before = np.cumsum([0.0, *self.expected[:-1]])
+        order = random.permutation(n_blocks).tolist() if n_blocks > 1 else [0]
+        own = random.spawn(n_blocks) if n_blocks > 1 else [random]
+        return order, [BlockDraw(number, before[number], offset, own[number]) for number in range(n_blocks)]
+
+    def batches(self, weights: np.ndarray, draw: BlockDraw) -> Batches:
+        """Return the batches of one block, whose rows have these weights (n,)."""
+        if self.whole:
+            return _as_one(weights)
+        shown = _rounded(self.scale * weights.astype(float), draw.before, draw.offset)
+        # A copy, because a task that is repeated on a cluster must draw the same numbers.
+        return self._cut(deepcopy(draw.random).permutation(shown), weights.dtype)
+
+    def _cut(self, rows: np.ndarray, dtype: np.dtype) -> Batches:
         """Split shuffled row indices into padded batches of equal size."""
-        shape = (self._capacity, self._size)
-        places, weights = np.zeros(shape, np.int32), np.zeros(shape, self._dtype)
+        shape = (int(self.expected.max() + 1) // self.size + 1, self.size)
+        places, weights = np.zeros(shape, np.int32), np.zeros(shape, dtype)
         places.flat[: len(rows)], weights.flat[: len(rows)] = rows, 1
-        n_batches = -(-len(rows) // self._size)
-        return Batches(places, weights, weights.sum(axis=1) / self._size, np.asarray(n_batches))
+        n_batches = -(-len(rows) // self.size)
+        return Batches(places, weights, weights.sum(axis=1) / self.size, np.asarray(n_batches))
+
+
+def _total_and_number(weights: np.ndarray) -> tuple[float, int]:
+    """Return the sum of some weights, and the number of positive ones."""
+    return float(weights.sum(dtype=float)), int(np.count_nonzero(weights))
+
+
+def _scale(total: float, n_weighted: int) -> float:
+    """Return the expected repetitions of a row of weight one, given the sum of all weights."""
+    return float(np.clip(np.rint(total), n_weighted, MOST_REPETITIONS * n_weighted) / total)
+
+
+def _rounded(expected: np.ndarray, before: float, offset: float) -> np.ndarray:
+    """Return indices of rows, each repeated as its expected number says, rounded up or down by a random offset."""
+    reached = np.floor(np.round(before + np.cumsum(expected), DECIMALS) + offset)
+    first = np.floor(np.round(before, DECIMALS) + offset)
+    return np.repeat(np.arange(len(expected)), np.diff(reached, prepend=first).astype(int))
 
 
 def _as_one(weights: np.ndarray) -> Batches:

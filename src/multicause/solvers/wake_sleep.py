@@ -21,7 +21,7 @@ from multicause.arrays import Array, generator, over_starts
 from multicause.em.driver import Watch, run_loop
 from multicause.em.results import FitResult, Progress, result_of_one, start_of
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Block, Model, Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.posteriors.recognition_network import machine_of
@@ -35,7 +35,7 @@ from multicause.priors.layered_networks import (
     n_causes,
 )
 from multicause.solvers.mini_batches import WINDOW, evaluate
-from multicause.solvers.presentation import Batches, Presentation
+from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 from multicause.updates.wake_sleep import WakeSleepSettings
 
 
@@ -95,6 +95,23 @@ def one_pass(
     return over_starts(one)(machines, keys)
 
 
+def _learn_block(
+    block: Block,
+    carry: tuple[Machine, np.ndarray, float],
+    recipe: WakeSleepSettings,
+    presentation: Presentation,
+    rate: Array,
+    key_data: Array,
+    draw: BlockDraw,
+) -> tuple[Machine, np.ndarray, float]:
+    """Return machines, Σ_n w_n F_n of each (starts,) and Σ_n w_n after the batches of one more block of a pass."""
+    machines, total, shown = carry
+    batches = presentation.batches(np.asarray(block.weights), draw)
+    keys = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(key_data), draw.number), len(total))
+    machines, bounds = one_pass(recipe, machines, block.rows, batches, keys, rate)
+    return machines, total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
+
+
 class WakeSleepState(NamedTuple):
     """State of wake-sleep learning of all starts after some number of passes over the data."""
 
@@ -121,15 +138,20 @@ def learn_by_wake_and_sleep(
     """
     n_starts = len(starts.components)
     recipe, rate = model.update.recipe._replace(missing=model.missing), jnp.asarray(model.update.rate)
-    presentation = Presentation(data.blocks, batch_size)
+    presentation = Presentation.of(data, batch_size)
 
     def step(state: WakeSleepState) -> WakeSleepState:
-        machines, total, shown, iteration = state.machines, np.zeros(n_starts), 0.0, len(state.bounds)
-        every = presentation.batches(generator(key, iteration))
-        for number, (block, batches) in enumerate(zip(data.blocks, every, strict=True)):
-            own = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, iteration), number), n_starts)
-            machines, bounds = one_pass(recipe, machines, block.rows, batches, own, rate)
-            total, shown = total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
+        iteration = len(state.bounds)
+        order, draws = presentation.draw(generator(key, iteration))
+        # The numbers of a key, because keys themselves cannot be sent to other processes.
+        of_pass = jax.random.key_data(jax.random.fold_in(key, iteration))
+        machines, total, shown = data.fold(
+            _learn_block,
+            (state.machines, np.zeros(n_starts), 0.0),
+            *(recipe, presentation, rate, of_pass),
+            aligned=draws,
+            order=order,
+        )
         history = np.vstack([state.bounds, total / shown])
         if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
             return WakeSleepState(state.machines, history, Outcome.NON_FINITE)

@@ -18,7 +18,9 @@ class CreditMean(Update):
     """
 
     requires = Requirements(
-        rules=frozenset({Rule.MAXIMUM}), links=frozenset({Link.MEAN}), expectations=frozenset({Expectation.CREDIT})
+        rules=frozenset({Rule.MAXIMUM, Rule.MAXIMUM_MAGNITUDE}),
+        links=frozenset({Link.MEAN}),
+        expectations=frozenset({Expectation.CREDIT}),
     )
 
     def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:

@@ -23,7 +23,7 @@ class Gradient(Update):
 
     requires = Requirements(
         supports=frozenset({Support.BINARY, Support.ONE_HOT}),
-        rules=frozenset({Rule.SUM, Rule.CLIPPED_SUM, Rule.MAXIMUM, Rule.OTHER}),
+        rules=frozenset({Rule.SUM, Rule.CLIPPED_SUM, Rule.MAXIMUM, Rule.MAXIMUM_MAGNITUDE, Rule.OTHER}),
         links=frozenset({Link.MEAN}),
         likelihoods=frozenset({Likelihood.OF_MEANS}),
         expectations=frozenset({Expectation.CREDIT}),

@@ -16,7 +16,7 @@ PICTURES = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_numbers_are_reached_and_figures_drawn(name, tmp_path, monkeypatch, compiled_quickly):
+def test_numbers_are_reached_and_figures_drawn(name, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     if name in ("tn10_sparseness", "tn10_codes"):
         pytest.importorskip("pywt", reason="PyWavelets is not installed")

@@ -5,10 +5,8 @@ import json
 import os
 import re
 import shutil
-from contextlib import contextmanager
 from types import SimpleNamespace
 
-import jax
 import numpy as np
 import pandas
 import pytest
@@ -40,14 +38,6 @@ def decoded(source, text=None):
     return low + levels.reshape(len(low), -1) / 255 * (high - low)
 
 
-@contextmanager
-def optimizations_off():
-    """As ``compiled_quickly``, for what is made once."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
 @pytest.fixture(scope="module")
 def bars():
     return make_bars(80, noise="poisson", random_state=0)
@@ -57,15 +47,13 @@ def bars():
 def causes(bars):
     """Annealed, and at the end learned from those rows that two causes explain."""
     parts = {"annealing": LinearCooling(4.0, n_iter=8), "posterior": Preselected(3, 2), "noise": "poisson"}
-    with optimizations_off():
-        return multicause.MaximalCauses(4, **parts, max_iter=8, random_state=0).fit(bars.data)
+    return multicause.MaximalCauses(4, **parts, max_iter=8, random_state=0).fit(bars.data)
 
 
 @pytest.fixture(scope="module")
 def written(bars, causes, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    with optimizations_off():
-        return write_report(causes, bars.data, path, image_shape=(5, 5), title="Bars", warnings=["Mind the gap."])
+    return write_report(causes, bars.data, path, image_shape=(5, 5), title="Bars", warnings=["Mind the gap."])
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +131,7 @@ def test_energy_of_clusters_is_that_of_their_centres(tmp_path):
         ("EnergyComponents", {"layers": (2,)}),
     ],
 )
-def test_every_family_has_a_report(name, settings, bars, tmp_path, compiled_quickly):
+def test_every_family_has_a_report(name, settings, bars, tmp_path):
     X = (bars.data[:40] > 3).astype(float) if name == "HelmholtzMachine" else bars.data[:40]
     model = getattr(multicause, name)(2, max_iter=2, random_state=0, **settings).fit(X)
     found = contents_in(write_report(model, X, tmp_path / "report.html", image_shape=(5, 5)))
@@ -153,7 +141,7 @@ def test_every_family_has_a_report(name, settings, bars, tmp_path, compiled_quic
     assert len(found["components"]["energy"]) == 2
 
 
-def test_numbers_are_called_what_they_are(bars, tmp_path, compiled_quickly):
+def test_numbers_are_called_what_they_are(bars, tmp_path):
     """A sparse code knows no evidence, and K-means none but that of the nearest centre."""
     for name, label in {
         "SparseCoding": "log joint density of the row and its most probable causes",

@@ -30,6 +30,8 @@ from multicause.app.cli.words import errors_in_options
 if TYPE_CHECKING:
     import numpy as np
 
+    from multicause.engines.sources import Source
+
 OutFile = Annotated[Path, typer.Option(help="Output file; its suffix selects the format.", show_default=False)]
 
 
@@ -59,7 +61,7 @@ def transform(
       multicause transform run photos --out causes.npy
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import TABLES, check_data, check_ending, describe_paths
+        from multicause.app.cli.places import TABLES, check_data, check_ending
         from multicause.app.writing import check_file
 
         check_ending(out, TABLES)
@@ -87,11 +89,7 @@ def transform(
         )
         tell_data(output, data, found)
         if isinstance(found.rows, Source):
-            if out.suffix.lower() != ".npy":
-                raise ValueError(
-                    f"{describe_paths(data)} exceeds the memory budget ({fitted.memory_budget}), so "
-                    f"results must be written as .npy; got {str(out)!r}."
-                )
+            check_array_file(out, found.rows, fitted)
             with errors_in_options(fitted.model):
                 causes = fitted.model.transform(found.rows, out=out)
         else:
@@ -140,7 +138,7 @@ def sample(
         with errors_in_options(fitted.model):
             rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
         if shape is not None:
-            write_mosaic(out, rows, shape, f"{count} samples of {type(fitted.model).__name__}")
+            write_mosaic(out, rows, shape, f"{count} samples of {fitted.settings['estimator']}")
         else:
             write_table(out, rows, fitted.data["names"])
         output.say(f"{count} new rows: {out}")
@@ -191,7 +189,7 @@ def reconstruct(
 
         fitted = open_run(run, device)
         if not hasattr(fitted.model, "reconstruct"):
-            raise ValueError(f"{type(fitted.model).__name__} cannot reconstruct: its filters do not generate data.")
+            raise ValueError(f"{fitted.settings['estimator']} cannot reconstruct: its filters do not generate data.")
         as_images = all(path.is_dir() or path.suffix.lower() in pictures.SUFFIXES for path in data)
         if out.suffix:
             check_file(out, force)
@@ -205,7 +203,7 @@ def reconstruct(
                 "--impute fills missing values of tables in, which are empty or NaN; an image file has none."
             )
         if impute and not hasattr(fitted.model, "impute"):
-            raise ValueError(f"{type(fitted.model).__name__} cannot fill missing values in.")
+            raise ValueError(f"{fitted.settings['estimator']} cannot fill missing values in.")
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             _reconstruct_images(output, fitted, data, out, step, force)
         else:
@@ -218,9 +216,26 @@ def reconstruct(
                 decimal=decimal,
                 thousands=thousands,
                 encoding=encoding,
+                memory_budget=fitted.memory_budget,
             )
             tell_data(output, data, found)
             _reconstruct_rows(output, fitted, found, out, impute)
+
+
+def check_array_file(out: Path, source: Source, fitted: Any) -> None:
+    """Raise ValueError if results of data larger than memory cannot be written to a file."""
+    from multicause.app.preparation import PreparedModel
+
+    if out.suffix.lower() != ".npy":
+        raise ValueError(
+            f"{source.name} exceeds the memory budget ({fitted.memory_budget}), so results must be written as .npy; "
+            f"got {str(out)!r}."
+        )
+    if isinstance(fitted.model, PreparedModel):
+        raise ValueError(
+            f"{source.name} exceeds the memory budget ({fitted.memory_budget}), and rows that are centred, "
+            "standardized or whitened must be in memory. Split the file."
+        )
 
 
 def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
@@ -234,10 +249,19 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute:
 
     from multicause.app.cli.places import TABLES, check_ending
     from multicause.app.cli.results import write_table
+    from multicause.engines.sources import Source
 
     check_ending(out, TABLES)
+    method = fitted.model.impute if impute else fitted.model.reconstruct
+    if isinstance(data.rows, Source):
+        check_array_file(out, data.rows, fitted)
+        with errors_in_options(fitted.model):
+            shape = method(data.rows, out=out).shape
+        output.say(f"{shape[0]} rows{', with missing values filled in' if impute else ''}: {out}")
+        output.result(out=str(out), shape=list(shape))
+        return
     with errors_in_options(fitted.model):
-        rows = np.asarray(fitted.model.impute(data.rows) if impute else fitted.model.reconstruct(data.rows))
+        rows = np.asarray(method(data.rows))
     tell_lost(output, out, write_table(out, rows, data.names, data.others()))
     if impute:
         n_missing = int(np.isnan(data.rows).sum())

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from multicause.app.cli.models import MODELS
+from multicause.app.cli.models import AUTO, MODELS
 from multicause.app.cli.options import (
     Array,
     Channel,
@@ -28,7 +28,7 @@ from multicause.app.cli.options import (
 )
 from multicause.app.cli.output import command
 
-LEARNING, READING, COMPUTING = "Learning", "Data", "Computing and output"
+LEARNING, PREPARING, READING, COMPUTING = "Learning", "Preparation of rows", "Data", "Computing and output"
 
 
 def fit(
@@ -49,7 +49,12 @@ def fit(
             help="Folder of an interrupted or stopped run, to resume from its last checkpoint.", show_default=False
         ),
     ] = None,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.", rich_help_panel=LEARNING)] = "maximal",
+    model: Annotated[
+        str,
+        typer.Option(
+            help=f"auto (chosen by the kind of data), or one of {', '.join(MODELS)}.", rich_help_panel=LEARNING
+        ),
+    ] = AUTO,
     components: Annotated[
         str,
         typer.Option(
@@ -86,6 +91,28 @@ def fit(
             "--set",
             help="Any other setting of the model, such as tol=1e-4 or posterior__max_active=3; may be repeated.",
             rich_help_panel=LEARNING,
+        ),
+    ] = None,
+    center: Annotated[
+        bool | None,
+        typer.Option(
+            "--center/--no-center",
+            help="Subtract the mean of each row; by default for patches with --model auto.",
+            rich_help_panel=PREPARING,
+        ),
+    ] = None,
+    standardize: Annotated[
+        bool | None,
+        typer.Option(
+            "--standardize/--no-standardize",
+            help="Give each column mean 0 and variance 1; by default for tables of measurements with --model auto.",
+            rich_help_panel=PREPARING,
+        ),
+    ] = None,
+    whiten: Annotated[
+        bool | None,
+        typer.Option(
+            "--whiten/--no-whiten", help="Remove correlations between columns (ZCA).", rich_help_panel=PREPARING
         ),
     ] = None,
     patches: Annotated[
@@ -240,8 +267,9 @@ def fit(
             "random_state": seed,
         }
         paths = [str(path.expanduser().resolve()) for path in data or ()]
+        steps = {"center": center, "standardize": standardize, "whiten": whiten}
         extra, where = list(settings or ()), asdict(choice)
-        request = Request(paths, model, parameters, extra, reading.settings(), memory, report, where)
+        request = Request(paths, model, parameters, extra, reading.settings(), memory, report, where, steps)
         if recorded is not None:
             given = {name for name in context.params if _is_given(context, name)}
             check_same(given, request, recorded)

@@ -13,14 +13,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from multicause.app.cli.choosing import Choice, choose
 from multicause.app.cli.engines import EngineChoice
-from multicause.app.cli.models import make_model
+from multicause.app.cli.models import AUTO, make_model
 from multicause.app.cli.output import Output
 from multicause.app.cli.places import FILES, MODEL, REPORT, describe_paths
 from multicause.app.cli.quitting import fits_may_stop
 from multicause.app.cli.runs import describe_run, write_run
 from multicause.app.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
 from multicause.app.cli.words import errors_in_options, in_options
+from multicause.app.preparation import Preparation, fit_preparation, with_preparation
 from multicause.app.writing import new_folder
 from multicause.arrays import bytes_from, use_device
 from multicause.callbacks import Checkpoint, ProgressBar
@@ -45,12 +47,14 @@ def fit_run(
 ) -> dict[str, Any]:
     """Learn from files or folders and write the folder of the run; return its settings."""
     bytes_from(request.memory)
-    choice = EngineChoice(**request.engine)
-    engine = choice.make(request.memory)
+    place = EngineChoice(**request.engine)
+    engine = place.make(request.memory)
     numbers = request.parameters["n_components"]
     several = isinstance(numbers, list)
     first = {**request.parameters, "n_components": numbers[0]} if several else request.parameters
-    model = make_model(request.name, {**first, "engine": engine}, request.extra)
+    if request.name != AUTO:
+        # Unknown settings are refused before data are read.
+        make_model(request.name, {**first, "engine": engine}, request.extra)
     use_device(device)
     if isinstance(engine, Dask):
         tell_cluster(output, engine)
@@ -58,24 +62,34 @@ def fit_run(
     data = read_data(paths, Reading.from_settings(request.reading), memory_budget=request.memory)
     check_rows(data, paths)
     tell_data(output, paths, data)
+    choice = chosen_model(request, data, numbers if several else [numbers])
+    for reason in choice.reasons:
+        output.say(reason)
+    own = {**choice.settings, **{key: value for key, value in first.items() if value is not None}}
+    model = make_model(choice.name, {**own, "engine": engine}, request.extra)
+    preparation = prepare(data, choice)
+    prepared = data._replace(rows=preparation.apply(data.rows)) if preparation.changes_rows else data
     if several:
-        curve = chosen_components(output, model, data, numbers, request)
+        curve = chosen_components(output, model, prepared, numbers, request)
         model.set_params(n_components=curve["best"])
         # A resumed run uses the number that was chosen.
         request = replace(request, parameters={**request.parameters, "n_components": curve["best"]}, curve=curve)
     with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
-        seconds, notes = learn(output, model, data, checkpoints, every)
+        seconds, notes = learn(output, model, prepared, checkpoints, every)
         # The described rows are in this process, and a saved model must not depend on a cluster.
         model.engine = Local(memory_budget=request.memory)
         shown = described_rows(data, request.memory)
         remarks = [*shown.remarks, *notes]
-        settings = describe_run(paths, data, shown, request.name, model, seconds, remarks)
-        settings["engine"] = {**request.engine, "engine": choice.name}
+        fitted = with_preparation(model, preparation)
+        settings = describe_run(paths, data, shown, choice.name, fitted, seconds, remarks)
+        settings["reasons"] = list(choice.reasons)
+        settings["preparation"] = {key: getattr(choice, key) for key in ("center", "standardize", "whiten")}
+        settings["engine"] = {**request.engine, "engine": place.name}
         settings["component_curve"] = request.curve
         with new_folder(out, force=force or (resume and is_stopped(out)), files=FILES) as folder:
-            write_run(folder, model, settings)
+            write_run(folder, fitted, settings)
             if request.with_report:
-                write_run_report(folder / REPORT, model, shown, paths, settings)
+                write_run_report(folder / REPORT, fitted, shown, paths, settings)
             if model.outcome_ == Outcome.STOPPED:
                 keep_for_resuming(checkpoints, folder)
     tell(output, out, model, settings, notes, request.with_report)
@@ -94,6 +108,28 @@ def check_rows(data: UserData, paths: Sequence[Path]) -> None:
     }
     remedy = remedies.get(data.kind, "Name a table with more rows.")
     raise ValueError(f"{describe_paths(paths)} gives one row, and at least two are needed to learn from. {remedy}")
+
+
+def chosen_model(request: Request, data: UserData, numbers: list[int]) -> Choice:
+    """Return the model and the preparation of a fit, chosen by some of its rows."""
+    given = {key: request.parameters[key] for key in ("noise", "posterior", "n_init")}
+    given = {key: value for key, value in given.items() if value is not None}
+    if request.extra:
+        given["extra"] = request.extra
+    rows = described_rows(data, request.memory).rows
+    return choose(request.name, data.kind, rows, numbers=numbers, given=given, **request.preparation)
+
+
+def prepare(data: UserData, choice: Choice) -> Preparation:
+    """Return the preparation of the rows; those that exceed the memory budget cannot be prepared."""
+    steps = {"center": choice.center, "standardize": choice.standardize, "whiten": choice.whiten}
+    asked = [f"--{name}" for name, wanted in steps.items() if wanted]
+    if asked and isinstance(data.rows, Source):
+        raise ValueError(
+            f"{' and '.join(asked)} needs rows in memory, but they exceed the memory budget. Raise --memory, or "
+            f"prepare the file itself and use --no-{asked[0][2:]}."
+        )
+    return fit_preparation(data.rows, **steps) if asked else Preparation()
 
 
 def chosen_components(
@@ -183,6 +219,7 @@ def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Pat
         title=f"{settings['estimator']}: {describe_paths([Path(path.name) for path in paths])}",
         warnings=settings["warnings"],
         component_curve=settings.get("component_curve"),
+        reasons=settings.get("reasons", ()),
     )
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from multicause.app.cli.words import OPTIONS
 
+#: Name of the choice by the kind of data (choosing.py).
+AUTO = "auto"
 MODELS = {
     "maximal": "MaximalCauses",
     "linear": "LinearCauses",
@@ -37,7 +39,7 @@ def make_model(name: str, settings: dict[str, Any], extra: Sequence[str] = ()) -
     import multicause
 
     if name not in MODELS:
-        raise ValueError(f"Unknown model {name!r}. Known: {', '.join(MODELS)}.")
+        raise ValueError(f"Unknown model {name!r}. Known: {AUTO}, {', '.join(MODELS)}.")
     estimator = getattr(multicause, MODELS[name])
     known = [parameter for parameter in inspect.signature(estimator).parameters if parameter != "self"]
     given = {key: value for key, value in settings.items() if value is not None}

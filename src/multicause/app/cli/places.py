@@ -7,8 +7,9 @@ from pathlib import Path
 
 from multicause.runtime.paths import file_of
 
-MODEL, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED = (
+MODEL, PREPARATION, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED = (
     "model.multicause",
+    "preparation.safetensors",
     "history.csv",
     "settings.json",
     "versions.json",
@@ -16,7 +17,7 @@ MODEL, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED = (
     "unfinished",
 )
 #: All files that a run may hold; a folder with anything else in it is never replaced.
-FILES = (MODEL, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED)
+FILES = (MODEL, PREPARATION, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED)
 #: Suffixes of files that commands write.
 TABLES = (".npy", ".npz", ".csv", ".parquet")
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")

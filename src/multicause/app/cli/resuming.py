@@ -38,6 +38,7 @@ def _options(request: Request) -> dict[str, Any]:
     plain = json.loads(json.dumps(asdict(request)))
     return {
         **plain["reading"],
+        **plain["preparation"],
         **{option: plain["parameters"].get(name) for option, name in PARAMETERS.items()},
         "data": plain["paths"],
         "model": plain["name"],

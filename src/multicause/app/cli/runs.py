@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multicause.app.cli.places import HISTORY, MODEL, SETTINGS, VERSIONS, describe_paths
+from multicause.app.cli.places import HISTORY, MODEL, PREPARATION, SETTINGS, VERSIONS, describe_paths
+from multicause.app.preparation import Preparation, PreparedModel, estimator_of, with_preparation
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.metrics.reconstruction import reconstruction_quality
 
@@ -98,7 +99,11 @@ def open_run(folder: Path, device: str) -> Run:
         raise ValueError(f"{str(folder / SETTINGS)!r} was not written by this version of multicause.")
     if not _is_complete(settings):
         raise ValueError(f"{str(folder / SETTINGS)!r} is damaged: parts of it are missing. Restore it, or fit again.")
-    return Run(folder, load(folder / MODEL), settings)
+    steps = settings.get("preparation", {})
+    preparation = Preparation.load(folder / PREPARATION, center=bool(steps.get("center")))
+    if preparation.shift is None and (steps.get("standardize") or steps.get("whiten")):
+        raise ValueError(f"{str(folder)!r} has no {PREPARATION}, without which its model cannot be used; fit again.")
+    return Run(folder, with_preparation(load(folder / MODEL), preparation), settings)
 
 
 def _is_complete(settings: dict[str, Any]) -> bool:
@@ -126,7 +131,7 @@ def describe_run(
     return {
         "format": FORMAT,
         "model": name,
-        "estimator": type(model).__name__,
+        "estimator": type(estimator_of(model)).__name__,
         "parameters": {key: plain(value) for key, value in model.get_params(deep=False).items()},
         "data": {
             "paths": [str(path.resolve()) for path in paths],
@@ -155,7 +160,9 @@ def _finite(value: float) -> float | None:
 
 def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:
     """Write all files of a run, except its report, into a folder."""
-    model.save(folder / MODEL)
+    estimator_of(model).save(folder / MODEL)
+    if isinstance(model, PreparedModel):
+        model.preparation.save(folder / PREPARATION)
     write_history(folder / HISTORY, model)
     text = {SETTINGS: settings, VERSIONS: versions()}
     for name, value in text.items():

@@ -34,6 +34,7 @@ class Request:
     memory: str
     with_report: bool
     engine: dict[str, Any] = field(default_factory=dict)  # engine options
+    preparation: dict[str, bool | None] = field(default_factory=dict)  # steps that were asked for or forbidden
     curve: dict[str, Any] | None = None  # held-out scores, if the number of components was chosen by them
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from multicause.app.preparation import PreparedModel, estimator_of
 from multicause.app.report.encoding import encoded, short, shrink_factor, shrunk, thinned
 from multicause.metrics.reconstruction import ReconstructionQuality, reconstruction_quality
 from multicause.outcomes import Outcome
-from multicause.plotting.validation import LEAST_SPAN, has_probabilities, is_signed
+from multicause.plotting.validation import LEAST_SPAN, has_probabilities, has_states, is_signed
 
 # Number of rows shown as examples and for each component, and largest number of values of all pictures together.
 N_EXAMPLES = 24
@@ -44,9 +45,13 @@ def collect(
     title: str,
     warnings: Sequence[str],
     component_curve: Any = None,
+    reasons: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return everything that the page needs, as plain values."""
     H = len(model.components_)
+    # The mean of a centred row is shown with it, but no component explains it.
+    whole, levels = X, model.row_levels(X) if isinstance(model, PreparedModel) else np.zeros((len(X), 1), X.dtype)
+    X = X - levels
     with python_warnings.catch_warnings():
         # Rows of a data frame come without their column names here.
         python_warnings.filterwarnings("ignore", message="X does not have valid feature names")
@@ -55,9 +60,10 @@ def collect(
         use = causes if probabilities else np.abs(causes)
         chosen, examples, users = choose_rows(model, X, causes, use)
         energy = energy_explained(model, X, causes)
-        quality = reconstruction_quality(model, X) if hasattr(model, "reconstruct") else None
-        rows = describe_rows(model, X[chosen], causes[chosen], probabilities)
+        quality = reconstruction_quality(model, whole) if hasattr(model, "reconstruct") else None
+        rows = describe_rows(model, X[chosen], causes[chosen])
         shown = model.impute(X[chosen]) if np.isnan(X[chosen]).any() else X[chosen]
+    own, again = levels[chosen].astype(float), rows.pop("reconstructions")
     place = {int(row): number for number, row in enumerate(chosen)}
     shape = (1, X.shape[1]) if image_shape is None else image_shape
     factor = max(
@@ -68,7 +74,8 @@ def collect(
     activity = causes.mean(axis=0) if probabilities else np.sqrt((causes**2).mean(axis=0))
     return {
         "title": title,
-        "model": type(model).__name__,
+        "model": type(estimator_of(model)).__name__,
+        "reasons": list(reasons),
         "kind": kind,
         "probabilities": probabilities,
         "score": model._value_labels().score,
@@ -83,14 +90,14 @@ def collect(
             "users": [[place[int(row)] for row in own if use[row, h] > 0] for h, own in enumerate(users)],
         },
         "rows": {
-            **row_pictures(shown.astype(float), rows.pop("reconstructions"), shape, factor),
-            "signed": is_signed(X),
+            **row_pictures(shown + own, None if again is None else again + own, shape, factor),
+            "signed": is_signed(whole),
             "numbers": [int(row) for row in chosen],
             "examples": [place[int(row)] for row in examples],
             **rows,
         },
         "curves": [*described_curve(component_curve), *curves(model)],
-        "facts": facts(model, X, kind, image_shape, factor, quality),
+        "facts": facts(model, whole, kind, image_shape, factor, quality),
         "outcome": {"name": model.outcome_, "good": model.outcome_ == Outcome.CONVERGED.value},
         "warnings": all_warnings(model, warnings),
         "settings": [[name, repr(value)] for name, value in model.get_params(deep=False).items()],
@@ -159,12 +166,12 @@ def _error(model: Any, rows: np.ndarray, causes: np.ndarray) -> float:
     return float(np.nansum((rows - model.inverse_transform(causes)) ** 2, dtype=float))
 
 
-def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray, probabilities: bool) -> dict[str, Any]:
+def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray) -> dict[str, Any]:
     """Return reconstructions, scores and posteriors of rows; None for those that the model does not have."""
     strongest = np.argsort(-np.abs(causes), axis=1, kind="stable")[:, :N_CAUSES]
     listed = [[[int(h), short(row[h])] for h in best] for row, best in zip(causes, strongest, strict=True)]
     states = None
-    if probabilities:
+    if has_states(model):
         found = model.recognize(X, top=N_STATES)
         evidence = found.log_evidence
         states = [

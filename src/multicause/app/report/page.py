@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from multicause import __version__
+from multicause.app.preparation import estimator_of
 from multicause.app.report.contents import collect
 from multicause.persistence.container import write_whole
 from multicause.plotting.validation import check_image_shape, check_model
@@ -33,6 +34,7 @@ def write_report(
     title: str | None = None,
     warnings: Sequence[str] = (),
     component_curve: Any = None,
+    reasons: Sequence[str] = (),
 ) -> Path:
     """Write a report of a fitted model as one HTML file, which needs no network; return its path.
 
@@ -57,8 +59,10 @@ def write_report(
         Texts that the page shows at its top, such as warnings of the fit.
     component_curve : ComponentCurve or dict, optional
         Held-out scores of other numbers of components, from :func:`multicause.selection.component_curve`.
+    reasons : sequence of str
+        Texts that say why this model and preparation of rows were chosen.
     """
-    check_model(model)
+    check_model(estimator_of(model))
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
     rows = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
@@ -80,9 +84,10 @@ def write_report(
         image_shape=image_shape,
         kind=kind,
         feature_names=feature_names,
-        title=type(model).__name__ if title is None else title,
+        title=type(estimator_of(model)).__name__ if title is None else title,
         warnings=warnings,
         component_curve=component_curve,
+        reasons=reasons,
     )
     path = Path(path)
     write_whole(path, render(contents).encode("utf-8"))

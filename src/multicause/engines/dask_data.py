@@ -1,0 +1,260 @@
+"""Data on the workers of a Dask cluster: one task for each part, and sums in a tree of fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from multicause.arrays import bytes_from
+from multicause.engines import dask_tasks as tasks
+from multicause.engines.base import Data
+from multicause.engines.local import Local, LocalData, block_shape
+from multicause.model import Block
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+    from multicause.engines.dask import Dask
+
+# Number of results that one task of the tree sums.
+FAN_IN = 8
+# Number of rows inspected to find starts.
+ROWS_TO_LOOK_AT = 10_000
+
+
+class DaskData(Data):
+    """Rows on the workers; see :class:`multicause.engines.base.Data`. Results of :meth:`map` stay on the workers."""
+
+    resident = None
+    n_jobs = 1
+
+    def __init__(
+        self,
+        engine: Dask,
+        client: Client,
+        parts: Sequence[Future],
+        numbers: Sequence[int],
+        facts: Sequence[tuple[int, int, int, str]],
+        shapes: Sequence[Block] = (),
+    ) -> None:
+        self._engine, self._client, self._parts, self._facts, self._shapes = engine, client, parts, facts, shapes
+        self._numbers = numbers  # of the chunks of X from which the parts were made
+        if not parts:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
+        self._sizes = [n_rows for n_rows, _, _, _ in facts]
+        widths = sorted({n_features for _, n_features, _, _ in facts})
+        dtypes = sorted({dtype for _, _, _, dtype in facts})
+        if len(widths) > 1:
+            odd = next(number for number, fact in enumerate(facts) if fact[1] != facts[0][1])
+            raise ValueError(
+                f"Blocks of X must have the same number of features; block {numbers[0]} has {facts[0][1]}, block "
+                f"{numbers[odd]} has {facts[odd][1]}."
+            )
+        if len(dtypes) > 1:
+            raise ValueError(f"Blocks of X must have one dtype; got {', '.join(dtypes)}. Use X.astype(...).")
+        self.n_rows, self.n_features = sum(self._sizes), widths[0]
+        self.n_weighted, self.dtype = sum(weighted for _, _, weighted, _ in facts), np.dtype(dtypes[0])
+
+    def _replaced(self, function: Callable[..., Any], *arguments: Any) -> DaskData:
+        parts = [self._client.submit(tasks.on_worker, function, part, *arguments, pure=False) for part in self._parts]
+        facts = gather_facts(self._client, parts, self._numbers)
+        return DaskData(self._engine, self._client, parts, self._numbers, facts)
+
+    def _gather(self, wanted: Any) -> Any:
+        return gather(self._client, wanted, self._parts, self._numbers)
+
+    def arranged(
+        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
+    ) -> DaskData:
+        """Arrange each part in blocks, on its worker."""
+        arrange = partial(tasks.arrange_part, summarize, bytes_per_row, fixed_bytes, exact)
+        parts = [self._client.submit(tasks.on_worker, arrange, part, pure=False) for part in self._parts]
+        local = Local(memory_budget=self._engine.memory_budget)
+        shapes = []
+        for n_rows in self._sizes:
+            size, n_blocks = block_shape(local, n_rows, bytes_per_row, fixed_bytes, exact=exact)
+            numbers: Any = jax.ShapeDtypeStruct((size,), self.dtype)
+            rows: Any = jax.ShapeDtypeStruct((size, self.n_features), self.dtype)
+            shapes += [Block(rows, numbers, numbers)] * n_blocks
+        return self._sharing(DaskData(self._engine, self._client, parts, self._numbers, self._facts, shapes))
+
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """Return the shapes of the blocks, which are on the workers."""
+        return self._shapes
+
+    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
+        """Sum on the workers, in a tree of fixed order."""
+        shared = self._share((function, jax.device_get(arguments)))
+        n_parts = len(self._parts)
+        # Sending many tasks together costs the scheduler half as much as sending them one by one.
+        terms = self._client.map(tasks.sum_part, self._parts, [shared] * n_parts, aligned or [()] * n_parts, pure=False)
+        while len(terms) > 1:
+            groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
+            terms = self._client.map(tasks.add_all, groups, pure=False)
+        return self._gather(terms[0])
+
+    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+        """Return futures of one list for each part, with one entry for each of its blocks."""
+        shared = self._share((function, jax.device_get(arguments)))
+        return self._client.map(tasks.map_part, self._parts, [shared] * len(self._parts), pure=False)
+
+    def fold(
+        self,
+        function: Callable[..., Any],
+        carry: Any,
+        *arguments: Any,
+        aligned: Sequence[Any] = (),
+        order: Sequence[int] | None = None,
+    ) -> Any:
+        """Send the carry from worker to worker; consecutive blocks of one part are one task."""
+        ends = np.cumsum(self._blocks_per_part)
+        numbers = np.arange(ends[-1]) if order is None else np.asarray(order)
+        which = np.searchsorted(ends, numbers, side="right")
+        shared = self._share((function, jax.device_get(arguments)))
+        carry = self._share(jax.device_get(carry))
+        for run in np.split(np.arange(len(numbers)), np.flatnonzero(np.diff(which)) + 1):
+            part = int(which[run[0]])
+            own = (numbers[run] - (ends[part] - self._blocks_per_part[part])).tolist()
+            entries = [aligned[number] for number in numbers[run]] if len(aligned) else None
+            carry = self._client.submit(tasks.fold_part, self._parts[part], carry, shared, own, entries, pure=False)
+        return self._gather(carry)
+
+    @cached_property
+    def _blocks_per_part(self) -> list[int]:
+        return self._gather(self._client.map(tasks.number_of_blocks, self._parts, pure=False))
+
+    def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
+        """Apply the function on the workers."""
+        found = self._gather(self._client.map(tasks.weights_of_part, self._parts, function=function, pure=False))
+        return [each for of_part in found for each in of_part]
+
+    def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
+        """Split tuples on the workers."""
+        return tuple(
+            [self._client.submit(tasks.entries, of_part, number, pure=False) for of_part in mapped]
+            for number in range(n)
+        )
+
+    def _share(self, value: Any) -> Future:
+        """Send a value to the cluster once, for many tasks."""
+        return self._client.submit(tasks.same, value, pure=False)
+
+    def collect(self, mapped: Sequence[Any]) -> Any:
+        """Return NumPy arrays without the padding rows."""
+        collected = [
+            self._client.submit(tasks.collect_part, part, of_part, pure=False)
+            for part, of_part in zip(self._parts, mapped, strict=True)
+        ]
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *self._gather(collected))
+
+    def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Transfer the results of one part after the other to this process."""
+        mapped = self.map(function, *arguments)
+        for part, of_part in zip(self._parts, mapped, strict=True):
+            yield self._gather(self._client.submit(tasks.collect_part, part, of_part, pure=False))
+
+    def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
+        """Find an interval from order statistics of each part, then the exact value among those within it.
+
+        Both steps run on the workers, one after the other without a return to this process; no row leaves its worker.
+        """
+        share = np.asarray(share, dtype=float)
+        ranked = self._client.map(tasks.ranked_values, self._parts, mapped, pure=False)
+        marks = self._client.map(tasks.landmarks, ranked, pure=False)
+        interval = self._client.submit(tasks.interval_of, marks, share, pure=False)
+        inside = self._client.map(tasks.inside, ranked, [interval] * len(ranked), pure=False)
+        return self._gather(self._client.submit(tasks.threshold, inside, interval, share, pure=False))
+
+    def can_keep(self, n_bytes: int) -> bool:
+        """Return whether the size is within the budget for temporary arrays of all workers."""
+        return n_bytes <= bytes_from(self._engine.memory_budget) * max(1, len(self._client.nthreads()))
+
+    def _hashes(self) -> list[np.ndarray]:
+        """Compute the hashes of the parts on the workers."""
+        starts = np.cumsum([0, *self._sizes])
+        return self._gather(
+            [
+                self._client.submit(tasks.hash_part, part, int(start), pure=False)
+                for part, start in zip(self._parts, starts[:-1], strict=True)
+            ]
+        )
+
+    def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
+        """Transfer some rows, or all, to this process."""
+        return self._fetch(np.arange(self.n_rows) if indices is None else np.asarray(indices))[0]
+
+    def _fetch(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ends = np.cumsum(self._sizes)
+        which = np.searchsorted(ends, indices, side="right")
+        found, order = [], []
+        for number in np.unique(which):
+            own = np.flatnonzero(which == number)
+            start = ends[number] - self._sizes[number]
+            found.append(self._client.submit(tasks.take, self._parts[number], indices[own] - start, pure=False))
+            order.append(own)
+        taken = self._gather(found)
+        back = np.argsort(np.concatenate(order), kind="stable")
+        rows, weights = (np.concatenate(parts)[back] for parts in zip(*taken, strict=True))
+        return rows, weights
+
+    def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
+        """Apply the function to each part, on its worker."""
+        return self._gather([self._client.submit(tasks.each_part, part, function, pure=False) for part in self._parts])
+
+    def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> DaskData:
+        """Transform the rows of each part, on its worker."""
+        return self._sharing(self._replaced(partial(tasks.transform_part, function)), "missing")
+
+    def look(self) -> tuple[np.ndarray, np.ndarray]:
+        """Transfer a sample, the same each time, to this process."""
+        return self.sample_rows(ROWS_TO_LOOK_AT, np.random.RandomState(0))
+
+    def sample_rows(self, n_rows: int, random: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
+        """Transfer a sample to this process, drawn without replacement and in order."""
+        return self._fetch(np.sort(random.choice(self.n_rows, min(self.n_rows, n_rows), replace=False)))
+
+    def released(self) -> DaskData:
+        """Return the same rows, not arranged in blocks."""
+        return self._sharing(self._replaced(tasks.release_part))
+
+    def sample(self, n_rows: int, random: np.random.RandomState) -> Data:
+        """Transfer a sample to this process, where small problems are solved."""
+        if self.n_rows <= n_rows:
+            return self
+        rows, weights = self.sample_rows(n_rows, random)
+        return (
+            self
+            if not (weights > 0).any()
+            else LocalData(Local(memory_budget=self._engine.memory_budget), rows, weights)
+        )
+
+
+def gather(client: Client, wanted: Any, blocks: Sequence[Future], numbers: Sequence[int]) -> Any:
+    """Return the results of futures; an error that comes from a block names it.
+
+    ``blocks`` are the futures of blocks on which the results depend, and ``numbers`` their numbers in X.
+    """
+    try:
+        return client.gather(wanted)
+    except CancelledError as error:
+        raise ConnectionError(
+            f"The Dask scheduler at {client.scheduler.address} was lost or has been restarted ({error}). Start it "
+            "again, and go on from the last checkpoint with fit(X, resume=...), or begin again."
+        ) from error
+    except Exception as error:
+        failed = [number for number, block in zip(numbers, blocks, strict=True) if block.status == "error"]
+        if not failed or f"block {failed[0]}" in str(error).lower():
+            raise
+        kind = ValueError if isinstance(error, ValueError) else OSError
+        raise kind(f"Block {failed[0]} of X cannot be computed: {error}") from error
+
+
+def gather_facts(client: Client, parts: Sequence[Future], numbers: Sequence[int]) -> Any:
+    """Return the sizes and dtypes of parts."""
+    return gather(client, client.map(tasks.facts_of, parts, pure=False), parts, numbers)

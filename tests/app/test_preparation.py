@@ -1,0 +1,168 @@
+"""Preparation of rows and the choice of a model by the kind of data."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.decomposition import NMF, PCA
+from sklearn.preprocessing import StandardScaler
+
+import multicause
+from multicause.app.cli.choosing import choose
+from multicause.app.preparation import Preparation, PreparedModel, fit_preparation
+from multicause.metrics import reconstruction_quality
+from tests.app.cli.test_command_line import call, result_of
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.RandomState(0)
+    return 5 + random.laplace(size=(80, 5)) @ random.normal(size=(5, 5)) * [1, 10, 100, 1, 0.1]
+
+
+def test_steps_are_those_of_scikit_learn_and_can_be_undone(rows):
+    standard = fit_preparation(rows, center=False, standardize=True, whiten=False)
+    np.testing.assert_allclose(standard.apply(rows), StandardScaler().fit_transform(rows), atol=1e-12)
+    white = fit_preparation(rows, center=True, standardize=False, whiten=True)
+    # Row means are gone, so that one direction has no variance, and the others have nearly one.
+    variances = np.linalg.eigvalsh(np.cov(white.apply(rows).T, bias=True))
+    assert variances[0] < 1e-9
+    assert variances[-1] == pytest.approx(1, abs=0.01)
+    for steps in (standard, white, Preparation(center=True)):
+        np.testing.assert_allclose(steps.undo(steps.apply(rows), steps.levels(rows)), rows, rtol=1e-9)
+    assert not Preparation().changes_rows
+
+
+def test_missing_values_and_constant_columns(rows):
+    gaps = rows.copy()
+    gaps[0, 1] = np.nan
+    gaps[:, 3] = 7.0
+    steps = fit_preparation(gaps, center=False, standardize=True, whiten=False)
+    np.testing.assert_allclose(steps.apply(gaps)[:, 3], 0)
+    np.testing.assert_allclose(np.nanstd(steps.apply(gaps)[:, 1]), 1)
+    assert Preparation(center=True).levels(gaps)[0, 0] == pytest.approx(np.nanmean(gaps[0]))
+    with pytest.raises(ValueError, match="--whiten needs complete rows"):
+        fit_preparation(gaps, center=False, standardize=False, whiten=True)
+    with pytest.raises(ValueError, match="either --standardize or --whiten"):
+        fit_preparation(rows, center=False, standardize=True, whiten=True)
+
+
+@pytest.mark.parametrize(("standardize", "whiten"), [(True, False), (False, True), (False, False)])
+def test_a_prepared_model_works_in_the_units_of_the_data(rows, standardize, whiten):
+    """Of as many principal components as columns, nothing is lost, whatever the preparation."""
+    steps = fit_preparation(rows, center=True, standardize=standardize, whiten=whiten)
+    model = multicause.PrincipalComponents(4, random_state=0).fit(steps.apply(rows))
+    prepared = PreparedModel(model, steps)
+    np.testing.assert_allclose(prepared.reconstruct(rows), rows, rtol=1e-6, atol=1e-6)
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    causes = prepared.transform(rows)
+    np.testing.assert_allclose(prepared.inverse_transform(causes), centred, rtol=1e-6, atol=1e-5)
+    # Data are the mean and a sum of components.
+    empty = prepared.inverse_transform(np.zeros((1, 4)))
+    np.testing.assert_allclose(empty + causes @ prepared.components_, centred, rtol=1e-6, atol=1e-5)
+    assert reconstruction_quality(prepared, rows).r2 == pytest.approx(1)
+    assert not hasattr(PreparedModel(multicause.EnergyComponents(2), steps), "reconstruct")
+
+
+def test_imputed_rows_keep_what_was_observed(rows):
+    gaps = rows.copy()
+    gaps[::7, 2] = np.nan
+    steps = fit_preparation(gaps, center=False, standardize=True, whiten=False)
+    model = multicause.FactorAnalysis(2, random_state=0, max_iter=20).fit(steps.apply(gaps))
+    found = PreparedModel(model, steps).impute(gaps)
+    observed = ~np.isnan(gaps)
+    np.testing.assert_array_equal(found[observed], gaps[observed])
+    errors = np.abs(found - rows)[~observed]
+    assert errors.mean() < np.abs(rows[:, 2] - np.nanmean(gaps[:, 2]))[::7].mean()
+
+
+def chosen(kind, rows, numbers=(2,), given=None, **asked):
+    steps = {"center": None, "standardize": None, "whiten": None, **asked}
+    return choose("auto", kind, np.asarray(rows, dtype=float), numbers=[*numbers], given=given or {}, **steps)
+
+
+def test_the_model_is_chosen_by_the_kind_of_data():
+    random = np.random.RandomState(0)
+    patches = random.uniform(size=(9, 16))
+    assert (chosen("patches", patches).name, chosen("patches", patches).center) == ("ica", True)
+    # Likelihoods of independent components on different numbers of axes cannot be compared.
+    assert chosen("patches", patches, (2, 4)).name == "slabs"
+    assert chosen("patches", patches, (20,)).name == "slabs"
+    assert chosen("patches", patches, given={"noise": "poisson"}).name == "maximal"
+    assert not chosen("patches", patches, center=False).center
+    assert chosen("spectrogram", patches).name == "maximal"
+    assert chosen("waveform", patches - 0.5).name == "slabs"
+    counts = chosen("table", random.poisson(3, (9, 4)))
+    assert (counts.name, counts.settings) == ("nonnegative", {"noise": "poisson"})
+    assert chosen("table", random.poisson(0.2, (9, 4)) > 0).name == "noisy-or"
+    measured = chosen("table", random.normal(size=(9, 4)))
+    assert (measured.name, measured.standardize) == ("slabs", True)
+    assert chosen("table", random.randint(0, 4000, (9, 4))).name == "slabs"  # too large to be counts
+    assert (chosen("table", patches, whiten=True).whiten, chosen("table", patches, whiten=True).standardize) == (
+        True,
+        False,
+    )
+    assert all(choice.reasons for choice in (counts, measured))
+
+
+@pytest.fixture(scope="module")
+def photo_run(tmp_path_factory):
+    """A run on a photograph with nothing but defaults."""
+    skimage_data = pytest.importorskip("skimage.data")
+    from skimage.io import imsave
+
+    path = tmp_path_factory.mktemp("photo")
+    (path / "photos").mkdir()
+    imsave(path / "photos" / "camera.png", skimage_data.camera(), check_contrast=False)
+    options = ["--patches", "8x8", "--count", 3000, "--components", 16]
+    return path, result_of("fit", path / "photos", *options, "--out", path / "run")
+
+
+def test_patches_are_explained_better_than_by_pca_and_nmf(photo_run):
+    """With as many components, on the same patches of a photograph, within patches."""
+    from multicause.datasets.reading import Reading, read_data
+
+    path, found = photo_run
+    X = read_data(path / "photos", Reading(patches=(8, 8), count=3000)).rows
+    centred = X - X.mean(axis=1, keepdims=True)
+    total = ((centred - centred.mean(axis=0)) ** 2).sum()
+    for peer in (PCA(16, random_state=0), NMF(16, init="nndsvda", max_iter=60, random_state=0)):
+        with np.errstate(all="ignore"):
+            again = peer.inverse_transform(peer.fit_transform(X))
+        again -= again.mean(axis=1, keepdims=True)
+        assert found["r2_without_row_means"] >= 1 - ((centred - again) ** 2).sum() / total
+    assert found["estimator"] == "IndependentComponents"
+    assert found["preparation"] == {"center": True, "standardize": False, "whiten": False}
+    # All components are in use and none is flat.
+    components = multicause.load(path / "run" / "model.multicause").components_
+    assert (np.ptp(components, axis=1) > 0.1 * np.ptp(components)).all()
+
+
+def test_a_prepared_run_is_used_by_all_commands(photo_run, tmp_path):
+    from skimage.io import imread
+
+    path, _ = photo_run
+    photo, run = path / "photos" / "camera.png", path / "run"
+    assert "What was chosen, and why" in (run / "report.html").read_text()
+    result_of("reconstruct", run, photo, "--step", 4, "--out", tmp_path / "again.png")
+    before, after = imread(photo).astype(float), imread(tmp_path / "again.png").astype(float)
+    assert ((before - after) ** 2).mean() < 0.02 * before.var()
+    result_of("sample", run, "--count", 5, "--out", tmp_path / "new.npy")
+    assert np.abs(np.load(tmp_path / "new.npy").mean(axis=1)).max() < 1e-6  # as those of centred patches
+
+
+def test_counts_and_measurements_in_tables(tmp_path, compiled_quickly):
+    random = np.random.RandomState(0)
+    np.savetxt(tmp_path / "counts.csv", random.poisson([1, 5, 9], (40, 3)), delimiter=",", fmt="%d", header="a,b,c")
+    np.savetxt(tmp_path / "values.csv", random.normal([0, 99, 1], [1, 50, 0.1], (40, 3)), delimiter=",", header="a,b,c")
+    options = ["--components", 2, "--iterations", 3, "--no-report"]
+    found = result_of("fit", tmp_path / "counts.csv", *options, "--out", tmp_path / "counts")
+    assert (found["estimator"], found["parameters"]["noise"]) == ("NonnegativeCauses", "poisson")
+    found = result_of("fit", tmp_path / "values.csv", *options, "--out", tmp_path / "values")
+    assert (found["estimator"], found["preparation"]["standardize"]) == ("SpikeAndSlabCauses", True)
+    result_of("reconstruct", tmp_path / "values", tmp_path / "values.csv", "--out", tmp_path / "again.npy")
+    assert np.load(tmp_path / "again.npy").mean(axis=0) == pytest.approx([0, 99, 1], abs=30)
+    (tmp_path / "values" / "preparation.safetensors").unlink()
+    run = call("transform", tmp_path / "values", tmp_path / "values.csv", "--out", tmp_path / "x.npy")
+    assert "has no preparation.safetensors" in run.stderr
+    assert json.loads((tmp_path / "values" / "settings.json").read_text())["reasons"]

@@ -1,0 +1,113 @@
+"""Repair alone: the variants that it tries, which of them it keeps, and when it stops."""
+
+import numpy as np
+import pytest
+
+from multicause.arrays import double_precision
+from multicause.outcomes import Outcome
+from multicause.search import repair as module
+from multicause.search.repair import LIFT, report_best
+from tests.search.problem import CAUSES, problem
+
+# One cause twice, and another that mixes two (MCA08 fig. 7).
+STUCK = np.array([CAUSES[0], CAUSES[0] + 0.1, 0.5 * (CAUSES[1] + CAUSES[2])]) + 0.05
+
+
+def repaired(fit, max_iter=200, watch=None, kind="max"):
+    given = problem(kind)
+    with double_precision():
+        settings = {"random": np.random.RandomState(0), "watch": watch, **given.settings}
+        return module.repair(given.model, given.data, fit, max_iter=max_iter, **settings)
+
+
+@pytest.fixture(scope="module")
+def stuck():
+    fit = problem().fit(STUCK)
+    assert fit.converged
+    return fit
+
+
+@pytest.mark.parametrize("lifted", [False, True])
+def test_each_variant_splits_one_cause_in_two(lifted):
+    """The recycled cause and the copied one lie on both sides of what the latter was; all else stays."""
+    given = problem("sum")
+    W = np.random.RandomState(1).normal(size=(3, 6))
+    parameters = given.parameters(W)
+    parameters.prior["activity"] = np.array([0.2, 0.3, 0.4])
+    found = module._variants(given.model, parameters, 1, np.random.RandomState(0), lifted=lifted)
+    sources = [0, 1, 2] if lifted else [0, 2]
+    assert len(found.components) == len(sources)
+    for components, activity, source in zip(found.components, found.prior["activity"], sources, strict=True):
+        if source == 1:  # there is nothing to lift where weights have both signs
+            continue
+        np.testing.assert_allclose((components[1] + components[source]) / 2, W[source])
+        assert not np.allclose(components[1], components[source], rtol=0.05)
+        np.testing.assert_array_equal(components[2 - source], W[2 - source])
+        assert activity[1] == activity[source] == parameters.prior["activity"][source]
+    np.testing.assert_array_equal(parameters.components, W)
+
+
+def test_one_variant_lifts_all_weights_above_zero():
+    given, W = problem(), np.where(CAUSES > 0, CAUSES, 0.0)
+    found = module._variants(given.model, given.parameters(W), 1, np.random.RandomState(0), lifted=True)
+    np.testing.assert_allclose(found.components[1], W + LIFT * W.mean())
+    assert (found.components >= 0).all()
+
+
+def test_a_local_optimum_is_left(stuck):
+    mended = repaired(stuck)
+    assert mended.bound > stuck.bound + 0.5
+    order = np.argsort(np.argmax(mended.parameters.components, axis=1))
+    np.testing.assert_allclose(mended.parameters.components[order], CAUSES, atol=1.0)
+    np.testing.assert_array_equal(mended.bounds[: stuck.n_iter + 1], stuck.bounds)
+    assert len(mended.bounds) == mended.n_iter + 1
+    assert mended.n_rounds >= mended.n_iter
+
+
+def test_a_fit_that_no_variant_surpasses_is_kept():
+    """All attempts count as iterations, and none of them changes the fit."""
+    best = problem().fit(CAUSES + 0.05)
+    kept = repaired(best)
+    assert kept.bound == best.bound
+    assert kept.n_iter == best.n_iter
+    assert kept.n_rounds >= best.n_rounds + module.ATTEMPTS * module.ROUNDS[0][0]
+    np.testing.assert_array_equal(kept.parameters.components, best.parameters.components)
+
+
+@pytest.mark.parametrize("spare", [0, 1, 4])
+def test_iterations_are_not_exceeded(stuck, spare):
+    found = repaired(stuck, max_iter=stuck.n_rounds + spare)
+    assert found.n_rounds <= stuck.n_rounds + spare
+    assert found.bound >= stuck.bound
+
+
+def test_a_watcher_ends_it_and_sees_nothing_worse_than_the_fit(stuck):
+    seen = []
+
+    def watch(progress):
+        seen.append((progress.iteration, progress.bound[progress.best]))
+        return len(seen) == 2
+
+    found = repaired(stuck, watch=watch)
+    assert found.outcome == Outcome.STOPPED
+    assert not found.converged
+    assert [iteration for iteration, _ in seen] == [stuck.n_rounds, stuck.n_rounds + 1]
+    assert min(bound for _, bound in seen) >= stuck.bound
+    assert report_best(None, stuck, 0) is None
+
+
+def test_one_cause_has_nothing_to_be_exchanged_with(stuck):
+    alone = stuck._replace(parameters=problem().parameters(CAUSES[:1]))
+    assert repaired(alone) is alone
+
+
+def test_a_variant_without_a_finite_bound_never_wins(stuck, monkeypatch):
+    real = module.learn_all
+
+    def all_but_one_fail(*words, **settings):
+        trials = real(*words, **settings)
+        bound = np.where(np.arange(len(trials.bound)) == 0, trials.bound, np.nan)
+        return trials._replace(bound=bound)
+
+    monkeypatch.setattr(module, "learn_all", all_but_one_fail)
+    assert np.isfinite(repaired(stuck).bound)
