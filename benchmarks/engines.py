@@ -146,7 +146,7 @@ def kills(n_rows, n_kills, seed):
     import dask.array as da
     from distributed import Client, LocalCluster
 
-    random, n_iter = np.random.RandomState(seed), 6 * n_kills
+    random, n_iter = np.random.RandomState(seed), 3 * n_kills
     rows = da.from_array(random_rows(n_rows), chunks=(-(-n_rows // 8), D))
     settings = {"annealing": None, "repair": False, "tol": 0, "random_state": 0, "max_iter": n_iter}
     with (
@@ -159,7 +159,7 @@ def kills(n_rows, n_kills, seed):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = LinearCauses(20, posterior=Preselected(5, 3, keep=0.9), engine=Dask(client), **settings)
         undisturbed = clone(model).fit(rows)
-        killing = KillWorkers(client, 6 * np.arange(n_kills) + random.randint(0, 4, n_kills), random)
+        killing = KillWorkers(client, 1 + 3 * np.arange(n_kills) + random.randint(0, 3, n_kills), random)
         started = perf_counter()
         survived = clone(model).set_callbacks(killing).fit(rows)
     same = np.array_equal(survived.components_, undisturbed.components_)

@@ -33,7 +33,9 @@ from multicause.em.results import (
     one_start,
     start_of,
 )
+from multicause.em.solver import FitProblem
 from multicause.engines.base import Data
+from multicause.inference import arrange
 from multicause.model import Model, Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
@@ -67,6 +69,15 @@ DIFFERENTIATION = 0.25
 def rows_to_search(n_rows: int, n_components: int) -> int:
     """Return how many rows are used to find the causes."""
     return min(n_rows, max(LEAST_ROWS, ROWS_PER_CAUSE * n_components))
+
+
+def sample_for_search(problem: FitProblem, n_starts: int) -> Data:
+    """Return a sample of rows that is large enough to find the causes; all rows, if there are not many more."""
+    n_components = problem.starts.components.shape[1]
+    sample = problem.data.sample(rows_to_search(problem.data.n_rows, n_components), problem.random)
+    if sample is problem.data:
+        return sample
+    return arrange(problem.model, sample, n_components, max(n_starts, n_components))
 
 
 class Search(NamedTuple):
