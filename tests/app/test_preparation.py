@@ -77,8 +77,7 @@ def test_imputed_rows_keep_what_was_observed(rows):
 
 
 def chosen(kind, rows, numbers=(2,), given=None, **asked):
-    steps = {"center": None, "standardize": None, "whiten": None, **asked}
-    return choose("auto", kind, np.asarray(rows, dtype=float), numbers=[*numbers], given=given or {}, **steps)
+    return choose("auto", kind, np.asarray(rows, dtype=float), numbers=[*numbers], given=given or {}, **asked)
 
 
 def test_the_model_is_chosen_by_the_kind_of_data():
@@ -102,6 +101,9 @@ def test_the_model_is_chosen_by_the_kind_of_data():
         True,
         False,
     )
+    large = chosen("table", patches, in_memory=False)
+    assert (large.name, large.standardize) == ("maximal", False)
+    assert chosen("table", patches - 0.5, in_memory=False).name == "linear"
     assert all(choice.reasons for choice in (counts, measured))
 
 

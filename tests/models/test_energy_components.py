@@ -26,7 +26,7 @@ from multicause.samplers.annealed import LogPartition
 from multicause.solvers.energy_problem import FormerUpdateState
 from multicause.solvers.optimizers import Momentum, Optax
 from tests.energies.test_energies import soft_size
-from tests.samplers.test_samplers import Pulled
+from tests.samplers.test_samplers import Walk
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 STEPS = {"hamiltonian": 1, "corrected_langevin": 10, "langevin": 20, "metropolis": 20, "equilibrium": 1, "exact": 1}
@@ -487,9 +487,9 @@ def test_optimisers_of_optax(mixed, tmp_path, optimizer):
     """With all rows in every update they end at the maximum; states are saved and taken up again."""
     X = mixed[0][:300]
     settings = {"sampler": "exact", "batch_size": None, "schedule": "cosine", "max_iter": 1500, "random_state": 0}
-    model = clone(EnergyComponents(optimizer=optimizer, **settings)).fit(X)
+    model = clone(EnergyComponents(optimizer=optimizer, learning_rate=0.1, **settings)).fit(X)
     W, Z = model.whitened_components_, (X - model.mean_) @ model._problem.whitening.matrix.T
-    assert np.abs(np.tanh(Z @ W.T / 2).T @ Z / len(Z) - np.linalg.inv(W).T).max() < 0.01  # EBM01 eq. 6
+    assert np.abs(np.tanh(Z @ W.T / 2).T @ Z / len(Z) - np.linalg.inv(W).T).max() < 0.02  # EBM01 eq. 6
     model.save(tmp_path / "model")
     loaded = multicause.load(tmp_path / "model")
     assert loaded.optimizer_ == model.optimizer_
@@ -499,15 +499,14 @@ def test_optimisers_of_optax(mixed, tmp_path, optimizer):
     )
 
 
-@pytest.mark.usefixtures("compiled_quickly")
-def test_a_kernel_of_ones_own_learns(mixed, tmp_path):
+def test_a_kernel_of_ones_own_learns(mixed, tmp_path, optimized):
     X, A, _ = mixed
-    model = EnergyComponents(sampler=Pulled(), n_steps=10, max_iter=1000, random_state=0).fit(X)
+    model = EnergyComponents(sampler=Walk(), n_steps=20, max_iter=1500, random_state=0).fit(X)
     assert amari_distance(model.components_, np.linalg.inv(A)) < 1.5
-    assert model.acceptance_rates_[-20:].mean() == pytest.approx(0.6, abs=0.05)
+    assert model.acceptance_rates_[-20:].mean() == pytest.approx(0.5, abs=0.05)
     assert np.isfinite(model.contrasts_).all()
     model.save(tmp_path / "model")
-    loaded = multicause.load(tmp_path / "model", parts=[Pulled])
+    loaded = multicause.load(tmp_path / "model", parts=[Walk])
     np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
 
 
@@ -521,7 +520,7 @@ def test_rows_on_disk_are_learned_from_a_sample(tmp_path):
         there = EnergyComponents(engine=small, **settings).fit(stored)
     here = EnergyComponents(**settings).fit(X)
     np.testing.assert_allclose(there.transform(stored), there.transform(X), atol=1e-4)
-    assert there.score(stored) == pytest.approx(here.score(X), abs=0.1)
+    assert there.score(stored) == pytest.approx(here.score(X), abs=0.5)
 
 
 @pytest.mark.usefixtures("compiled_quickly")

@@ -72,6 +72,7 @@ class Progress(NamedTuple):
     statistics: Statistics | None = None  # statistics of these parameters, if the loop has them
     cooled: bool = True  # whether annealing is over, so that bounds can be compared
     current: bool = True  # whether the parameters are those of this iteration, not of a later one
+    phase: str = ""  # what this part of the fit is for, such as "annealing"; empty if a fit has one part
     results: Mapping[str, Any] = {}  # fitted attributes that only this algorithm finds
 
     @property

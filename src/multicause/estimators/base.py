@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
@@ -20,6 +21,7 @@ from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_s
 from multicause.engines import Dask, Data, Engine, Local
 from multicause.engines.dask import as_dask_array, is_distributed
 from multicause.engines.missing import check_finite
+from multicause.engines.sparse_source import SparseSource
 from multicause.estimators.advice import Advice, advice_on
 from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
@@ -159,6 +161,8 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         return data.sample_rows(most, np.random.RandomState(0))
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
+        if issparse(X):
+            X = np.asarray(SparseSource(X))
         rows = validate_data(
             self,
             X,
@@ -191,6 +195,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.input_tags.allow_nan = not self._needs_complete()
+        tags.input_tags.sparse = True
         return tags
 
 
