@@ -72,5 +72,16 @@ def _forget_compiled_programs():
 
 
 @pytest.fixture
+def optimized():
+    """For programs that run for longer than it takes to compile them well."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture
 def compiled_quickly():
     """All programs are."""

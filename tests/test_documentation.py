@@ -44,7 +44,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_examples_run(page, capsys):
+def test_examples_run(page, capsys, optimized):
     """Blocks of one page share their names, as a reader would type them one after the other.
 
     Where a comment says what is printed (``# → 10``), that is printed.

@@ -136,7 +136,7 @@ def test_trials_in_bulk_end_like_trials_one_by_one(name):
         np.testing.assert_array_equal(model.is_explained(X), alone.is_explained(X))
 
 
-def test_papers_settings_find_most_bars():
+def test_papers_settings_find_most_bars(optimized):
     """MCA08 reports 90 % and 98 %; with these, fewer than 12 or 14 of 16 have a probability of 1.7 % or 0.3 %.
 
     Seeds are fixed, so this can only fail if the algorithms change.
@@ -161,7 +161,7 @@ def test_papers_settings_find_most_bars():
         assert W[causes == 0].mean() < 0.06
 
 
-def test_hybrid_has_the_networks_reliability_and_the_bound_of_mca3():
+def test_hybrid_has_the_networks_reliability_and_the_bound_of_mca3(optimized):
     sets = [make_bars(500, random_state=seed) for seed in range(8)]
     mca3 = MaximalCauses(
         10, noise="poisson", combination=SIGMOID, posterior=Truncated(3), annealing=ConditionalCooling(11.0, final=1.5)
