@@ -20,8 +20,9 @@ from multicause import (
 pytestmark = pytest.mark.filterwarnings("ignore")
 # The law of weights compares both from one start.
 REASON = "starts are random rows: other ones, if rows are repeated"
-STARTS = {"check_sample_weight_equivalence_on_dense_data": REASON}
-BATCHES = {"check_sample_weight_equivalence_on_dense_data": "batches are random: other ones, if rows are repeated"}
+WEIGHTS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+STARTS = dict.fromkeys(WEIGHTS, REASON)
+BATCHES = dict.fromkeys(WEIGHTS, "batches are random: other ones, if rows are repeated")
 
 
 class CutHelmholtzMachine(HelmholtzMachine):
