@@ -28,6 +28,7 @@ import multicause.plotting.convergence
 import multicause.plotting.posterior
 import multicause.plotting.recovery
 import multicause.preprocessing
+import multicause.restoration.noise_level
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -119,6 +120,7 @@ MODELS = [
     multicause.plotting.posterior,
     multicause.plotting.recovery,
     multicause.preprocessing,
+    multicause.restoration.noise_level,
 ]
 
 
