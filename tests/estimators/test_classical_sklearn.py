@@ -22,8 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 REASON = "starts are random rows: other ones, if rows are repeated"
 WEIGHTS = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
 STARTS = dict.fromkeys(WEIGHTS, REASON)
-# These checks ask every model with predict_proba for the classes of a classifier; tests/engines/test_sparse_source.py has
-# sparse rows of mixtures.
+# These checks ask every model with predict_proba for the classes of a classifier. Sparse rows of mixtures are tested in
+# tests/engines/test_sparse_source.py.
 MIXTURES = STARTS | dict.fromkeys(
     ("check_estimator_sparse_matrix", "check_estimator_sparse_array"), "clusters are not classes"
 )
