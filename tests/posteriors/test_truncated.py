@@ -13,11 +13,12 @@ from multicause.combinations import Maximum
 from multicause.datasets import make_bars
 from multicause.em.initialization import InitialConditions, first_moments
 from multicause.engines import Local
+from multicause.inference import arrange
 from multicause.metrics import recovered_causes
-from multicause.models.restricted_maximal_causes import with_more_states
 from multicause.posteriors import Preselected, Truncated
 from multicause.priors import Categorical
 from multicause.search.critical_temperature import critical_temperature
+from multicause.search.restarts import with_more_states
 from tests.oracles import enumeration
 from tests.oracles import truncation as oracle
 
@@ -184,7 +185,7 @@ def begun(model, X, seed, n_starts):
     with double_precision():
         data = model._engine().load(X, weights)
         parts = model._wire(data)
-        data = model._in_blocks(data, parts, 1)
+        data = arrange(parts, data, model.n_components)
         moments = first_moments(data)
     return parts, data, InitialConditions(parts, moments, data, np.random.RandomState(seed), n_starts)
 
@@ -252,7 +253,7 @@ def test_a_judge_with_more_states_keeps_to_the_memory_budget():
     parts, data, _ = begun(model, X, 0, n_starts=1)
     judge = with_more_states(parts, 10, 25)
     with double_precision():
-        own = model._arranged(data, judge, 10, 1)
+        own = arrange(judge, data, 10)
     per_row, fixed = judge.posterior.bytes_per_row(10, 25, 8), judge.posterior.bytes_of_states(10, 25, 8)
     assert max(len(block.rows) for block in own.blocks) * per_row + fixed <= 4 * 2**20
     assert len(own.blocks) > len(data.blocks)
