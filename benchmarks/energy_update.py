@@ -77,7 +77,7 @@ def main():
             time, floor = compare(dimensions, units, n_leapfrog, expert, dtype)
             label = f"{name}, {n_leapfrog} leapfrog steps, {dtype.__name__}"
             print(f"  {label:34} {time:8.3f} {floor:9.3f} {time / floor:5.1f}x")
-    print("  products: those that the update needs, in the same loops (asked: at most 5 times on one core).\n")
+    print("  products: those that the update needs, in the same loops (target: at most 5 times on one core).\n")
 
 
 if __name__ == "__main__":
