@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from multicause import LinearCauses
+from multicause.arrays import double_precision
 from multicause.em.results import dead_causes
+from multicause.search.revival import WORST, revive, worst_rows
+from tests.oracles import enumeration as oracle
+from tests.search.problem import CAUSES, problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -31,10 +35,31 @@ def test_dead_causes_are_unused_blank_or_copies():
     assert dead_causes(Parameters, Sums, Data).tolist() == [False, True, True, True, False]
 
 
-def test_all_dead_causes_come_back_at_once():
-    """Five of eight causes begin at zero, and there is time for one or two attempts."""
+def test_new_components_are_residuals_of_the_rows_with_the_lowest_evidence():
+    given = problem("sum")
+    parameters = given.parameters(np.concatenate([CAUSES[:2], np.zeros((1, 6))]))
+    parameters.prior["activity"] = np.array([0.2, 0.4, 0.9])
+    dead = np.array([False, False, True])
+    with double_precision():
+        worst = worst_rows(given.model, given.data, parameters)
+        revived = revive(given.model, given.data, parameters, dead, worst, np.random.RandomState(0))
+    W, sigma = parameters.components, 1.0
+    table = oracle.log_joint(given.rows, W, parameters.prior["activity"], "sum", "gaussian", sigma)
+    evidence, q = oracle.log_evidence(table), oracle.posterior(table)
+    np.testing.assert_array_equal(worst, np.argsort(evidence, kind="stable")[: int(WORST * len(evidence))])
+    residuals = (given.rows - q @ oracle.all_states(3) @ W)[worst]
+    assert np.abs(residuals - revived.components[2]).max(axis=1).min() < 1e-9
+    np.testing.assert_array_equal(revived.components[:2], W[:2])
+    np.testing.assert_allclose(revived.prior["activity"], [0.2, 0.4, 0.3])
+
+
+def test_causes_that_no_row_uses_come_back():
+    """Five of eight components begin far from all data, so that plain EM never uses them."""
     X, causes = additive()
-    init = np.concatenate([causes[:3], np.zeros((5, 16))])
-    model = LinearCauses(8, init=init, max_iter=120, random_state=0).fit(X)
-    assert model.outcome_ != "cause_died"
-    assert model.score(X) > LinearCauses(8, init=causes, random_state=0).fit(X).score(X) - 0.1
+    init = np.concatenate([causes[:3], 1e3 * np.random.RandomState(1).normal(size=(5, 16))])
+    settings = {"init": init, "max_iter": 120, "random_state": 0}
+    dead = LinearCauses(8, repair=False, **settings).fit(X)
+    alive = LinearCauses(8, **settings).fit(X)
+    assert dead.outcome_ == "cause_died"
+    assert alive.outcome_ != "cause_died"
+    assert alive.score(X) > dead.score(X) + 5

@@ -22,14 +22,17 @@ from multicause.datasets.spectrograms import (
 
 # Pieces of a waveform overlap by three quarters.
 OVERLAPPING = 4
+# Levels that are above their reconstruction by at most so many standard deviations of the model's noise are explained.
+EXPLAINED = 2.0
 
 
 def reconstruct_sound(model: Any, wave: np.ndarray, sample_rate: int, reading: Reading) -> np.ndarray:
     """Reconstruct a recording by a model that was fitted to pieces of spectrograms or waveforms: (n_samples,).
 
     Of a model of waveforms, reconstructed pieces are added up, weighted by a Hann window. A model of spectrograms tells
-    levels only: frequencies of the recording's short-time Fourier transform are turned down where the reconstruction is
-    below the recording, and keep their phases. Nothing is turned up.
+    levels only: where the recording is above its reconstruction by more than two standard deviations of the model's
+    noise (``noise_variance_``, if it has one), what is above counts as noise, and Wiener's filter turns the frequency
+    down by the ratio of both powers. Phases stay those of the recording, and nothing is turned up.
 
     Parameters
     ----------
@@ -59,7 +62,8 @@ def reconstruct_sound(model: Any, wave: np.ndarray, sample_rate: int, reading: R
     bins, moments, spectrum = stft(wave, **options)
     in_time = np.stack([np.interp(moments, times, line) for line in decibels])
     gain = np.stack([np.interp(bins, frequencies, column) for column in in_time.T], axis=1)
-    _, again = istft(10 ** (gain / 20) * spectrum, **options)
+    # Wiener's filter multiplies amplitudes by a ratio of powers, hence by twice the decibels of a ratio of amplitudes.
+    _, again = istft(10 ** (gain / 10) * spectrum, **options)
     return _cut(again, len(wave))
 
 
@@ -79,7 +83,8 @@ def _gains(model: Any, wave: np.ndarray, reading: Reading) -> tuple[np.ndarray, 
         own = slice(frame, frame + len(pieces))
         sums[:, own] += found.reshape(len(pieces), N_CHANNELS, reading.frames)[:, :, frame].T
         counts[own] += 1
-    decibels = np.clip((sums / counts - given) * DYNAMIC_RANGE / TOP, -DYNAMIC_RANGE, 0)
+    tolerance = EXPLAINED * np.sqrt(np.mean(getattr(model, "noise_variance_", 0.0)))
+    decibels = np.clip((sums / counts - given + tolerance) * DYNAMIC_RANGE / TOP, -DYNAMIC_RANGE, 0)
     times = (np.arange(n_windows) * STEP + WINDOW / 2 - margin) / reading.sample_rate
     return times, np.geomspace(LOWEST, reading.sample_rate / 2, N_CHANNELS), decibels
 

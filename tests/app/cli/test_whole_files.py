@@ -50,11 +50,13 @@ def test_a_model_that_changes_nothing_gives_the_recording_back(tones, sound, rat
         reconstruct_sound(same, wave[:30], RATE, reading)
 
 
-def test_what_the_model_lowers_gets_quieter_by_that_much(tones):
-    """2 of 10 units of a range of 42.8 dB."""
-    lower = SimpleNamespace(reconstruct=lambda rows: rows - 2)
-    found = reconstruct_sound(lower, tones[:9000], RATE, Reading(frames=3, level=1.0))
-    np.testing.assert_allclose(found, 10 ** (-2 * 4.28 / 20) * tones[:9000], atol=1e-9)
+def test_amplitudes_are_multiplied_by_the_ratio_of_powers(tones):
+    """2 of 10 units of a range of 42.8 dB are missing, but for twice the standard deviation of the noise."""
+    for variance in (0.0, 0.25, 1.0):
+        lower = SimpleNamespace(reconstruct=lambda rows: rows - 2, noise_variance_=variance)
+        found = reconstruct_sound(lower, tones[:9000], RATE, Reading(frames=3, level=1.0))
+        missing = 4.28 * (2 - 2 * np.sqrt(variance))
+        np.testing.assert_allclose(found, 10 ** (-missing / 10) * tones[:9000], atol=1e-9)
 
 
 def test_a_model_of_clean_sound_removes_noise(tones, tmp_path):

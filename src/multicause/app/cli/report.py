@@ -93,7 +93,8 @@ def compare(output: Output, runs: list[Run], data: list[Path] | None, out: Path)
 
     compared = [_compared(run, data) for run in runs]
     means = write_runs_comparison(out, compared)
-    rows = [[name, *(run.facts.get(name, "–") for run in compared)] for name in compared[0].facts]
+    names = dict.fromkeys(name for run in compared for name in run.facts)
+    rows = [[name, *(run.facts.get(name, "–") for run in compared)] for name in names]
     output.table("comparison", ["", *(run.name for run in compared)], rows)
     output.say(f"Comparison: {out}")
     facts = [run.facts for run in compared]

@@ -39,7 +39,7 @@ def reconstruct_images(output: Output, fitted: Run, paths: Sequence[Path], out: 
         with new_folder(out, force=force, files=names) as folder:
             for name, file in zip(names, files, strict=True):
                 write_image(folder / name, reconstructed_image(fitted, file, read_grey(file)[0], step))
-    output.say(f"{len(files)} images: {out}")
+    output.say(f"{len(files)} image{'s' if len(files) > 1 else ''}: {out}")
     output.result(out=str(out), images=len(files))
 
 
@@ -76,7 +76,7 @@ def reconstruct_recordings(
         with new_folder(out, force=force, files=names) as folder:
             for name, file in zip(names, files, strict=True):
                 _reconstruct_recording(fitted, file, folder / name, channel)
-    output.say(f"{len(files)} recordings: {out}")
+    output.say(f"{len(files)} recording{'s' if len(files) > 1 else ''}: {out}")
     output.result(out=str(out), recordings=len(files))
 
 
