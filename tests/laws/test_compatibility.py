@@ -64,6 +64,8 @@ PARTS = {
         priors.SubGaussian(),
         priors.Layered(),
         priors.SpikeAndSlab(),
+        priors.Ternary(),
+        priors.Graded(),
     ],
     # Credit under the max rule is the derivative of the mean only without smoothing.
     "combination": [
@@ -146,9 +148,9 @@ def test_the_law_covers_every_part():
 
 def test_counts():
     fitting, refused = all_models()
-    assert (len(fitting), len(refused)) == (318, 54114)
+    assert (len(fitting), len(refused)) == (342, 66186)
     # All but the one of a recognition network, with all updates that serve each.
-    assert sum(len(group) for group in GROUPS) == 317
+    assert sum(len(group) for group in GROUPS) == 341
 
 
 def test_the_table_of_the_documentation_is_true():
@@ -237,6 +239,8 @@ def parameters_for(model, n_features):
     prior = {"activity": np.array([0.2, 0.5, 0.3])}
     if isinstance(model.prior, priors.SpikeAndSlab):
         prior |= {"slab_mean": np.array([0.4, 0.0, -1.0]), "slab_variance": np.array([0.5, 2.0, 1.0])}
+    if isinstance(model.prior, priors.Graded):
+        prior = {"level_probabilities": np.array([[0.2, 0.5, 0.3], [0.1, 0.3, 0.6], [0.4, 0.4, 0.2]])}
     if isinstance(model.prior, priors.Continuous):
         prior = {"scale": np.array([1.0, 1.3, 0.8])}
     origin = {"origin": np.linspace(0.3, 0.8, n_features)}

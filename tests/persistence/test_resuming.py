@@ -64,6 +64,7 @@ PROBLEMS = {
     "k-means": (KMeans(3, max_iter=6, **SEED), IMAGES),
     "replacement": (SpikeAndSlabCauses(6, posterior=Beam(2, 2), max_iter=40, **SEED), IMAGES),
     "noisy-or": (NoisyOrCauses(3, max_iter=20, **SEED), BINARY),
+    "levels": (LinearCauses(3, prior="ternary", annealing=None, repair=True, max_iter=20, **SEED), IMAGES),
     "factors": (FactorAnalysis(2, max_iter=6, **SEED), IMAGES),
     "axes": (PrincipalComponents(2, **SEED), IMAGES),
     "sparse": (SparseCoding(4, batch_size=20, max_iter=6, **SEED), IMAGES),

@@ -320,7 +320,7 @@ class CausalEstimator(FittedCauses):
         noise = resolve(self.noise, NOISES, "noise", Noise)
         prior = Bernoulli() if self.prior is None else resolve(self.prior, priors.NAMES, "prior", Prior)
         if self.posterior is None:
-            posterior = choose_posterior(self.n_components)
+            posterior = choose_posterior(self.n_components, len(prior.strengths))
         else:
             posterior = resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
         return prior, self._combination(noise), noise, posterior
