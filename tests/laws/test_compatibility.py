@@ -35,6 +35,7 @@ from multicause.noises import (
 )
 from multicause.posteriors import (
     Beam,
+    Evolved,
     Exact,
     Inverse,
     LinearGaussian,
@@ -90,6 +91,7 @@ PARTS = {
     "posterior": [
         Beam(max_active=3, width=3),
         Exact(),
+        Evolved(27),
         Truncated(3),
         Preselected(3, 3, keep=None),
         OneHot(),
@@ -148,9 +150,9 @@ def test_the_law_covers_every_part():
 
 def test_counts():
     fitting, refused = all_models()
-    assert (len(fitting), len(refused)) == (342, 66186)
+    assert (len(fitting), len(refused)) == (392, 73528)
     # All but the one of a recognition network, with all updates that serve each.
-    assert sum(len(group) for group in GROUPS) == 341
+    assert sum(len(group) for group in GROUPS) == 391
 
 
 def test_the_table_of_the_documentation_is_true():

@@ -18,6 +18,7 @@ import numpy as np
 
 from multicause.annealing import Annealing, ConstantTemperatures, Schedule
 from multicause.arrays import Array, compiled, on_cpu, select
+from multicause.em import memory
 from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_blocks, expect_resident
 from multicause.em.results import FitResult, Progress, StartResults, best_of, per_row
@@ -76,9 +77,12 @@ def learn_all(
     limits = Limits(np.float64(tol), np.asarray(int(max_iter)), np.asarray(True), np.asarray(learn_others))
     runner = (_Blocks if data.resident is None else _Resident)(model, data, schedule, limits, key)
     check_cut(model, starts, data, n_starts)
+    memory.check_memory(model, data)
 
     def first() -> LoopState:
         state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
+        if model.posterior.remembers:
+            state = state._replace(memory=memory.first_memory(model, data, starts, key))
         return _recorded(None, *runner(state, 1), n_starts)
 
     every = watch is not None and getattr(watch, "every_iteration", True)
@@ -128,7 +132,7 @@ def compile_ahead(
     model: Model, data: Data, starts: Parameters, annealing: Annealing, key: Array, places: int | None = None
 ) -> None:
     """Compile the program that :func:`learn_all` will need for such arguments, while other programs run."""
-    if data.resident is None:
+    if data.resident is None or model.posterior.remembers:
         return
     n_starts = len(starts.components)
     places = _n_places(n_starts, places)
@@ -228,9 +232,15 @@ def _run_steps(
     def step(carry: tuple[EMState, HistoryRow, Array]) -> tuple[EMState, HistoryRow, Array]:
         state, rows, done = carry
         temperature = state.cooling.temperature
-        statistics = expect_resident(
-            model, keep_weights, mesh, blocks, state.trial, temperature, state.share, state.learning
-        )
+        if model.posterior.remembers:
+            statistics, kept = memory.expect_resident(
+                model, blocks, state.trial, temperature, state.learning, state.memory
+            )
+            state = state._replace(memory=kept)
+        else:
+            statistics = expect_resident(
+                model, keep_weights, mesh, blocks, state.trial, temperature, state.share, state.learning
+            )
         after, row = em_step(model, schedule, limits, key, state, statistics)
         rows = jax.tree.map(lambda all_of, new: all_of.at[done].set(new), rows, row)
         return _like(state, after), rows, done + 1
@@ -247,6 +257,13 @@ class _Blocks:
     def __call__(self, state: EMState, n_steps: int) -> tuple[EMState, HistoryRow]:
         """Run one step, regardless of ``n_steps``: sums over many blocks take long enough."""
         temperature, share = state.cooling.temperature, np.asarray(state.share)
+        if self._model.posterior.remembers:
+            statistics, kept = memory.expect_blocks(
+                self._model, self._data, state.trial, temperature, state.learning, state.memory
+            )
+            # The step does not need the memory, which would be copied into its program and out of it.
+            state, row = _one_step(self._model, *self._arguments, state._replace(memory={}), statistics)
+            return state._replace(memory=kept), HistoryRow(*(np.asarray(values)[None] for values in row))
         statistics = expect_blocks(self._model, self._data, state.trial, temperature, share, state.learning)
         state, row = _one_step(self._model, *self._arguments, state, statistics)
         return state, HistoryRow(*(np.asarray(values)[None] for values in row))

@@ -57,6 +57,7 @@ class EMState(NamedTuple):
     outcome: Any  # (starts,) indices in OUTCOMES
     last: Any  # (starts,) iterations after which each start ended
     iteration: Any  # () number of steps done, −1 before the starts themselves are evaluated
+    memory: Any = {}  # (starts, blocks, ...) what a posterior keeps of each row (:mod:`multicause.em.memory`)
 
 
 class HistoryRow(NamedTuple):

@@ -33,6 +33,7 @@ from multicause.em.initialization import (
     starting_parameters,
 )
 from multicause.em.loop import learn
+from multicause.em.memory import check_memory
 from multicause.em.results import FitResult, Phase, Progress, start_of
 from multicause.engines import Data, Engine
 from multicause.engines.missing import check_columns
@@ -188,6 +189,7 @@ class CausalEstimator(FittedCauses):
             warn(contradicting_signs(model, rows))
             repairing = self.annealing == "auto" and model.prior.repairable if self.repair is None else self.repair
             data = self._in_blocks(data, model, max(self._n_starts, self.n_components if repairing else 1))
+            check_memory(model, data)
             starts = self._starts(InitialConditions(model, first_moments(data), data, random, self._n_starts))
             self._validate_posterior(model, starts, data)
             session.watch(rows, y, None if sample_weight is None else weights, partial(self._so_far, model))

@@ -36,7 +36,7 @@ class LinearCauses(CausalEstimator):
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause. ``Ternary()`` has causes with
         the values −1, 0 and 1, and ``Graded(levels)`` causes with other levels; the probability of each level of each
         cause is then learned as ``level_probabilities_``.
-    posterior : {"exact", "preselected", "beam"} or Posterior, optional
+    posterior : {"exact", "preselected", "beam", "evolved"} or Posterior, optional
         States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"least_squares", "coordinates", "multiplicative", "multiplicative_counts", "gradient"} or Update, optional
         Update of the components in the M-step; by default least squares, under W ≥ 0 cause by cause.

@@ -2,6 +2,7 @@
 
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.beam import Beam
+from multicause.posteriors.evolved import Evolved
 from multicause.posteriors.exact import Exact
 from multicause.posteriors.inverse import Inverse
 from multicause.posteriors.linear_gaussian import LinearGaussian
@@ -19,6 +20,7 @@ NAMES: dict[str, type] = {
     "truncated": Truncated,
     "preselected": Preselected,
     "beam": Beam,
+    "evolved": Evolved,
 }
 
 
@@ -41,6 +43,7 @@ __all__ = [
     "NAMES",
     "Beam",
     "ByFunction",
+    "Evolved",
     "Exact",
     "Inference",
     "Inverse",
