@@ -6,6 +6,7 @@ J. Drefs, E. Guiraud and J. Lücke, Evolutionary Variational Optimization of Gen
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
@@ -27,6 +28,14 @@ from multicause.solvers import log_joint as solver
 ROWS_TO_TRY = 8
 # Number of passes whose mean bound is compared with that of as many passes before.
 WINDOW = 5
+
+
+@cache
+def _adam() -> Any:
+    """Return the directions of Adam, the same object for all fits, so that they share compiled programs."""
+    import optax
+
+    return optax.scale_by_adam()
 
 
 class OwnRecognition(NamedTuple):
@@ -135,7 +144,7 @@ class OwnCauses(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             initial = self.initialize(X, int(self.n_components), random)
             parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf, X.dtype), initial)
             solver.check_log_joint(self.log_joint, parameters, X[:ROWS_TO_TRY], int(self.n_components))
-            optimizer = self._optimizer(parameters)
+            optimizer, sizes = self._optimizer(parameters)
             moments, key = optimizer.init(parameters), key_from(random)
             states = self._fresh(parameters, X)
             bounds: list[float] = []
@@ -149,7 +158,7 @@ class OwnCauses(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                     rows = jnp.asarray(X[some])
                     states[some] = kept = self._bred(parameters, states[some], rows, now, 1)
                     parameters, moments, bound = solver.stepped(
-                        self.log_joint, optimizer, parameters, moments, kept, rows, jnp.asarray(weights[some])
+                        self.log_joint, optimizer, parameters, moments, kept, rows, jnp.asarray(weights[some]), sizes
                     )
                     total += float(bound) * size
                 bounds.append(total / (len(X) // size * size))
@@ -192,20 +201,16 @@ class OwnCauses(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     # ---------------------------------------------------------------------------------------------- internals
 
-    def _optimizer(self, parameters: Any) -> Any:
-        """Return the user's optimizer, or Adam with steps relative to the first values of each array."""
-        import optax
-
+    def _optimizer(self, parameters: Any) -> tuple[Any, Any]:
+        """Return the user's optimizer, or Adam and the lengths of its steps, relative to the first parameters."""
         if self.optimizer is not None:
-            return self.optimizer
-        size = jax.tree.map(lambda leaf: jnp.sqrt(jnp.mean(leaf**2)), parameters)
-        scale = jax.tree.map(lambda leaf: float(leaf) if float(leaf) > 0 else 1.0, size)
+            return self.optimizer, None
 
-        def rescale(updates: Any, state: Any, parameters: Any = None) -> tuple[Any, Any]:
-            return jax.tree.map(lambda update, factor: update * factor, updates, scale), state
+        def size(leaf: Any) -> Any:
+            root = jnp.sqrt(jnp.mean(leaf**2))
+            return self.learning_rate * jnp.where(root > 0, root, 1).astype(leaf.dtype)
 
-        relative = optax.GradientTransformation(lambda _: optax.EmptyState(), rescale)
-        return optax.chain(optax.scale_by_adam(), relative, optax.scale(-float(self.learning_rate)))
+        return _adam(), jax.tree.map(size, parameters)
 
     def _fresh(self, parameters: Any, X: np.ndarray) -> np.ndarray:
         """Return states of rows that have none yet, bred ``n_generations`` times: (n, S, H)."""

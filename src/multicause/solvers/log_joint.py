@@ -68,11 +68,19 @@ def weighed(log_joint: LogJoint, parameters: Any, states: Array, rows: Array) ->
 
 @partial(jax.jit, static_argnums=(0, 1))
 def stepped(
-    log_joint: LogJoint, optimizer: Any, parameters: Any, moments: Any, states: Array, rows: Array, weights: Array
+    log_joint: LogJoint,
+    optimizer: Any,
+    parameters: Any,
+    moments: Any,
+    states: Array,
+    rows: Array,
+    weights: Array,
+    sizes: Any = None,
 ) -> tuple[Any, Any, Array]:
     """Return parameters after a step by the gradient of the bound, the optimizer's state, and the bound before it.
 
     The gradient of log Σ p(s, y) over states is that of ⟨log p(s, y)⟩, the objective of the M-step.
+    ``sizes`` are lengths of steps for each array, if the optimizer gives directions only.
     """
 
     def loss(parameters: Any) -> Array:
@@ -82,6 +90,8 @@ def stepped(
 
     value, gradient = jax.value_and_grad(loss)(parameters)
     updates, moments = optimizer.update(gradient, moments, parameters)
+    if sizes is not None:
+        updates = jax.tree.map(lambda update, size: -size * update, updates, sizes)
     new = jax.tree.map(lambda a, b: (a + b).astype(a.dtype), parameters, updates)
     return new, moments, -value
 
