@@ -24,6 +24,7 @@ from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.em.initialization import InitialConditions, first_moments
 from multicause.engines import Local
+from multicause.inference import arrange
 from multicause.posteriors import Preselected
 
 TEMPERATURE = 1.5
@@ -61,7 +62,7 @@ def make_iteration(kind, size, X, W):
     estimator = kind(size.n_components, posterior=posterior, init=W, noise_scale=1.0)
     data = Local().load(X)
     model = estimator._wire(data)
-    data = estimator._in_blocks(data, model, n_starts=1)
+    data = arrange(model, data, size.n_components)
     initial = InitialConditions(model, first_moments(data), data, random=None, n_starts=1)
     return partial(one_iteration, model, data, estimator._starts(initial), jnp.full(1, TEMPERATURE))
 

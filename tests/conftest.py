@@ -6,6 +6,7 @@ all of which must pass.
 
 import os
 import tempfile
+from contextlib import contextmanager
 from importlib.metadata import version
 
 import pytest
@@ -69,6 +70,24 @@ def _forget_compiled_programs():
 
     yield
     jax.clear_caches()
+
+
+@contextmanager
+def optimizations():
+    """For what is made once for all tests of a file: as ``optimized``."""
+    import jax
+
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
+
+
+@pytest.fixture
+def optimized():
+    """For programs that run for longer than it takes to compile them well."""
+    with optimizations():
+        yield
 
 
 @pytest.fixture

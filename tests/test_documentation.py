@@ -3,6 +3,7 @@
 import doctest
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ import multicause.models.independent_components
 import multicause.models.k_means
 import multicause.models.linear_causes
 import multicause.models.maximal_causes
-import multicause.models.mixtures
+import multicause.models.mixture_of_gaussians
+import multicause.models.mixture_of_poissons
 import multicause.models.nonnegative_causes
 import multicause.models.principal_components
 import multicause.models.restricted_maximal_causes
@@ -26,6 +28,7 @@ import multicause.plotting.convergence
 import multicause.plotting.posterior
 import multicause.plotting.recovery
 import multicause.preprocessing
+import multicause.restoration.noise_level
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -44,7 +47,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_examples_run(page, capsys):
+def test_examples_run(page, capsys, optimized):
     """Blocks of one page share their names, as a reader would type them one after the other.
 
     Where a comment says what is printed (``# → 10``), that is printed.
@@ -65,6 +68,13 @@ def test_examples_run(page, capsys):
 def test_quoted_source_is_the_real_one(page):
     for path, quoted in re.findall(r"<!-- source: (\S+) -->\n```python\n(.*?)```", page.read_text(), re.S):
         assert quoted == (ROOT / path).read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_excerpts_of_source_are_real_ones(page):
+    """Methods are quoted without the indentation that they have inside their class."""
+    for path, quoted in re.findall(r"<!-- excerpt: (\S+) -->\n```text\n(.*?)```", page.read_text(), re.S):
+        assert textwrap.indent(quoted, "    ") in (ROOT / path).read_text()
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
@@ -96,7 +106,8 @@ MODELS = [
     multicause.models.linear_causes,
     multicause.models.nonnegative_causes,
     multicause.models.energy_components,
-    multicause.models.mixtures,
+    multicause.models.mixture_of_gaussians,
+    multicause.models.mixture_of_poissons,
     multicause.models.k_means,
     multicause.models.factor_analysis,
     multicause.models.principal_components,
@@ -109,6 +120,7 @@ MODELS = [
     multicause.plotting.posterior,
     multicause.plotting.recovery,
     multicause.preprocessing,
+    multicause.restoration.noise_level,
 ]
 
 

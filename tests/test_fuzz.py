@@ -6,7 +6,6 @@ from benchmarks.fuzz import NAMES, try_one
 DRAWS = -(-100 // len(NAMES))
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_draw_ends_well_or_is_refused_with_advice(name):
     results = [try_one(name, seed, quick=True) for seed in range(DRAWS)]

@@ -18,8 +18,8 @@ _HOME = {
     "KMeans": "multicause.models.k_means",
     "LinearCauses": "multicause.models.linear_causes",
     "MaximalCauses": "multicause.models.maximal_causes",
-    "MixtureOfGaussians": "multicause.models.mixtures",
-    "MixtureOfPoissons": "multicause.models.mixtures",
+    "MixtureOfGaussians": "multicause.models.mixture_of_gaussians",
+    "MixtureOfPoissons": "multicause.models.mixture_of_poissons",
     "NoisyOrCauses": "multicause.models.noisy_or_causes",
     "NonnegativeCauses": "multicause.models.nonnegative_causes",
     "OwnCauses": "multicause.models.own_causes",
@@ -65,7 +65,8 @@ if TYPE_CHECKING:
     from multicause.models.k_means import KMeans
     from multicause.models.linear_causes import LinearCauses
     from multicause.models.maximal_causes import MaximalCauses
-    from multicause.models.mixtures import MixtureOfGaussians, MixtureOfPoissons
+    from multicause.models.mixture_of_gaussians import MixtureOfGaussians
+    from multicause.models.mixture_of_poissons import MixtureOfPoissons
     from multicause.models.noisy_or_causes import NoisyOrCauses
     from multicause.models.nonnegative_causes import NonnegativeCauses
     from multicause.models.own_causes import OwnCauses

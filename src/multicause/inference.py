@@ -5,12 +5,41 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, compiled, jit_by_parts
+from multicause.arrays import Array, compiled, jit_by_parts, starts_at_once, sum_in_double
 from multicause.compatibility import Expectation
+from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Inference, Recognized
 from multicause.posteriors.shared_states import SharedStates
 from multicause.states import state_list as state_tree
+
+
+def arrange(model: Model, data: Data, n_components: int, n_starts: int = 1, *, exact: bool = False) -> Data:
+    """Return the data in blocks for which inference with a model fits into the memory budget.
+
+    ``n_starts`` parameters are used at the same time. With ``exact``, blocks have as few rows of weight zero as
+    possible.
+    """
+    at_once = starts_at_once(n_starts)
+    size = (n_components, data.n_features, data.dtype.itemsize)
+    per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
+    per_row += model.posterior.bytes_of_mask(*size) if model.missing else 0
+    fixed = model.posterior.bytes_of_states(*size)
+    return data.arranged(partial(summarize, model), at_once * per_row, at_once * fixed, exact=exact)
+
+
+def inertia(model: Model, data: Data, parameters: Parameters) -> float:
+    """Return Σ_n w_n ‖y_n − g_v(y_n)‖², the sum of squared distances of rows from their most probable component."""
+    return float(data.sum(partial(_inertia, model), parameters))
+
+
+@compiled
+def _inertia(model: Model, block: Block, parameters: Parameters) -> Array:
+    """Return the inertia of a block, from differences: the expanded form could become negative by cancellation."""
+    nearest = jnp.argmax(_infer(model, block, parameters).mean_causes, axis=1)
+    apart = block.rows - parameters.components[nearest]
+    apart = jnp.where(jnp.isnan(apart), 0, apart) if model.missing else apart
+    return sum_in_double(block.weights * jnp.sum(apart**2, axis=1))
 
 
 def _infer(model: Model, block: Block, parameters: Parameters) -> Inference:

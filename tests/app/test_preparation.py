@@ -1,6 +1,7 @@
 """Preparation of rows and the choice of a model by the kind of data."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -64,6 +65,16 @@ def test_a_prepared_model_works_in_the_units_of_the_data(rows, standardize, whit
     assert not hasattr(PreparedModel(multicause.EnergyComponents(2), steps), "reconstruct")
 
 
+def test_the_noise_of_a_prepared_model_is_in_the_units_of_the_data():
+    """White noise of prepared rows, taken back to the data, has this variance on average over the columns."""
+    random = np.random.RandomState(0)
+    noise, inverse = random.normal(size=(100_000, 3)), random.normal(size=(3, 3))
+    for given, factor in ((0.5, inverse), (0.5, inverse[0]), (np.array([0.1, 0.5, 2.0]), inverse)):
+        model = PreparedModel(SimpleNamespace(noise_variance_=given), Preparation(False, np.zeros(3), factor, factor))
+        rows = model.preparation.undo(noise * np.sqrt(given))
+        assert model.noise_variance_ == pytest.approx((rows**2).mean(), rel=0.03)  # ten standard errors
+
+
 def test_imputed_rows_keep_what_was_observed(rows):
     gaps = rows.copy()
     gaps[::7, 2] = np.nan
@@ -77,8 +88,7 @@ def test_imputed_rows_keep_what_was_observed(rows):
 
 
 def chosen(kind, rows, numbers=(2,), given=None, **asked):
-    steps = {"center": None, "standardize": None, "whiten": None, **asked}
-    return choose("auto", kind, np.asarray(rows, dtype=float), numbers=[*numbers], given=given or {}, **steps)
+    return choose("auto", kind, np.asarray(rows, dtype=float), numbers=[*numbers], given=given or {}, **asked)
 
 
 def test_the_model_is_chosen_by_the_kind_of_data():
@@ -102,6 +112,9 @@ def test_the_model_is_chosen_by_the_kind_of_data():
         True,
         False,
     )
+    large = chosen("table", patches, in_memory=False)
+    assert (large.name, large.standardize) == ("maximal", False)
+    assert chosen("table", patches - 0.5, in_memory=False).name == "linear"
     assert all(choice.reasons for choice in (counts, measured))
 
 

@@ -13,6 +13,7 @@ from multicause.arrays import double_precision, largest_with_share, over_active
 from multicause.callbacks import BoundMonitor, IterationCallback
 from multicause.datasets import make_bars
 from multicause.engines import Local
+from multicause.inference import arrange
 from multicause.posteriors import Preselected
 from multicause.priors import truncation
 from multicause.search.repair import least_missed
@@ -113,7 +114,7 @@ def test_the_cause_that_is_missed_least():
 
     without = [evidence([h for h in range(5) if h != lost]) for lost in range(5)]
     with double_precision():
-        data = model._in_blocks(Local().load(X), model._model, 1, fitted=True)
+        data = arrange(model._model, Local().load(X), 5)
         order = least_missed(model._model, data, model._parameters)
     assert order == list(np.argsort(without)[::-1])
 

@@ -11,6 +11,7 @@ from multicause.arrays import double_precision
 from multicause.datasets import make_bars
 from multicause.em import online
 from multicause.engines import Local
+from multicause.inference import arrange
 from tests.oracles import enumeration as oracle
 
 ROWS = make_bars(80, size=3, value=6.0, noise="poisson", random_state=0).data
@@ -26,7 +27,7 @@ def fitted():
 
 def loaded(fitted, X, *, missing=False):
     model = replace(fitted._model, missing=missing)
-    return model, fitted._in_blocks(Local().load(X), model, 1, fitted=True)
+    return model, arrange(model, Local().load(X), fitted.n_components)
 
 
 def stepped(fitted, X, parameters, before=None, *, missing=False):

@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 import multicause
-from multicause import FactorAnalysis, LinearCauses
+from multicause import FactorAnalysis, IndependentComponents, LinearCauses
 from multicause.datasets import make_bars, open_rows
 from multicause.datasets.reading import Reading, read_data
 from multicause.engines import Local
@@ -168,6 +168,16 @@ def test_bad_values_and_damaged_row_groups_are_named(rows, folder, tmp_path):
         OSError, match=r"Rows 2,700 to 2,709 of .*damaged.parquet' cannot be read: row group 3 is damaged"
     ):
         source.read(2700, 2710)
+
+
+def test_missing_values_of_files_are_named_where_a_model_needs_all(rows, tmp_path):
+    gaps = rows[:3000].copy()
+    gaps[2005, 3] = np.nan
+    for number, part in enumerate(np.split(gaps, 3)):
+        np.save(tmp_path / f"{number}.npy", part)
+    model = IndependentComponents(3, max_iter=1, engine=Local(memory_budget="100KiB"))
+    with pytest.raises(ValueError, match=r"NaN: row 5, column 3 of '.*2\.npy'.*no value may be missing"):
+        model.fit(open_rows(tmp_path / "*.npy"))
 
 
 def test_files_that_change_while_they_are_read(rows, tmp_path):

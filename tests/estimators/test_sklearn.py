@@ -63,8 +63,8 @@ def test_scikit_learns_own_checks(estimator):
     The number guards against checks that vanish; it is that of scikit-learn 1.9. A network draws rows at random, and
     others if rows are repeated, so that weights are repetitions in distribution only.
     """
-    weights = "check_sample_weight_equivalence_on_dense_data"
-    failures = {weights: "rows are drawn at random"} if isinstance(estimator, SoftmaxNetwork) else {}
+    weights = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    failures = dict.fromkeys(weights, "rows are drawn at random") if isinstance(estimator, SoftmaxNetwork) else {}
     results = check_estimator(estimator, on_skip=None, on_fail="raise", expected_failed_checks=failures)
     others = [r["check_name"] for r in results if r["status"] != "passed"]
     assert sorted(others) == sorted(["check_array_api_input", *failures])

@@ -9,6 +9,8 @@ from sklearn.decomposition import FactorAnalysis as FactorAnalysisOfScikitLearn
 
 import multicause
 from multicause import FactorAnalysis, PrincipalComponents
+from multicause.preparation.base import Preparation
+from multicause.preparation.condensed import Condensed
 from multicause.preparation.moments import condensed, covariance_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -77,9 +79,13 @@ def test_condensed_rows_teach_the_same_as_all(seed):
     np.testing.assert_allclose((rows.T * few) @ rows, weight * covariance, atol=1e-9)
     assert few.sum() == pytest.approx(weight)
 
+    class AllRows(Condensed):
+        def prepare(self, record, data):
+            return Preparation.prepare(self, record, data)
+
     class NotCondensed(FactorAnalysis):
-        def _condensed(self, data):
-            return data
+        def _preparer(self):
+            return AllRows()
 
     settings = {"init": np.ones((2, 8)) * [[1], [0.5]] + np.eye(2, 8), "max_iter": 15, "tol": 0.0}
     short, long = FactorAnalysis(2, **settings).fit(X), NotCondensed(2, **settings).fit(X)

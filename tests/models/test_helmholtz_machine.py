@@ -177,7 +177,7 @@ def test_importance_of_layers_by_hand():
     np.testing.assert_allclose(np.asarray(ratio)[0], log_p - log_q)
 
 
-def test_small_bars_are_found_with_particles(seed):
+def test_small_bars_are_found_with_particles(seed, optimized):
     """The best of four starts has found all bars in three of four fits, the best of 16 in 40 of 40."""
     bars = make_bars(500, size=4, value=1.0, noise=None, activity=0.2, random_state=seed)
     model = HelmholtzMachine(

@@ -155,7 +155,7 @@ def test_starts_lie_between_the_mean_row_and_a_flat_one(seed):
     np.testing.assert_allclose(start / start.sum(axis=1)[:, None], expected / expected.sum(axis=1)[:, None], rtol=1e-6)
 
 
-def test_networks_find_phonemes_at_the_temperature_of_the_paper():
+def test_networks_find_phonemes_at_the_temperature_of_the_paper(optimized):
     """MCA08 §6.9. Single networks found all phonemes in 25 of 25 trials."""
     sets = [make_phoneme_mixtures(500, random_state=1000 + t) for t in range(3)]
     model = SoftmaxNetwork(12, temperature=70.0, component_noise=0.02, total=900.0, hold=1000, max_iter=6)

@@ -9,6 +9,7 @@ from scipy import integrate, optimize, stats
 from multicause import SparseCoding
 from multicause.arrays import double_precision, largest_eigenvalue
 from multicause.datasets.images import make_white_patches, whiten_image
+from multicause.engines import Local
 from multicause.model import Block, Parameters
 from multicause.posteriors import MostProbable
 from multicause.preprocessing import Whitening
@@ -234,7 +235,7 @@ def test_the_bound_of_the_largest_eigenvalue(size, dtype, seed):
 def test_a_pass_does_without_lapack():
     """In a loop over small batches, the threads of LAPACK take most of the time."""
     with double_precision():
-        model = SparseCoding(4)._wire(np.ones((2, 3)))
+        model = SparseCoding(4)._wire(Local().load(np.ones((2, 3))))
         parameters = Parameters(jnp.ones((4, 3)), {"scale": jnp.ones(4)}, {"variance": jnp.ones(())})
         block = Block(jnp.ones((6, 3)), jnp.ones(6), jnp.ones(6))
         batches = Batches(np.arange(6).reshape(3, 2), np.ones((3, 2)), np.ones(3), np.asarray(3))

@@ -11,11 +11,13 @@ from multicause import LinearCauses, SpikeAndSlabCauses
 from multicause.compatibility import IncompatiblePartsError
 from multicause.em.results import FitResult
 from multicause.engines import Local
+from multicause.inference import arrange
 from multicause.model import Statistics
 from multicause.posteriors import Beam
 from multicause.priors import SpikeAndSlab
 from multicause.search import replacement
 from multicause.search.replacement import replace_unused
+from tests.conftest import optimizations
 from tests.oracles.parts import SpikeEnumeration
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -46,7 +48,8 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     # From one start, all causes are found in about two of three data sets.
-    return SpikeAndSlabCauses(H, annealing=None, n_init=6, random_state=0, max_iter=100).fit(data[0])
+    with optimizations():
+        return SpikeAndSlabCauses(H, annealing=None, n_init=6, random_state=0, max_iter=100).fit(data[0])
 
 
 def test_sample_fit_recover(model, data):
@@ -95,7 +98,7 @@ def test_the_exact_posterior_never_lowers_the_bound(data):
     assert np.diff(model.lower_bounds_).min() > -1e-10
 
 
-def test_means_of_slabs_are_learned_if_asked_for():
+def test_means_of_slabs_are_learned_if_asked_for(optimized):
     X, _, W = make_rows(1500, 1, mean=3.0, scale=0.5)
     names = ("components", "activity", "slab_mean", "slab_variance", "noise")
     model = SpikeAndSlabCauses(H, learn=names, n_init=6, random_state=0, max_iter=200).fit(X)
@@ -141,7 +144,7 @@ def test_an_unused_component_becomes_a_residual(model, data):
     active = np.where(np.arange(H) == learned[0], 0.1, 300.0)
     nothing = np.zeros(())
     statistics = Statistics(nothing, nothing, nothing, nothing, nothing, {}, {"active": active}, {}, {})
-    pool = model._in_blocks(Local().load(X, np.ones(len(X))), model._model, 1, fitted=True)
+    pool = arrange(model._model, Local().load(X, np.ones(len(X))), H)
     before = fit_of(model, statistics)._replace(parameters=parameters)
     with multicause.arrays.double_precision():
         after = replace_unused(model._model, pool, before, np.random.RandomState(0))

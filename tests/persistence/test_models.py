@@ -10,7 +10,7 @@ import pytest
 import safetensors.numpy
 
 import multicause
-from multicause import MaximalCauses, SoftmaxNetwork
+from multicause import MaximalCauses, MixtureOfPoissons, SoftmaxNetwork
 from multicause.annealing import LinearCooling
 from multicause.noises import Poisson
 from multicause.persistence import ModelFileError, container
@@ -267,3 +267,12 @@ def test_no_permission_to_read(saved, monkeypatch):
     monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
     with pytest.raises(PermissionError, match="Cannot read .*: permission denied"):
         multicause.load(path)
+
+
+def test_files_from_before_mixtures_had_a_file_each(tmp_path):
+    model = MixtureOfPoissons(2, max_iter=4, random_state=0).fit(X)
+    model.save(tmp_path / "model")
+    header, arrays = container.read(tmp_path / "model")
+    text = json.dumps(header).replace("multicause.models.mixture_of_poissons:", "multicause.models.mixtures:")
+    container.write(tmp_path / "model", json.loads(text), arrays)
+    np.testing.assert_array_equal(multicause.load(tmp_path / "model").transform(X), model.transform(X))

@@ -13,11 +13,12 @@ from multicause.combinations import Maximum
 from multicause.datasets import make_bars
 from multicause.em.initialization import InitialConditions, first_moments
 from multicause.engines import Local
+from multicause.inference import arrange
 from multicause.metrics import recovered_causes
-from multicause.models.restricted_maximal_causes import with_more_states
 from multicause.posteriors import Preselected, Truncated
 from multicause.priors import Categorical
 from multicause.search.critical_temperature import critical_temperature
+from multicause.search.restarts import with_more_states
 from tests.oracles import enumeration
 from tests.oracles import truncation as oracle
 
@@ -136,7 +137,7 @@ def test_trials_in_bulk_end_like_trials_one_by_one(name):
         np.testing.assert_array_equal(model.is_explained(X), alone.is_explained(X))
 
 
-def test_papers_settings_find_most_bars():
+def test_papers_settings_find_most_bars(optimized):
     """MCA08 reports 90 % and 98 %; with these, fewer than 12 or 14 of 16 have a probability of 1.7 % or 0.3 %.
 
     Seeds are fixed, so this can only fail if the algorithms change.
@@ -161,7 +162,7 @@ def test_papers_settings_find_most_bars():
         assert W[causes == 0].mean() < 0.06
 
 
-def test_hybrid_has_the_networks_reliability_and_the_bound_of_mca3():
+def test_hybrid_has_the_networks_reliability_and_the_bound_of_mca3(optimized):
     sets = [make_bars(500, random_state=seed) for seed in range(8)]
     mca3 = MaximalCauses(
         10, noise="poisson", combination=SIGMOID, posterior=Truncated(3), annealing=ConditionalCooling(11.0, final=1.5)
@@ -184,7 +185,7 @@ def begun(model, X, seed, n_starts):
     with double_precision():
         data = model._engine().load(X, weights)
         parts = model._wire(data)
-        data = model._in_blocks(data, parts, 1)
+        data = arrange(parts, data, model.n_components)
         moments = first_moments(data)
     return parts, data, InitialConditions(parts, moments, data, np.random.RandomState(seed), n_starts)
 
@@ -252,7 +253,7 @@ def test_a_judge_with_more_states_keeps_to_the_memory_budget():
     parts, data, _ = begun(model, X, 0, n_starts=1)
     judge = with_more_states(parts, 10, 25)
     with double_precision():
-        own = model._arranged(data, judge, 10, 1)
+        own = arrange(judge, data, 10)
     per_row, fixed = judge.posterior.bytes_per_row(10, 25, 8), judge.posterior.bytes_of_states(10, 25, 8)
     assert max(len(block.rows) for block in own.blocks) * per_row + fixed <= 4 * 2**20
     assert len(own.blocks) > len(data.blocks)

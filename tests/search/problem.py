@@ -13,6 +13,7 @@ from multicause.arrays import double_precision
 from multicause.em.loop import learn, learn_all
 from multicause.em.results import one_start
 from multicause.engines import Local
+from multicause.inference import arrange
 from multicause.model import Parameters
 from multicause.noises import Poisson
 
@@ -72,4 +73,4 @@ def problem(kind: str = "max", n_rows: int = 120) -> Problem:
     with double_precision():
         loaded = Local().load(rows)
         model = estimator._wire(loaded)
-        return Problem(model, estimator._in_blocks(loaded, model, 4), rows)
+        return Problem(model, arrange(model, loaded, estimator.n_components, 4), rows)

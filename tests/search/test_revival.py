@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from multicause import LinearCauses
+from multicause.arrays import double_precision
 from multicause.em.results import dead_causes
+from multicause.search.revival import WORST, revive, worst_rows
+from tests.oracles import enumeration as oracle
+from tests.search.problem import CAUSES, problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -29,6 +33,24 @@ def test_dead_causes_are_unused_blank_or_copies():
         n_weighted = 10
 
     assert dead_causes(Parameters, Sums, Data).tolist() == [False, True, True, True, False]
+
+
+def test_new_components_are_residuals_of_the_rows_with_the_lowest_evidence():
+    given = problem("sum")
+    parameters = given.parameters(np.concatenate([CAUSES[:2], np.zeros((1, 6))]))
+    parameters.prior["activity"] = np.array([0.2, 0.4, 0.9])
+    dead = np.array([False, False, True])
+    with double_precision():
+        worst = worst_rows(given.model, given.data, parameters)
+        revived = revive(given.model, given.data, parameters, dead, worst, np.random.RandomState(0))
+    W, sigma = parameters.components, 1.0
+    table = oracle.log_joint(given.rows, W, parameters.prior["activity"], "sum", "gaussian", sigma)
+    evidence, q = oracle.log_evidence(table), oracle.posterior(table)
+    np.testing.assert_array_equal(worst, np.argsort(evidence, kind="stable")[: int(WORST * len(evidence))])
+    residuals = (given.rows - q @ oracle.all_states(3) @ W)[worst]
+    assert np.abs(residuals - revived.components[2]).max(axis=1).min() < 1e-9
+    np.testing.assert_array_equal(revived.components[:2], W[:2])
+    np.testing.assert_allclose(revived.prior["activity"], [0.2, 0.4, 0.3])
 
 
 def test_all_dead_causes_come_back_at_once():

@@ -127,6 +127,16 @@ class PreparedModel:
         """Return the components in the units of the data: (H, D)."""
         return self.preparation.components(np.asarray(self.estimator.components_))
 
+    @property
+    def noise_variance_(self) -> Any:
+        """Return the variance of the noise in the units of the data, on average over columns if they are scaled."""
+        variance, inverse = self.estimator.noise_variance_, self.preparation.inverse
+        if inverse is None:
+            return variance
+        if inverse.ndim == 1:
+            return float(np.mean(variance * inverse**2))
+        return float(np.sum(np.broadcast_to(variance, len(inverse))[:, None] * inverse**2) / inverse.shape[1])
+
     def row_levels(self, X: np.ndarray) -> np.ndarray:
         """Return the mean of each row, which the model does not explain, or zeros: (n, 1)."""
         return self.preparation.levels(X)

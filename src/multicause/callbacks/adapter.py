@@ -156,7 +156,8 @@ class FitSession:
     def _iteration(self, progress: Any, bound: float, temperature: float) -> Iteration:
         """Return the record of an iteration for callbacks."""
         cooled = bool(getattr(progress, "cooled", True))
-        return Iteration(self, progress, self.history.n_iterations, bound, temperature, cooled)
+        phase = getattr(progress, "phase", "")
+        return Iteration(self, progress, self.history.n_iterations, bound, temperature, cooled, phase)
 
     def _followers(self) -> list[IterationCallback]:
         """Return the callbacks of this library, which may have a state to save."""
@@ -177,13 +178,21 @@ class Iteration:
     """One iteration of a fit, as passed to callbacks."""
 
     def __init__(
-        self, session: FitSession, progress: Any, number: int, bound: float, temperature: float, cooled: bool
+        self,
+        session: FitSession,
+        progress: Any,
+        number: int,
+        bound: float,
+        temperature: float,
+        cooled: bool,
+        phase: str = "",
     ) -> None:
         self._session, self._progress = session, progress
         self.number = number  # counted from one, over all phases of the fit
         self.bound = bound  # mean bound per row of the best start
         self.temperature = temperature
         self.cooled = cooled  # whether annealing is over, so that bounds can be compared
+        self.phase = phase  # what this part of the fit is for: "annealing", "repairing" and so on, or empty
         self.deferred: list[Callable[[Iteration], None]] = []  # actions that run after all callbacks
 
     def model(self) -> Any:

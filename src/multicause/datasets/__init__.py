@@ -7,6 +7,7 @@ from multicause.datasets.overlap import reconstruct_image
 from multicause.datasets.patches import make_patches
 from multicause.datasets.phonemes import make_phoneme_mixtures
 from multicause.datasets.reading import Reading, UserData, read_data
+from multicause.datasets.sound_overlap import reconstruct_sound
 
 __all__ = [
     "Reading",
@@ -19,5 +20,6 @@ __all__ = [
     "open_rows",
     "read_data",
     "reconstruct_image",
+    "reconstruct_sound",
     "whiten_image",
 ]

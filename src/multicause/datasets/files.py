@@ -40,7 +40,10 @@ def sound_files(path: str | PathLike[str]) -> list[Path]:
 
 
 def read_sound(path: str | PathLike[str], sample_rate: int, channel: int | None = None) -> np.ndarray:
-    """Read a wav file at ``sample_rate`` Hz: its only channel, or the one with the index ``channel``."""
+    """Read a wav file at ``sample_rate`` Hz: its only channel, or the one with the index ``channel``.
+
+    Samples that are whole numbers are divided by the largest of their type, so that files of all types are alike.
+    """
     from scipy.io import wavfile
     from scipy.signal import resample_poly
 
@@ -61,8 +64,18 @@ def read_sound(path: str | PathLike[str], sample_rate: int, channel: int | None 
         samples = samples[:, channel or 0]
     if samples.size == 0:
         raise ValueError(f"{str(path)!r} has no samples.")
-    centred = samples.astype(float) - (MIDDLE_OF_8_BITS if samples.dtype == np.uint8 else 0)
-    return centred if rate == sample_rate else resample_poly(centred, sample_rate, rate)
+    wave = (samples.astype(float) - middle_of(samples.dtype)) / full_scale(samples.dtype)
+    return wave if rate == sample_rate else resample_poly(wave, sample_rate, rate)
+
+
+def middle_of(dtype: np.dtype) -> int:
+    """Return the zero level of samples of this type."""
+    return MIDDLE_OF_8_BITS if dtype == np.uint8 else 0
+
+
+def full_scale(dtype: np.dtype) -> float:
+    """Return the largest distance from zero of samples of this type: one for numbers that are not whole."""
+    return float(np.iinfo(dtype).max - middle_of(dtype) + 1) if dtype.kind in "ui" else 1.0
 
 
 def read_image(path: str | PathLike[str]) -> np.ndarray:

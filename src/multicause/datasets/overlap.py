@@ -33,18 +33,11 @@ def reconstruct_image(
         Type of the patches.
     """
     height, width = shape
-    if image.shape[0] < height or image.shape[1] < width:
-        raise ValueError(
-            f"A patch of {height}×{width} does not fit into the image of {image.shape[0]}×{image.shape[1]}."
-        )
     if not 1 <= step <= min(shape):
         raise ValueError(
             f"step must be from 1 to {min(shape)}, so that patches of {height}×{width} leave no gap; got {step}."
         )
-    low, high = float(image.min()), float(image.max())
-    if not high > low:
-        raise ValueError(f"The image is constant, all pixels are {low:g}; there is nothing to reconstruct.")
-    windows = np.lib.stride_tricks.sliding_window_view(scale * ((image - low) / (high - low)), shape)
+    windows, low, high = _windows(image, shape, scale)
     tops, lefts = (_places(n, step) for n in windows.shape[:2])
     sums, counts = np.zeros(image.shape), np.zeros(image.shape)
     lines = max(1, min(len(tops), AT_ONCE // len(lefts)))
@@ -61,6 +54,33 @@ def reconstruct_image(
                 sums[place] += found[:, :, y, x]
                 counts[place] += 1
     return low + (high - low) * sums / counts / scale
+
+
+def patches_at(
+    image: np.ndarray, shape: tuple[int, int], *, scale: float = 10.0, step: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the patches on a grid of an image: (rows, columns, height, width), and the pixels of its rows and columns.
+
+    The image is rescaled to fill [0, ``scale``]. A last row and column of patches reaches to the border.
+    """
+    if step < 1:
+        raise ValueError(f"step must be at least 1; got {step}.")
+    windows, _, _ = _windows(image, shape, scale)
+    tops, lefts = (_places(n, step) for n in windows.shape[:2])
+    return windows[np.ix_(tops, lefts)], tops, lefts
+
+
+def _windows(image: np.ndarray, shape: tuple[int, int], scale: float) -> tuple[np.ndarray, float, float]:
+    """Return views of all patches of a rescaled image, and its darkest and brightest pixel."""
+    height, width = shape
+    if image.shape[0] < height or image.shape[1] < width:
+        raise ValueError(
+            f"A patch of {height}×{width} does not fit into the image of {image.shape[0]}×{image.shape[1]}."
+        )
+    low, high = float(image.min()), float(image.max())
+    if not high > low:
+        raise ValueError(f"The image is constant, all pixels are {low:g}; there is nothing to reconstruct.")
+    return np.lib.stride_tricks.sliding_window_view(scale * ((image - low) / (high - low)), shape), low, high
 
 
 def _places(n: int, step: int) -> np.ndarray:

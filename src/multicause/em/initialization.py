@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ class InitialConditions(NamedTuple):
     data: Data
     random: np.random.RandomState
     n_starts: int
+    record: Mapping[str, np.ndarray] = {}  # what preparation of the data has found
 
 
 def first_moments(data: Data) -> Moments:
@@ -159,7 +161,7 @@ def starting_parameters(
 
 def _starting_components(initial: InitialConditions, n_components: int, init: str | ArrayLike) -> np.ndarray:
     """Return initial components (H, D): random, with or without the mean row, rows, the user's, or another model's."""
-    model, moments, data, random, _ = initial
+    model, moments, data, random = initial[:4]
     n_features = data.n_features
     if isinstance(init, str):
         if init in ("random", "mean"):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from scipy.spatial.distance import pdist
 
+from multicause.annealing import Annealing
 from multicause.engines.base import Data
 from multicause.model import Parameters, Statistics
 from multicause.outcomes import Outcome
@@ -57,6 +58,8 @@ class FitResult(NamedTuple):
     statistics: Statistics  # statistics at the end, at temperature one
     kept: np.ndarray | None = None  # (n_iter + 1,) share of all rows that learning used; None if not recorded
     phases: tuple[Phase, ...] = ()  # phases with comparable bounds
+    annealing: Annealing | None = None  # schedule that was used; None if there was none
+    results: Mapping[str, Any] = {}  # fitted attributes that only this algorithm finds
 
 
 class Progress(NamedTuple):
@@ -69,6 +72,8 @@ class Progress(NamedTuple):
     statistics: Statistics | None = None  # statistics of these parameters, if the loop has them
     cooled: bool = True  # whether annealing is over, so that bounds can be compared
     current: bool = True  # whether the parameters are those of this iteration, not of a later one
+    phase: str = ""  # what this part of the fit is for, such as "annealing"; empty if a fit has one part
+    results: Mapping[str, Any] = {}  # fitted attributes that only this algorithm finds
 
     @property
     def best(self) -> int:
@@ -109,11 +114,12 @@ def result_of_one(
     temperatures: Sequence[float] | None = None,
     *,
     n_iter: int | None = None,
+    **others: Any,
 ) -> FitResult:
     """Return the result of a loop that learned one start, or that has chosen one.
 
     ``bounds`` end with that of the parameters. ``outcome`` is None if the maximum number of iterations was reached.
-    Without ``data``, causes are not checked for having died.
+    Without ``data``, causes are not checked for having died. ``others`` are further fields of the result.
     """
     n_iter = len(bounds) - 1 if n_iter is None else n_iter
     why = Outcome.MAX_ITER if outcome is None else outcome
@@ -128,7 +134,38 @@ def result_of_one(
         converged=why == Outcome.CONVERGED,
         outcome=why if data is None else final_outcome(why, parameters, statistics, data),
         statistics=statistics,
+        **others,
     )
+
+
+def batch_result(
+    parameters: Parameters,
+    bound: float,
+    n_batches: int,
+    *,
+    finite: bool,
+    statistics: Any = None,
+    temperature: float = 1.0,
+    **others: Any,
+) -> FitResult:
+    """Return the result of one batch of a stream, after ``n_batches`` batches in total.
+
+    Its outcome is "max_iter" (without a warning) if all steps were done, or "non_finite" if parameters became infinite
+    and were not stored.
+    """
+    outcome = Outcome.MAX_ITER if finite else Outcome.NON_FINITE
+    result = FitResult(
+        parameters=parameters,
+        bound=float(bound),
+        bounds=np.array([bound], dtype=float),
+        temperatures=np.array([temperature], dtype=float),
+        n_iter=1,
+        n_rounds=n_batches,
+        converged=False,
+        outcome=outcome,
+        statistics=statistics,
+    )
+    return result._replace(**others)
 
 
 def concatenate_history(first: FitResult, then: FitResult, reason: str = "") -> FitResult:

@@ -56,6 +56,7 @@ class EMState(NamedTuple):
     learning: Any  # (starts,) which starts have not ended yet
     outcome: Any  # (starts,) indices in OUTCOMES
     last: Any  # (starts,) iterations after which each start ended
+    number: Any  # (starts,) which start it is, from which its random numbers follow
     iteration: Any  # () number of steps done, −1 before the starts themselves are evaluated
     memory: Any = {}  # (starts, blocks, ...) what a posterior keeps of each row (:mod:`multicause.em.memory`)
 
@@ -92,6 +93,7 @@ def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, 
         learning=np.arange(places) < n_starts,
         outcome=np.full(places, _CODES[Outcome.MAX_ITER]),
         last=np.full(places, int(limits.max_iter)),
+        number=np.arange(places),
         iteration=np.asarray(-1),
     )
     return _cut_of_next(model, schedule, state) if model.posterior.keep is not None else state
@@ -166,7 +168,8 @@ def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state
     trial = select(state.learning, trial, state.parameters)
     if schedule.component_noise is not None and "components" in model.learn:
         noise = jnp.where(cooling.temperature > schedule.final, schedule.component_noise, 0.0)
-        noisy = perturb_components(model, trial, noise, jax.random.fold_in(key, state.iteration))
+        keys = jax.vmap(partial(jax.random.fold_in, jax.random.fold_in(key, state.iteration)))(state.number)
+        noisy = perturb_components(model, trial, noise, keys)
         trial = select(state.learning, noisy, trial)
     state = _ended(state, ~finite, Outcome.NON_FINITE, state.iteration)
     if not model.posterior.ascends_bound:
@@ -240,13 +243,12 @@ def _where(flag: Any, new: Array, old: Array) -> Array:
     return jnp.where(flag, new, old)
 
 
-def perturb_components(model: Model, parameters: Parameters, scale: Array, key: Array) -> Parameters:
-    """Add Gaussian noise of the given scales (starts,) to the components (ET10 §4.1).
+def perturb_components(model: Model, parameters: Parameters, scale: Array, keys: Array) -> Parameters:
+    """Add Gaussian noise of the given scales (starts,) to the components, drawn from a key of each start (ET10 §4.1).
 
     Non-negative components are reflected rather than clamped at zero, so that noise does not accumulate zero weights.
     """
     components = parameters.components
-    keys = jax.random.split(key, len(scale))
     draws = jax.vmap(lambda k: jax.random.normal(k, components.shape[1:], components.dtype))(keys)
     noisy = components + scale.astype(components.dtype)[:, None, None] * draws
     return parameters._replace(components=model.combination.reflect(noisy))

@@ -129,7 +129,7 @@ def as_dask_array(X: Any, n_features: int) -> Any:
 def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None, refusal: str | None) -> DaskData:
     """Create a part from every chunk, on the worker that computed the chunk."""
     if isinstance(X, Source):
-        X.refusal = refusal
+        X.check_from_now(refusal)
     chunks = _chunks(client, X)
     numbers = list(range(len(chunks)))
     sizes = gather(client, client.map(len, chunks, pure=False), chunks, numbers)

@@ -77,6 +77,18 @@ class FileSet(Source):
         for source in self._sources:
             source.use_dtype(dtype)
 
+    def check_from_now(self, refusal: str | None) -> None:
+        """Check values that are read of all files."""
+        super().check_from_now(refusal)
+        for source in self._sources:
+            source.check_from_now(refusal)
+
+    def trust(self) -> None:
+        """Leave values of all files unchecked from now on."""
+        super().trust()
+        for source in self._sources:
+            source.trust()
+
     @property
     def bytes_at_once(self) -> int:
         """Return the memory of the largest piece of all files that must be read as a whole."""

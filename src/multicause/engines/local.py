@@ -101,7 +101,7 @@ class Local(Engine):
         if isinstance(X, Source):
             from multicause.engines.streamed import StreamedData
 
-            X.refusal = refusal
+            X.check_from_now(refusal)
             return StreamedData(self, X, weights)
         return LocalData(self, X, np.ones(len(X), dtype=X.dtype) if weights is None else weights)
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from multicause.engines.missing import check_finite
 
@@ -20,6 +21,8 @@ class Source(ABC):
     names: list[str] | None = None
     #: Why no value may be missing, for models that cannot learn without it; None allows NaN.
     refusal: str | None = None
+    #: Whether all values have been checked, so that later passes need not check them again.
+    checked = False
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: Any) -> None:
         if len(shape) != 2:
@@ -32,6 +35,14 @@ class Source(ABC):
         self.name, self.shape = name, (int(shape[0]), int(shape[1]))
         #: Type of the rows that are returned: float32 is kept, all others become float64.
         self.dtype = np.dtype(np.float32 if dtype == np.float32 else np.float64)
+
+    def check_from_now(self, refusal: str | None) -> None:
+        """Check values that are read; ``refusal`` says why none may be missing, None allows NaN."""
+        self.refusal, self.checked = refusal, False
+
+    def trust(self) -> None:
+        """Leave values that are read unchecked from now on, after one pass over all rows has checked them."""
+        self.checked = True
 
     def use_dtype(self, dtype: np.dtype) -> None:
         """Convert rows to this dtype from now on."""
@@ -67,7 +78,8 @@ class Source(ABC):
                 f"Rows {start:,} to {stop - 1:,} of {self.name} cannot be read: it has become smaller since it was "
                 "opened. Do not write to a file while it is in use."
             )
-        check_finite(rows, start, f" of {self.name}", self.names, self.refusal)
+        if not self.checked:
+            check_finite(rows, start, f" of {self.name}", self.names, self.refusal)
         return rows
 
     @abstractmethod
@@ -140,7 +152,7 @@ class _FileSource(Source):
 
 
 def as_source(X: Any) -> Source | None:
-    """Return a source for X, or None if X is an array in memory."""
+    """Return a source for X, or None if X is a dense array in memory."""
     if isinstance(X, Source):
         return X
     if isinstance(X, np.memmap):
@@ -148,6 +160,10 @@ def as_source(X: Any) -> Source | None:
         if whole and hasattr(os, "preadv"):
             return _FileSource(X)
         return _ArrayLikeSource(f"the memory map of {X.filename}", X)
+    if issparse(X):
+        from multicause.engines.sparse_source import SparseSource
+
+        return SparseSource(X)
     package = type(X).__module__.partition(".")[0]
     if package in ("h5py", "zarr") and hasattr(X, "shape"):
         return _ArrayLikeSource(f"the {package} array {getattr(X, 'name', '')}".rstrip(), X)

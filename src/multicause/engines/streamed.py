@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ from multicause.arrays import bytes_from, on_cpu
 from multicause.engines.base import Data
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.local import BlockwiseData, Local, LocalData, block_shape, collect, filled_up, quantile_of
+from multicause.engines.overview import Overview
 from multicause.engines.sources import Source
 from multicause.model import Block
 from multicause.runtime.parallel import in_order, number_of_jobs, read_ahead
@@ -167,6 +169,13 @@ class StreamedData(BlockwiseData):
         """Apply the function to parts that are read one after the other."""
         tasks = ((rows, weights) for _, rows, weights in self._parts())
         return list(in_order(function, tasks, min(self.n_jobs, MOST_PARTS)))
+
+    @cached_property
+    def overview(self) -> Overview:
+        """Compute the overview; all values have been checked then."""
+        found = super().overview
+        self._source.trust()
+        return found
 
     def _parts(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Yield the index of the first row, rows and weights of parts that are read ahead."""

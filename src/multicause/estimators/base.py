@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from contextlib import AbstractContextManager
 from os import PathLike
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
@@ -19,6 +21,7 @@ from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_s
 from multicause.engines import Dask, Data, Engine, Local
 from multicause.engines.dask import as_dask_array, is_distributed
 from multicause.engines.missing import check_finite
+from multicause.engines.sparse_source import SparseSource
 from multicause.estimators.advice import Advice, advice_on
 from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
@@ -29,6 +32,9 @@ MODELS_FOR_MISSING = (
     "MaximalCauses, LinearCauses, NonnegativeCauses, MixtureOfGaussians, KMeans, FactorAnalysis and "
     "PrincipalComponents, among others,"
 )
+
+# Packages whose frames a warning skips.
+INTERNAL = ("multicause", "sklearn")
 
 
 class ValueLabels(NamedTuple):
@@ -46,10 +52,6 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
     __metadata_request__transform = {"out": UNUSED}
     #: Fitted attributes that only this model has; they are saved with it.
     _results: tuple[str, ...] = ()
-    #: Whether X may contain NaN for missing values.
-    _allows_missing = False
-    #: Reason why values may not be missing, for the error message.
-    _needs_all_values = "learns from complete rows"
     components_: np.ndarray
     engine: Engine | None
 
@@ -66,6 +68,10 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
     def _part_choices(self) -> dict[str, PartChoice]:
         """Return the parts that names and None stand for; a model adds its own parts."""
         return {"engine": PartChoice(defaults=lambda: (Local(),))}
+
+    def _needs_complete(self) -> str:
+        """Return why no value may be missing, as part of an error message; empty if values may be missing."""
+        return "learns from complete rows"
 
     def _value_labels(self) -> ValueLabels:
         """Return descriptions of the values of a fitted model, for reports and plots."""
@@ -106,7 +112,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
             sample_weight = validate_weights(sample_weight, np.broadcast_to(0.0, (len(sample_weight), 1)))
-        refusal = None if self._allows_missing else self._refusal_of_missing()
+        refusal = self._refusal_of_missing() if self._needs_complete() else None
         data = engine.load(source, sample_weight, refusal)
         least = 2 if reset else 1
         if data.n_rows < least:
@@ -155,6 +161,8 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         return data.sample_rows(most, np.random.RandomState(0))
 
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
+        if issparse(X):
+            X = np.asarray(SparseSource(X))
         rows = validate_data(
             self,
             X,
@@ -164,14 +172,14 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
             ensure_min_samples=2 if reset else 1,
             ensure_all_finite="allow-nan",
         )
-        if not self._allows_missing:
+        if self._needs_complete():
             check_finite(rows, 0, "", refusal=self._refusal_of_missing())
         return rows
 
     def _refusal_of_missing(self) -> str:
         """Return why no value may be missing, and which models support missing values."""
         return (
-            f"{type(self).__name__} {self._needs_all_values}, so that no value may be missing. Leave such rows or "
+            f"{type(self).__name__} {self._needs_complete()}, so that no value may be missing. Leave such rows or "
             f"columns out, or fill the values in: {MODELS_FOR_MISSING} learn from the observed values alone, and "
             "their method impute fills the others in."
         )
@@ -186,14 +194,15 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.input_tags.allow_nan = self._allows_missing
+        tags.input_tags.allow_nan = not self._needs_complete()
+        tags.input_tags.sparse = True
         return tags
 
 
 def warn_of(outcome: Outcome, estimator: BaseModel) -> None:
     """Warn about the outcome of a fit if there is advice on it."""
     advice = estimator._advice(outcome)
-    warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}", stacklevel=5)
+    warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}")
 
 
 def outcome_of_batch(finite: bool) -> Outcome:
@@ -205,10 +214,18 @@ def outcome_of_batch(finite: bool) -> Outcome:
     return Outcome.MAX_ITER if finite else Outcome.NON_FINITE
 
 
-def warn(message: str, stacklevel: int = 4) -> None:
-    """Issue a ConvergenceWarning with the message, unless it is empty."""
+def warn(message: str, stacklevel: int | None = None) -> None:
+    """Issue a ConvergenceWarning with the message, unless it is empty; by default it points at the user's code."""
     if message:
-        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+        warnings.warn(message, ConvergenceWarning, stacklevel=_level_of_user() if stacklevel is None else stacklevel)
+
+
+def _level_of_user() -> int:
+    """Return the stack level of the innermost frame outside this package and scikit-learn, as seen from the caller."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INTERNAL:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from multicause import inference
-from multicause.arrays import check_room, double_precision, key_from, starts_at_once
+from multicause.arrays import check_room, double_precision, key_from
 from multicause.combinations import Combination
 from multicause.em import online
 from multicause.em.e_step import evidence_threshold
@@ -30,6 +30,7 @@ from multicause.model import Model, Parameters, interned
 from multicause.noises import Noise
 from multicause.persistence.row_writing import check_out, write_rows
 from multicause.posteriors import Posterior
+from multicause.preparation.base import Preparation
 from multicause.priors import Prior
 from multicause.updates import Update
 from multicause.wiring import check
@@ -65,10 +66,6 @@ class SlabRecognition(NamedTuple):
 class FittedCauses(BaseModel):
     """Base class with the methods of a fitted causal model."""
 
-    #: The record that ``recognize`` returns.
-    _recognition_record: type = Recognition
-    #: Whether blocks must contain as few rows of weight zero as possible, as for learning in small batches.
-    _exact_blocks = False
     n_components: int
     _model: Model
     _parameters: Parameters
@@ -115,7 +112,7 @@ class FittedCauses(BaseModel):
 
         return self._by_rows(inference.imputed_data, X, out=out, finish=finish)
 
-    def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition:
+    def recognize(self, X: ArrayLike, top: int | None = DEFAULT_TOP) -> Recognition | SlabRecognition:
         """Return the most probable states of each row, with their probabilities and the log evidence.
 
         Parameters
@@ -130,7 +127,8 @@ class FittedCauses(BaseModel):
         if top is not None and (not isinstance(top, Integral) or top < 1):
             raise ValueError(f"top must be a positive number of states, or None for all; got {top!r}.")
         top = n_states if top is None else min(int(top), n_states)
-        return self._recognition_record(*self._by_rows(inference.best_states, X, top))
+        found = self._by_rows(inference.best_states, X, top)
+        return Recognition(*found) if len(found) == len(Recognition._fields) else SlabRecognition(*found)
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Return the log evidence log p(y) of each row if the posterior is exact, else its lower bound: (n_samples,).
@@ -203,69 +201,57 @@ class FittedCauses(BaseModel):
 
     # ---------------------------------------------------------------------------------------------- internals
 
-    def _preparer(self) -> Any:
-        """Return a function that prepares rows, which other processes can use without this estimator."""
-        return partial(type(self)._prepared, self._preparation)
+    def _preparer(self) -> Preparation:
+        """Return how rows are prepared before learning and recognition."""
+        return Preparation()
 
-    def _prepared_data(self, data: Data) -> Data:
-        """Return data whose rows are as the parts use them."""
-        return data if type(self)._prepared is FittedCauses._prepared else data.transformed(self._preparer())
+    def _recognition_model(self, model: Model, n_components: int, n_features: int) -> Model:
+        """Return the model that infers causes of rows, given the learned one."""
+        return model
 
-    @staticmethod
-    def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-        """Return rows as the parts use them, for example centred, given the record of :meth:`_prepare`."""
-        return rows
-
-    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows in the space of X, the inverse of :meth:`_prepared`."""
-        return rows
+    def _derived(self, parameters: Parameters) -> dict[str, Any]:
+        """Return fitted attributes that only this model has, as a function of its parameters."""
+        return {}
 
     @property
     def _recognizer(self) -> Model:
-        """The model that infers causes of rows; by default the learned one."""
-        return self._model
+        return self._recognition_model(self._model, *self._parameters.components.shape)
+
+    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
+        return self._preparer().undo(self._preparation, rows)
 
     def _value_labels(self) -> ValueLabels:
         """Return labels of bounds and scores, from the posteriors of learning and recognition."""
         bound = self._model.posterior.bound_label
         return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)
 
-    def _in_blocks(self, data: Data, model: Model, n_starts: int, *, fitted: bool = False) -> Data:
-        """Return data in blocks within the memory budget, for components that are to be learned or are ``fitted``."""
-        return self._arranged(data, model, len(self.components_) if fitted else self.n_components, n_starts)
+    def _attributes(self, model: Model, parameters: Parameters, record: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Return the attributes of a fitted model, which follow from model, parameters and the record of preparation.
 
-    def _arranged(self, data: Data, model: Model, n_components: int, n_starts: int) -> Data:
-        """Return the data in blocks whose size suits a model."""
-        at_once = starts_at_once(n_starts)
-        size = (n_components, data.n_features, data.dtype.itemsize)
-        per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
-        per_row += model.posterior.bytes_of_mask(*size) if model.missing else 0
-        fixed = model.posterior.bytes_of_states(*size)
-        summarize = partial(inference.summarize, model)
-        return data.arranged(summarize, at_once * per_row, at_once * fixed, exact=self._exact_blocks)
-
-    def _keep(self, model: Model, parameters: Parameters) -> None:
-        """Store the learned parameters on the host: JAX arrays would lose their double precision in a pickle.
-
-        Attributes are computed from the parameters on the host too, so that those of a loaded model are identical.
+        Parameters are stored on the host: JAX arrays would lose their double precision in a pickle. Attributes are
+        computed from them on the host too, so that those of a loaded model are identical.
         """
-        self._model, self._parameters = model, jax.device_get(parameters)
-        for name, value in self._learned(model, self._parameters).items():
-            setattr(self, name, value)
-
-    @staticmethod
-    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
-        variance = parameters.noise.get("variance")
+        parameters, preparer = jax.device_get(parameters), self._preparer()
+        components, variance = np.array(parameters.components), parameters.noise.get("variance")
         return {
-            "components_": np.array(parameters.components),
+            "_model": model,
+            "_parameters": parameters,
+            "_preparation": record,
+            "components_": preparer.components_of(record, components),
             "activity_": np.array(model.prior.activity(parameters.prior)),
             "noise_variance_": None if variance is None else np.asarray(variance)[()],
             **model.prior.fitted(parameters.prior),
             "posterior_": clone(model.posterior),
             "update_": clone(model.update),
+            **preparer.attributes(record, components.dtype),
+            **self._derived(parameters),
         }
 
-    def _keep_threshold(self, data: Data) -> None:
+    def _set(self, attributes: dict[str, Any]) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _set_threshold(self, data: Data) -> None:
         """Store the data from which :attr:`evidence_threshold_` is computed; none, if all states are considered."""
         self._threshold = -np.inf if self._recognizer.posterior.max_active is None else data.released()
 
@@ -298,7 +284,7 @@ class FittedCauses(BaseModel):
 
     def _evidence_threshold(self, data: Data) -> float:
         recognizer = self._recognizer
-        data = self._arranged(data, recognizer, len(self.components_), 1)
+        data = inference.arrange(recognizer, data, len(self.components_))
         return evidence_threshold(recognizer, data, self._parameters)
 
     def _by_rows(
@@ -323,11 +309,11 @@ class FittedCauses(BaseModel):
         original = data = self._load(X, None, reset=False)
         if data.dtype != self.components_.dtype:
             data = data.transformed(partial(np.asarray, dtype=self.components_.dtype))
-        data = self._prepared_data(data)
+        data = self._preparer().transform(self._preparation, data)
         check_noise(model.noise, data)
         model = interned(replace(model, missing=data.has_missing))
         with double_precision():
-            data = self._in_blocks(data, model, 1, fitted=True)
+            data = inference.arrange(model, data, len(self.components_))
 
             def own(block: Any) -> Any:
                 return function(model, block, self._parameters, *arguments)
@@ -360,15 +346,15 @@ class FittedCauses(BaseModel):
             getattr(model, name).validate()
         check(model, type(self))
         with double_precision():
-            self._preparation = state["preparation"]
+            preparer, record = self._preparer(), state["preparation"]
             parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
             model.posterior.check(len(parameters.components))
             inside, outside = (1, parameters.components.shape[1]), (1, self.n_features_in_)
-            row = self._preparer()(np.zeros(outside, dtype=parameters.components.dtype))
-            if row.shape != inside or self._unprepared(row).shape != outside:
+            row = preparer.apply(record, np.zeros(outside, dtype=parameters.components.dtype))
+            if row.shape != inside or preparer.undo(record, row).shape != outside:
                 raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
             self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
-            self._keep(model, parameters)
+            self._set(self._attributes(model, parameters, record))
 
 
 def _finished(finish: Finish | None, data: Data, parts: Iterable[Any]) -> Iterator[Any]:

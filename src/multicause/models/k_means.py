@@ -3,26 +3,23 @@
 TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chapter 10.
 """
 
-from functools import partial
-from typing import Any
-
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multicause.annealing import Annealing
-from multicause.arrays import Array, compiled, sum_in_double
-from multicause.em.initialization import InitialConditions
-from multicause.em.results import FitResult
-from multicause.engines import Data, Engine
-from multicause.estimators.causal import FitProblem
+from multicause.combinations import Sum
+from multicause.em.solver import Solver
+from multicause.engines import Engine
+from multicause.estimators.mixture import Mixture
 from multicause.estimators.summary import ModelSummary
-from multicause.model import Block, Model, Parameters
-from multicause.models.mixtures import Mixture
-from multicause.noises import Gaussian, Noise
+from multicause.inference import inertia
+from multicause.model import Model
+from multicause.noises import Gaussian
 from multicause.posteriors import OneHot
-from multicause.preparation.moments import check_variation
+from multicause.preparation.base import Preparation
+from multicause.preparation.centred import Centred
 from multicause.priors import Categorical
+from multicause.search.em import EM
+from multicause.updates.weighted_mean import WeightedMean
 
 
 class KMeans(Mixture):
@@ -62,18 +59,11 @@ class KMeans(Mixture):
     1.0
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        name: Mixture._parameter_constraints[name]
-        for name in ("n_components", "max_iter", "tol", "n_init", "init", "random_state", "verbose", "engine")
-    }
     summary = ModelSummary(
         "P[v] = 1/K; p[u|v] = N(u; g_v, Σ), Σ → 0",
         "v(u) = argmin_v |u − g_v|²",
         "g_v = mean of the rows with v(u) = v",
     )
-    annealing = None
-    learn = ("components", "noise")
-    activity = None
     inertia_: float
     _results = ("inertia_",)
 
@@ -98,56 +88,18 @@ class KMeans(Mixture):
         self.verbose = verbose
         self.engine = engine
 
-    def _noise(self) -> Noise:
-        return Gaussian()
+    def _parts(self) -> Model:
+        parts = (Categorical(uniform=True), Sum(), Gaussian(), OneHot(hard=True), WeightedMean())
+        return Model(*parts, learn=frozenset({"components", "noise"}))
 
-    def _prior(self) -> Categorical:
-        return Categorical(uniform=True)
+    def _preparer(self) -> Preparation:
+        return Centred()
 
-    def _posterior(self) -> OneHot:
-        return OneHot(hard=True)
+    def _solver(self) -> Solver:
+        return EM(max_iter=self.max_iter, tol=self.tol, n_starts=self.n_init, measures={"inertia_": inertia})
 
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
         """Return the centres weighted by S (n_samples, n_components): (n_samples, n_features)."""
         around = super().inverse_transform(S)
         others = 1 - np.sum(S, axis=1, keepdims=True, dtype=float)
         return (around - others * self._preparation["origin"]).astype(around.dtype)
-
-    # Rows are centred, because squared distances are computed in expanded form and a large offset would cancel digits.
-
-    def _prepare(self, data: Data) -> dict[str, np.ndarray]:
-        check_variation(data)
-        return {"origin": data.overview.mean.astype(data.dtype)}
-
-    @staticmethod
-    def _prepared(record: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
-        return rows - record["origin"].astype(rows.dtype, copy=False)
-
-    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
-        return rows + self._preparation["origin"].astype(rows.dtype, copy=False)
-
-    def _starts(self, initial: InitialConditions) -> Parameters:
-        starts = super()._starts(initial)
-        of_the_user = not (isinstance(self.init, str) or hasattr(self.init, "fit"))
-        return starts._replace(components=starts.components - self._preparation["origin"]) if of_the_user else starts
-
-    def _learn(self, problem: FitProblem) -> tuple[FitResult, Annealing]:
-        result, annealing = super()._learn(problem)
-        self.inertia_ = float(problem.data.sum(partial(_inertia, problem.model), result.parameters))
-        return result, annealing
-
-    def _learned(self, model: Model, parameters: Parameters) -> dict[str, Any]:  # type: ignore[override]
-        learned = super()._learned(model, parameters)
-        return {**learned, "components_": self._unprepared(learned["components_"])}
-
-
-@compiled
-def _inertia(model: Model, block: Block, parameters: Parameters) -> Array:
-    """Return Σ_n w_n ‖u_n − g_v(u_n)‖² of a block, computed from differences.
-
-    The expanded form could become negative by cancellation.
-    """
-    nearest = jnp.argmax(model.posterior.infer(model, parameters, block, jnp.ones(())).mean_causes, axis=1)
-    apart = block.rows - parameters.components[nearest]
-    apart = jnp.where(jnp.isnan(apart), 0, apart) if model.missing else apart
-    return sum_in_double(block.weights * jnp.sum(apart**2, axis=1))

@@ -4,13 +4,13 @@ ET10: J. Lücke and J. Eggert, Expectation Truncation and the Benefits of Presel
 JMLR 11 (2010) 2855–2900.
 """
 
-from multicause.combinations import Combination, Sum
-from multicause.estimators.causal import CausalEstimator
-from multicause.noises import Noise
-from multicause.parts import resolve
+from multicause.combinations import Sum
+from multicause.estimators.binary_causes import BinaryCauses
+from multicause.estimators.settings import product
+from multicause.model import Model
 
 
-class LinearCauses(CausalEstimator):
+class LinearCauses(BinaryCauses):
     """Linear Components Analysis (LinCA): binary causes whose components, of any sign, add up.
 
     As ET10 eq. 22, 24 and 25 without the restriction to non-negative weights::
@@ -61,5 +61,5 @@ class LinearCauses(CausalEstimator):
     (10, 25)
     """
 
-    def _combination(self, noise: Noise) -> Combination:
-        return resolve(self.combination or Sum().within(noise.means), {}, "combination", Sum)
+    def _parts(self) -> Model:
+        return product(self, Sum())

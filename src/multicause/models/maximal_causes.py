@@ -5,13 +5,13 @@ ET10: J. Lücke and J. Eggert, Expectation Truncation and the Benefits of Presel
 JMLR 11 (2010) 2855–2900.
 """
 
-from multicause.combinations import Combination, Maximum
-from multicause.estimators.causal import CausalEstimator
-from multicause.noises import Noise
-from multicause.parts import resolve
+from multicause.combinations import Maximum
+from multicause.estimators.binary_causes import BinaryCauses
+from multicause.estimators.settings import product
+from multicause.model import Model
 
 
-class MaximalCauses(CausalEstimator):
+class MaximalCauses(BinaryCauses):
     """Maximal Causes Analysis (MCA): parts that occlude or mask each other.
 
     Binary causes s are drawn independently, and the mean of an observation in each dimension is the largest weight
@@ -119,5 +119,5 @@ class MaximalCauses(CausalEstimator):
     'converged'
     """
 
-    def _combination(self, noise: Noise) -> Combination:
-        return resolve(self.combination or Maximum().within(noise.means), {}, "combination", Maximum)
+    def _parts(self) -> Model:
+        return product(self, Maximum())

@@ -6,17 +6,16 @@ T. Šingliar and M. Hauskrecht, Noisy-OR Component Analysis and its Application 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.annealing import Annealing
 from multicause.combinations import Combination, NoisyOr
 from multicause.engines import Engine
-from multicause.estimators.causal import LEARNABLE, CausalEstimator
+from multicause.estimators.causal import CausalEstimator
+from multicause.estimators.settings import LEARNABLE, product
+from multicause.model import Model
 from multicause.noises import Noise
-from multicause.parts import resolve
 from multicause.posteriors import Posterior
 from multicause.priors import Prior
 from multicause.updates import Update
@@ -66,13 +65,6 @@ class NoisyOrCauses(CausalEstimator):
     (6, 9)
     """
 
-    noise_scale = None
-    _parameter_constraints: dict[str, list[Any]] = {
-        name: constraints
-        for name, constraints in CausalEstimator._parameter_constraints.items()
-        if name != "noise_scale"
-    }
-
     def __init__(
         self,
         n_components: int = 10,
@@ -112,5 +104,5 @@ class NoisyOrCauses(CausalEstimator):
         self.verbose = verbose
         self.engine = engine
 
-    def _combination(self, noise: Noise) -> Combination:
-        return resolve(self.combination or NoisyOr(), {}, "combination", NoisyOr)
+    def _parts(self) -> Model:
+        return product(self, NoisyOr())

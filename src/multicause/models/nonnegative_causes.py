@@ -4,13 +4,13 @@ ET10: J. Lücke and J. Eggert, Expectation Truncation and the Benefits of Presel
 JMLR 11 (2010) 2855–2900.
 """
 
-from multicause.combinations import Combination, Sum
-from multicause.estimators.causal import CausalEstimator
-from multicause.noises import Noise
-from multicause.parts import resolve
+from multicause.combinations import Sum
+from multicause.estimators.binary_causes import BinaryCauses
+from multicause.estimators.settings import product
+from multicause.model import Model
 
 
-class NonnegativeCauses(CausalEstimator):
+class NonnegativeCauses(BinaryCauses):
     """Probabilistic non-negative matrix factorisation with binary causes (ET-NMF).
 
     As ET10 eq. 22, 24 and 25, with W ≥ 0::
@@ -54,11 +54,11 @@ class NonnegativeCauses(CausalEstimator):
     np.True_
     """
 
-    def _combination(self, noise: Noise) -> Combination:
-        rule = resolve(self.combination or Sum(nonnegative=True).within(noise.means), {}, "combination", Sum)
-        if rule.bounds[0] < 0:
+    def _parts(self) -> Model:
+        model = product(self, Sum(nonnegative=True))
+        if model.combination.bounds[0] < 0:
             raise ValueError(
                 "NonnegativeCauses needs combination=Sum(nonnegative=True); got Sum(nonnegative=False). Use "
                 "LinearCauses for components of any sign."
             )
-        return rule
+        return model

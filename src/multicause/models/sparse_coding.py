@@ -5,31 +5,27 @@ D. J. Field, Emergence of simple-cell receptive field properties by learning a s
 381 (1996) 607–609.
 """
 
-from dataclasses import replace
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval
 
-from multicause import annealing as schedules
-from multicause.combinations import Combination, Sum
+from multicause.combinations import Sum
 from multicause.em.initialization import InitialConditions
-from multicause.em.results import FitResult, start_of
-from multicause.engines import Data, Engine
-from multicause.estimators.causal import CausalEstimator, FitProblem
+from multicause.em.solver import Solver
+from multicause.engines import Engine
+from multicause.estimators.fields import ProjectiveFields
+from multicause.estimators.settings import NAMES
 from multicause.estimators.summary import ModelSummary
-from multicause.model import Model, Parameters, interned
-from multicause.noises import Gaussian, Noise
-from multicause.parts import PartChoice, resolve
+from multicause.model import Model, Parameters
+from multicause.noises import Gaussian
+from multicause.parts import resolve
 from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
-from multicause.solvers.mini_batches import learn_in_batches
+from multicause.solvers.mini_batches import MiniBatches
 from multicause.updates import DeltaRule, Update
-from multicause.wiring import check
 
 PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": partial(Laplace, scale=0.5)}
 # Tolerance of the most probable causes in a learning step, unless the user gives a posterior. On patches of
@@ -39,7 +35,7 @@ LEARNING_TOLERANCE = 1e-2
 RELATIVE_NOISE = 0.3
 
 
-class SparseCoding(CausalEstimator):
+class SparseCoding(ProjectiveFields):
     """Sparse coding (Olshausen & Field): causes add up, and a sparse prior keeps most of them near zero.
 
     TN10 eq. 10.28–10.32 and its appendix::
@@ -102,39 +98,12 @@ class SparseCoding(CausalEstimator):
     (200, 6)
     """
 
-    _exact_blocks = True
-    _parameter_constraints: dict[str, list[Any]] = {
-        **{
-            name: CausalEstimator._parameter_constraints[name]
-            for name in [
-                "n_components",
-                "prior",
-                "posterior",
-                "update",
-                "noise_scale",
-                "max_iter",
-                "tol",
-                "init",
-                "random_state",
-                "verbose",
-                "engine",
-            ]
-        },
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-    }
+    _part_names = {**NAMES, "prior": PRIORS, "posterior": {}, "update": {}}
     summary = ModelSummary(
         "p[v] ∝ Π_a exp(g(v_a)); p[u|v] = N(u; G·v, σ²)",
         "Gᵀ(u − G·v)/σ² + g′(v) = 0",
         "G ← G + ε(u − G·v)v; |G_a|² ← |G_a|² (var(v_a)/σ_v²)^α",
     )
-    annealing = None
-    # Each batch of a stream is a step of the delta rule: averages over causes that were inferred with older components
-    # would slow learning down.
-    _remembers_all = True
-    repair = False
-    activity = None
-    n_init = 1
-    learn: tuple[str, ...] = ("components",)
 
     def __init__(
         self,
@@ -165,37 +134,19 @@ class SparseCoding(CausalEstimator):
         self.verbose = verbose
         self.engine = engine
 
-    @property
-    def projective_fields_(self) -> np.ndarray:
-        """Projective fields G, the effect of each cause on the data: (n_components, n_features)."""
-        return self.components_
-
-    def _combination(self, noise: Noise) -> Combination:
-        return Sum()
-
-    def _accepts_negative(self) -> bool:
-        return True
-
-    def _part_choices(self) -> dict[str, PartChoice]:
-        """Return the parts that names and None stand for in :meth:`_wire`."""
-        return {
-            **super()._part_choices(),
-            "prior": PartChoice(PRIORS),
-            "posterior": PartChoice(defaults=lambda: (MostProbable(),)),
-            "update": PartChoice(defaults=lambda: (DeltaRule(),)),
-        }
-
-    def _wire(self, data: Data) -> Model:
+    def _parts(self) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
-        noise = Gaussian()
         posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
         update = resolve(DeltaRule() if self.update is None else self.update, {}, "update", Update)
-        model = Model(prior, Sum(), noise, posterior, update, learn=frozenset(self.learn))
-        return interned(check(model, type(self)))
+        return Model(prior, Sum(), Gaussian(), posterior, update, learn=frozenset({"components"}))
+
+    def _solver(self) -> Solver:
+        posterior = MostProbable(tol=LEARNING_TOLERANCE) if self.posterior is None else None
+        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "batch_size": self.batch_size}
+        return MiniBatches(**settings, learning_posterior=posterior)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """Return initial parameters in the data's unit: noise, and random components unless the user chooses others."""
-        starts, moments, dtype = super()._starts(initial), initial.moments, initial.data.dtype
+        starts, moments = super()._starts(initial), initial.moments
         deviation = np.sqrt(moments.spread or moments.variance)
         if self.noise_scale is None:
             variance = jnp.full_like(starts.noise["variance"], (RELATIVE_NOISE * deviation) ** 2)
@@ -204,12 +155,4 @@ class SparseCoding(CausalEstimator):
             return starts
         draws = initial.random.normal(size=starts.components.shape)
         components = deviation * draws / np.linalg.norm(draws, axis=-1, keepdims=True)
-        return starts._replace(components=jnp.asarray(components.astype(dtype)))
-
-    def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
-        data = (problem.model, problem.data, start_of(problem.starts))
-        settings = {"batch_size": self.batch_size, **problem.settings}
-        if self.posterior is None:
-            posterior = MostProbable(tol=LEARNING_TOLERANCE)
-            settings["learner"] = interned(replace(problem.model, posterior=posterior))
-        return learn_in_batches(*data, **settings), schedules.NoAnnealing()
+        return starts._replace(components=jnp.asarray(components.astype(initial.data.dtype)))

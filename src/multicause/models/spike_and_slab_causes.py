@@ -13,19 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause import annealing as schedules
-from multicause.combinations import Combination, Sum
+from multicause.combinations import Sum
 from multicause.em.initialization import InitialConditions
-from multicause.em.results import FitResult
-from multicause.engines import Data, Engine
-from multicause.estimators.causal import CausalEstimator, FitProblem
-from multicause.estimators.fitted_causes import SlabRecognition
-from multicause.model import Model, Parameters, interned
+from multicause.em.solver import Solver
+from multicause.engines import Engine
+from multicause.estimators.causal import CausalEstimator
+from multicause.estimators.settings import product
+from multicause.model import Model, Parameters
 from multicause.noises import Noise
-from multicause.parts import PartChoice
-from multicause.posteriors import NAMES, Beam, Posterior
+from multicause.posteriors import Beam, Posterior
 from multicause.priors import SpikeAndSlab
 from multicause.priors.spike_and_slab import LEARNABLE, with_slabs
-from multicause.search.replacement import learn_and_replace
+from multicause.search.replacement import Replacement
 
 
 class SpikeAndSlabCauses(CausalEstimator):
@@ -77,15 +76,6 @@ class SpikeAndSlabCauses(CausalEstimator):
     (500, 4)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        name: constraints
-        for name, constraints in CausalEstimator._parameter_constraints.items()
-        if name not in ("combination", "prior", "update", "repair")
-    }
-    combination = prior = update = repair = None
-    _recognition_record = SlabRecognition
-    _learnable = ("components", "noise", *LEARNABLE)
-
     def __init__(
         self,
         n_components: int = 10,
@@ -119,33 +109,21 @@ class SpikeAndSlabCauses(CausalEstimator):
         self.verbose = verbose
         self.engine = engine
 
-    def _combination(self, noise: Noise) -> Combination:
-        return Sum()
-
-    def _part_choices(self) -> dict[str, PartChoice]:
-        return {**super()._part_choices(), "posterior": PartChoice(NAMES, lambda: (Beam(),))}
-
-    def _parts(self) -> Any:
+    def _parts(self) -> Model:
         learned = tuple(name for name in LEARNABLE if name in self.learn)
-        _, combination, noise, posterior = super()._parts()
-        return SpikeAndSlab(learn=learned), combination, noise, Beam() if self.posterior is None else posterior
+        names = ("components", "noise", *LEARNABLE)
+        model = product(self, Sum(), prior=SpikeAndSlab(learn=learned), posterior=Beam(), learnable=names)
+        # The prior is learned if ``learn`` has any name of the prior, which itself knows which.
+        own = {"activity"} if learned else set()
+        return replace(model, learn=model.learn & {"components", "noise"} | own)
 
-    def _wire(self, data: Data) -> Model:
-        """Return the model; its prior is learned if ``learn`` has any name of the prior, which itself knows which."""
-        model = super()._wire(data)
-        own = {"activity"} if model.learn & set(LEARNABLE) else set()
-        return interned(replace(model, learn=model.learn & {"components", "noise"} | own))
+    def _solver(self) -> Solver:
+        if self.annealing != "auto":
+            return super()._solver()
+        return Replacement(max_iter=self.max_iter, tol=self.tol, n_starts=self.n_init)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         return with_slabs(super()._starts(initial), initial.moments)
 
-    def _learn(self, problem: FitProblem) -> tuple[FitResult, schedules.Annealing]:
-        if self.annealing != "auto":
-            return super()._learn(problem)
-        model, data, pool, starts, _, random, settings = problem
-        return learn_and_replace(model, data, pool, starts, random=random, **settings), schedules.NoAnnealing()
-
-    @staticmethod
-    def _learned(model: Model, parameters: Parameters) -> dict[str, Any]:
-        slabs = {f"{name}_": np.array(parameters.prior[name]) for name in ("slab_mean", "slab_variance")}
-        return CausalEstimator._learned(model, parameters) | slabs
+    def _derived(self, parameters: Parameters) -> dict[str, Any]:
+        return {f"{name}_": np.array(parameters.prior[name]) for name in ("slab_mean", "slab_variance")}

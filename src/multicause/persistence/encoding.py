@@ -38,8 +38,10 @@ HOMES = (
     "solvers",
     "updates",
 )
-#: Classes that files of version 0.1 name by a module that has moved, or by another name.
+#: Classes that older files name by a module that has moved, or by another name.
 FORMER_NAMES = {
+    "multicause.models.mixtures:MixtureOfGaussians": "multicause.models.mixture_of_gaussians:MixtureOfGaussians",
+    "multicause.models.mixtures:MixtureOfPoissons": "multicause.models.mixture_of_poissons:MixtureOfPoissons",
     "multicause.learning.annealing:ConditionalCooling": "multicause.annealing.conditional:ConditionalCooling",
     "multicause.learning.annealing:LinearCooling": "multicause.annealing.linear:LinearCooling",
     "multicause.learning.annealing:NoAnnealing": "multicause.annealing.linear:NoAnnealing",

@@ -29,11 +29,10 @@ class Settings(NamedTuple):
     step: int | None = None  # pixels from one patch to the next; None chooses by the size of the image
     search: Search = Search(5, 4)
     neighbourhood: Neighbourhood = Neighbourhood(8, 0.9)
-    steady: float = 0.03
-    rest: float = 0.4  # part of what the first pass took away that the second one gets back; 0 leaves it out
-    rest_of_means: float = 0.2  # the same for means of patches
-    max_iter_again: int = 8  # iterations of learning between both passes
-    blend: float = 1.0  # weight of the second pass in the result
+    least_variance: float = 0.03  # σ² times this is added to posterior variances, whose inverses weight patches
+    second_noise: float = 0.4  # part of what the first pass removed that the second one starts with; 0: one pass
+    second_noise_of_means: float = 0.2  # the same for the means of patches
+    second_iter: int = 8  # iterations of learning before the second pass
     memory: int = 2**30  # bytes
 
 
@@ -110,7 +109,7 @@ class Restorer:
             learned,
             search=self._settings.search,
             neighbourhood=self._settings.neighbourhood,
-            steady=self._settings.steady,
+            least_variance=self._settings.least_variance,
             memory=self._settings.memory,
             progress=lambda part: self._tell(part, "restoring patches"),
             precision=precision,
@@ -128,16 +127,17 @@ def denoise(
     """Return an image (height, width, channels) without its noise; it has no missing pixels."""
     level = max(estimate_level(image), LEAST_LEVEL)
     size = settings.patch_size or size_for_noise(image, level)
-    restorer = Restorer(image, size, settings, random, progress, n_steps=4 if settings.rest else 2)
+    restorer = Restorer(image, size, settings, random, progress, n_steps=4 if settings.second_noise else 2)
     learned = restorer.learn(image, image, settings.max_iter, level, None)
     level = float(np.sqrt(learned.noise_variance))
     first = restorer.restore(image, image, learned)
-    if not settings.rest:
+    if not settings.second_noise:
         return Restoration(first, level, learned, size)
-    again = first + settings.rest * (image - first)
-    learned = restorer.learn(again, again, settings.max_iter_again, settings.rest * level, learned)
-    second = restorer.restore(again, first + settings.rest_of_means * (image - first), learned)
-    return Restoration(settings.blend * second + (1 - settings.blend) * first, level, learned, size)
+    removed = image - first
+    again = first + settings.second_noise * removed
+    learned = restorer.learn(again, again, settings.second_iter, settings.second_noise * level, learned)
+    second = restorer.restore(again, first + settings.second_noise_of_means * removed, learned)
+    return Restoration(second, level, learned, size)
 
 
 def estimate_level(image: np.ndarray) -> float:

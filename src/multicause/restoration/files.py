@@ -14,6 +14,8 @@ from multicause.restoration.pictures import COLOURS
 
 ARRAYS = (".npy",)
 SIXTEEN_BITS = 2**16 - 1
+# What Pillow calls grey, palettes and RGB, with transparency or without: neither CMYK nor Lab.
+MODES = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F", "P", "PA", "RGB", "RGBA", "RGBX", "RGBa")
 
 
 class StoredPicture(NamedTuple):
@@ -32,8 +34,12 @@ def read_picture(path: Path) -> StoredPicture:
     except Exception as error:  # readers of images raise whatever their format's library raises
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{str(path)!r} cannot be read as an image: {reason}") from error
+    if path.suffix.lower() not in ARRAYS:
+        _check_frames_and_colours(path)
     if pixels.ndim == 4 or (pixels.ndim == 3 and pixels.shape[2] > COLOURS + 1):
-        raise ValueError(f"{str(path)!r} is an animation or a stack of images, of shape {pixels.shape}; expected one.")
+        raise ValueError(
+            f"{str(path)!r} is an animation or a stack of images, of shape {pixels.shape}; expected one image."
+        )
     alpha = None
     if pixels.ndim == 3 and pixels.shape[2] in (2, COLOURS + 1) and path.suffix.lower() not in ARRAYS:
         opaque = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "ui" else 1
@@ -42,6 +48,15 @@ def read_picture(path: Path) -> StoredPicture:
     if pixels.ndim == 3 and pixels.shape[2] == 1:
         pixels = pixels[..., 0]
     return StoredPicture(pixels, alpha)
+
+
+def filled_in(stored: StoredPicture) -> StoredPicture:
+    """Return a picture whose completely transparent pixels, which are filled in, have become opaque."""
+    if stored.alpha is None:
+        return stored
+    opaque = _opaque(stored.alpha)
+    alpha = np.where(stored.alpha == 0, opaque, stored.alpha).astype(stored.alpha.dtype)
+    return stored._replace(alpha=None if (alpha == opaque).all() else alpha)
 
 
 def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
@@ -113,6 +128,21 @@ def write_recording(path: Path, rate: int, samples: np.ndarray, dtype: np.dtype[
     buffer = io.BytesIO()
     wavfile.write(buffer, rate, samples.astype(dtype))
     write_whole(path, buffer.getvalue())
+
+
+def _check_frames_and_colours(path: Path) -> None:
+    """Raise ValueError for several frames, which readers may take for colours, and for colours of printing."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as image:
+            n_frames, mode = getattr(image, "n_frames", 1), image.mode
+    except UnidentifiedImageError:  # a format that only scikit-image reads
+        return
+    if n_frames > 1:
+        raise ValueError(f"{str(path)!r} is an animation or a stack of {n_frames} images; expected one image.")
+    if mode not in MODES:
+        raise ValueError(f"{str(path)!r} has pixels of the kind {mode}; convert it to RGB or grey first.")
 
 
 def _opaque(alpha: np.ndarray) -> float:

@@ -136,6 +136,8 @@ def inpaint_image(
     """
     pixels = as_pixels(image)
     missing = np.isnan(with_mask(pixels, mask))
+    if not missing.any():
+        return pixels
     found = restore_image(
         image,
         mask,

@@ -27,7 +27,7 @@ def inpaint(
     missing = np.isnan(image)
     filled, learned = fill_smoothly(image), None
     for _ in range(ROUNDS):
-        max_iter = settings.max_iter if learned is None else settings.max_iter_again
+        max_iter = settings.max_iter if learned is None else settings.second_iter
         learned = restorer.learn(filled, filled, max_iter, level, learned)
         level = float(np.sqrt(learned.noise_variance))
         restored = restorer.restore(filled, filled, learned, np.where(missing, GUESSED, 1.0))

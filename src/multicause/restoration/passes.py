@@ -39,7 +39,7 @@ def restore_patches(
     *,
     search: Search,
     neighbourhood: Neighbourhood,
-    steady: float,
+    least_variance: float,
     memory: int,
     progress: Callable[[float], None],
     precision: np.ndarray | None = None,
@@ -58,8 +58,8 @@ def restore_patches(
         What patches consist of.
     search, neighbourhood : Search, Neighbourhood
         How their causes are found.
-    steady : float
-        Patches have the weight 1 / (posterior variance + ``steady`` · σ²).
+    least_variance : float
+        Patches have the weight 1 / (posterior variance + ``least_variance`` · σ²).
     memory : int
         Bytes for temporary arrays; lines of patches are worked through in strips.
     progress : callable
@@ -67,7 +67,7 @@ def restore_patches(
     precision : array of the same shape, optional
         σ² over the variance of the noise of each pixel, by default one everywhere.
     """
-    sums, total = np.zeros(image.shape), np.zeros(image.shape)
+    sums, total = np.zeros(image.shape), np.zeros((*image.shape[:2], 1))
     lines, per_line = grid.shape
     step = grid.step
     radius = -(-neighbourhood.radius // step) if neighbourhood.radius else 0
@@ -89,10 +89,10 @@ def restore_patches(
             found = infer(rows[inner], learned, *search, np.minimum(activity, MOST_ACTIVE), certain)
         else:
             found = Restored(*(each[inner] for each in found))
-        weights = 1 / (found.variance + steady * learned.noise_variance)
+        weights = 1 / (found.variance + least_variance * learned.noise_variance)
         grid.strip(begin, end).add(found.mean + means[inner], weights, sums, total)
         progress(end / lines)
-    return sums / total
+    return np.divide(sums, total, out=sums).astype(image.dtype)
 
 
 def patch_means(rows: np.ndarray, n_channels: int) -> np.ndarray:

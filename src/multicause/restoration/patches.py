@@ -49,7 +49,8 @@ class PatchGrid:
     def add(self, rows: np.ndarray, weights: np.ndarray, sums: np.ndarray, total: np.ndarray) -> None:
         """Add patches (n, size · size · channels), times their weights (n,), to ``sums`` and the weights to ``total``.
 
-        Both have the shape of the image; the mean over all patches at each pixel is ``sums / total``.
+        They have the shapes (height, width, channels) and (height, width, 1); the mean over all patches at each pixel
+        is ``sums / total``.
         """
         patches = rows.reshape(*self.shape, self.size, self.size, -1)
         weights = weights.reshape(*self.shape, 1)

@@ -20,7 +20,7 @@ class Picture(NamedTuple):
 
     def restored(self, values: np.ndarray) -> np.ndarray:
         """Return an array of the user's shape and units."""
-        return (self.centre + self.scale * values).reshape(self.shape)
+        return (self.centre + self.scale * values.astype(np.float64)).reshape(self.shape)
 
 
 def as_pixels(image: ArrayLike, name: str = "image") -> np.ndarray:
@@ -55,7 +55,8 @@ def as_picture(pixels: np.ndarray) -> Picture:
     # Sums of equal values may be off by rounding.
     if not scale > 1e-12 * abs(centre):
         scale = 0.0
-    values = (pixels - centre) / (scale or 1.0)
+    # Without offset and units, single precision has digits enough, and large images take half of the memory.
+    values = ((pixels - centre) / (scale or 1.0)).astype(np.float32)
     return Picture(values.reshape(*pixels.shape[:2], -1), centre, scale, pixels.shape)
 
 

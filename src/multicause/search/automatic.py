@@ -33,7 +33,9 @@ from multicause.em.results import (
     one_start,
     start_of,
 )
+from multicause.em.solver import FitProblem
 from multicause.engines.base import Data
+from multicause.inference import arrange
 from multicause.model import Model, Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
@@ -67,6 +69,15 @@ DIFFERENTIATION = 0.25
 def rows_to_search(n_rows: int, n_components: int) -> int:
     """Return how many rows are used to find the causes."""
     return min(n_rows, max(LEAST_ROWS, ROWS_PER_CAUSE * n_components))
+
+
+def sample_for_search(problem: FitProblem, n_starts: int) -> Data:
+    """Return a sample of rows that is large enough to find the causes; all rows, if there are not many more."""
+    n_components = problem.starts.components.shape[1]
+    sample = problem.data.sample(rows_to_search(problem.data.n_rows, n_components), problem.random)
+    if sample is problem.data:
+        return sample
+    return arrange(problem.model, sample, n_components, max(n_starts, n_components))
 
 
 class Search(NamedTuple):
@@ -131,11 +142,14 @@ def search(
         for using, rows, n_places in later
     }
 
-    def seen_by(other: Model, watch: Callable[[Progress], bool] | None) -> Callable[[Progress], bool] | None:
+    def seen_by(other: Model, phase: str) -> Callable[[Progress], bool] | None:
         """Return the watcher of a phase; statistics of another posterior are removed, as the model cannot use them."""
-        if watch is None or other.posterior == model.posterior:
-            return watch
-        return Watcher(watch, lambda progress: progress._replace(statistics=None))
+        if watch is None:
+            return None
+        changes: dict[str, Any] = {"phase": phase}
+        if other.posterior != model.posterior:
+            changes["statistics"] = None
+        return Watcher(watch, lambda progress: progress._replace(**changes))
 
     def cooling(state: Search) -> LinearCooling | NoAnnealing:
         return NoAnnealing() if state.temperature is None else LinearCooling(state.temperature, n_iter=n_iter)
@@ -151,14 +165,16 @@ def search(
             annealing=cooling(state),
             max_iter=n_iter,
             tol=0.0,
-            watch=seen_by(annealing_model, watch),
+            watch=seen_by(annealing_model, "annealing"),
             places=places,
             components_only=True,
             **settings,
         )
         return state._replace(fit=cooled)
 
-    def run_em(before: Model, using: Model, data: Data, until: int, places: int | None, state: Search) -> Search:
+    def run_em(
+        phase: str, before: Model, using: Model, data: Data, until: int, places: int | None, state: Search
+    ) -> Search:
         spent = 0 if state.fit is None else state.fit.n_rounds
         if (using, data, places) in programs:
             programs[using, data, places].result()
@@ -169,7 +185,7 @@ def search(
             annealing=plain[using],
             max_iter=max(0, until - spent),
             tol=tol,
-            watch=offset_iterations(seen_by(using, watch), spent),
+            watch=offset_iterations(seen_by(using, phase), spent),
             places=places,
             **settings,
         )
@@ -185,7 +201,7 @@ def search(
             max_iter=to_find,
             tol=tol,
             random=random,
-            watch=seen_by(search_model, watch),
+            watch=seen_by(search_model, "repairing"),
             places=places,
             **settings,
         )
@@ -193,9 +209,9 @@ def search(
 
     phases: list[Callable[[Search], Search]] = [
         *([find_temperature, anneal] if annealed else []),
-        partial(run_em, annealing_model, search_model, search_data, to_find, places),
+        partial(run_em, "learning", annealing_model, search_model, search_data, to_find, places),
         *([repair_fit] if repairing else []),
-        *([partial(run_em, search_model, model, data, max_iter, None)] if finishing else []),
+        *([partial(run_em, "final learning", search_model, model, data, max_iter, None)] if finishing else []),
     ]
     measure = partial(measured, model, search_data, data, tol, key)
     state = run_phases(phases, journal, measure if finishing else None)

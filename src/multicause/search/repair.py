@@ -10,7 +10,7 @@ represents a mixture of two (MCA08 fig. 7). Each round of repair
 3. keeps the winner if its bound is higher; otherwise the next cause in order is replaced, and after some failures the
    fit stays as it is. Variants that fall far behind are dropped early.
 
-All variants of a round are starts of one program.
+All variants of a round are starts of one loop of EM.
 """
 
 from __future__ import annotations

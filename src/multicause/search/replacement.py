@@ -7,18 +7,21 @@ use: EM runs for some iterations, unused components are replaced, and so on for 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from multicause.annealing import NoAnnealing
+from multicause.arrays import key_from
 from multicause.em.loop import learn
 from multicause.em.results import FitResult, Phase, Progress, concatenate_history, offset_iterations, one_start
+from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal
-from multicause.search.automatic import Search, run_phases
+from multicause.search.automatic import Search, run_phases, sample_for_search
 from multicause.search.revival import revive, worst_rows
 
 # Iterations of EM before each replacement, and how many replacements there are, unless max_iter is below their sum.
@@ -26,6 +29,18 @@ ITERATIONS = 8
 ROUNDS = 4
 # A component is unused if it is active in fewer rows than this part of the mean over all components.
 UNUSED = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replacement(Solver):
+    """EM in which components that are hardly used are replaced."""
+
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Learn from all starts, and return the best result."""
+        key = key_from(problem.random)
+        pool = sample_for_search(problem, self.n_starts)
+        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key, **problem.loop}
+        return learn_and_replace(problem.model, problem.data, pool, problem.starts, random=problem.random, **settings)
 
 
 def learn_and_replace(

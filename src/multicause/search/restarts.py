@@ -10,18 +10,33 @@ others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from multicause.annealing import Annealing, ConditionalCooling
-from multicause.arrays import Array
+from multicause.arrays import Array, key_from
+from multicause.em.e_step import expect
+from multicause.em.initialization import choose_annealing
 from multicause.em.loop import learn, learn_all
-from multicause.em.results import FitResult, Progress, best_of, concatenate_history, offset_iterations, one_start
+from multicause.em.results import (
+    FitResult,
+    Progress,
+    best_of,
+    concatenate_history,
+    offset_iterations,
+    one_start,
+    per_row,
+)
+from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.inference import arrange
+from multicause.model import Model, Parameters, interned
 from multicause.persistence.journal import Journal
+from multicause.posteriors import choose_posterior
 from multicause.search.automatic import (
     RESERVED,
     SHARE_OF_ITERATIONS,
@@ -30,6 +45,7 @@ from multicause.search.automatic import (
     difference,
     measured,
     run_phases,
+    sample_for_search,
 )
 from multicause.search.critical_temperature import critical_temperature
 
@@ -41,6 +57,58 @@ STEPS = 50
 ITERATIONS_PER_STEP = 5
 # Fraction of all iterations after which cooling must have ended.
 COOLED = 0.8
+
+
+def with_more_states(model: Model, n_components: int, n_features: int) -> Model:
+    """Return the model with a posterior of more states, for recognition and for comparing starts.
+
+    Pairs are enough for learning, but rows may have more than two causes.
+    """
+    posterior = choose_posterior(n_components)
+    richer = replace(model, posterior=posterior)
+    return interned(replace(richer, posterior=posterior.bind(richer, n_components, n_features, 1)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Restarts(Solver):
+    """EM from several annealed starts; the one with the highest likelihood under the recognizer is kept.
+
+    With ``annealing="auto"``, the start temperature is found from the data; starts that must not be ``annealed`` keep
+    the final temperature.
+    """
+
+    annealing: str | Annealing | None = "auto"
+    annealed: bool = True
+
+    @property
+    def schedule(self) -> Annealing:
+        """Return the annealing schedule; none if it is found from the data."""
+        return choose_annealing(None if self.annealing == "auto" else self.annealing)
+
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Anneal all starts, and return the one with the highest likelihood."""
+        key, auto = key_from(problem.random), self.annealing == "auto"
+        search_data = sample_for_search(problem, self.n_starts) if auto else problem.data
+        judge, (n_starts, n_components, _) = problem.recognizer, problem.starts.components.shape
+
+        def likelihood(starts: Parameters) -> np.ndarray:
+            own = arrange(judge, search_data, n_components, n_starts)
+            return per_row(own.sum(partial(expect, judge), starts, jnp.ones(n_starts)), "bound")[0]
+
+        result, annealing = learn_restarts(
+            problem.model,
+            likelihood,
+            problem.data,
+            search_data,
+            problem.starts,
+            annealing=None if auto else self.schedule,
+            annealed=self.annealed,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            key=key,
+            **problem.loop,
+        )
+        return result._replace(annealing=annealing)
 
 
 def conditional_cooling(critical: float, max_iter: int) -> ConditionalCooling:

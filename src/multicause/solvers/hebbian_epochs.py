@@ -7,76 +7,60 @@ as the components of the generative model.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.annealing import LinearCooling
-from multicause.arrays import Array, generator
-from multicause.em.driver import Watch, run_loop
+from multicause.annealing import Annealing, LinearCooling
+from multicause.arrays import Array, generator, key_from
+from multicause.em.driver import run_loop
 from multicause.em.e_step import expect
-from multicause.em.results import Progress, one_start, per_row, start_of
+from multicause.em.initialization import choose_annealing
+from multicause.em.online import Online, continued
+from multicause.em.results import (
+    FitResult,
+    Progress,
+    batch_result,
+    has_died,
+    one_start,
+    per_row,
+    result_of_one,
+    start_of,
+)
+from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
+from multicause.inference import arrange
 from multicause.model import Model, Parameters, Statistics
-from multicause.persistence.journal import Journal
+from multicause.outcomes import Outcome
+from multicause.search.automatic import sample_for_search
+from multicause.search.critical_temperature import critical_temperature
 from multicause.solvers import hebbian
 from multicause.solvers.presentation import repetitions, rows_to_show
 
-
-class HebbianProblem(NamedTuple):
-    """Models, data, starts and learning rule of a fit of softmax networks."""
-
-    model: Model
-    judge: tuple[Model, Data] | None  # model with more states and its data, used to compare networks
-    data: Data
-    starts: Parameters  # initial parameters, with a leading axis of starts
-    rule: hebbian.HebbianRule
-    schedule: LinearCooling | None
-    hold: int
-
-    def expect(self, parameters: Parameters) -> Statistics:
-        """Compute the E-step statistics of all data at temperature one, with a leading axis of one start."""
-        return self.data.sum(partial(expect, self.model), one_start(parameters), jnp.ones(1))
-
-    def evidence(self, parameters: Parameters) -> float:
-        """Compute the mean log evidence under the model with more states, by which networks are compared."""
-        if self.judge is None:
-            return 0.0
-        model, data = self.judge
-        evidence = bound_of(data.sum(partial(expect, model), one_start(parameters), jnp.ones(1)))
-        return -np.inf if np.isnan(evidence) else evidence
-
-    def has_learned(self, network: hebbian.Network, n_shown: int) -> bool:
-        """Return whether the network's units are stable; an epoch has ``n_shown`` presentations."""
-        return bool(hebbian.has_learned(network, n_shown, self.hold, self.schedule))
-
-    def temperature(self, n_epochs: int) -> float:
-        """Return the temperature after ``n_epochs`` epochs."""
-        return float(hebbian.temperature_of(self.rule, self.schedule, n_epochs))
-
-
-class NetworkModel(NamedTuple):
-    """Parameters and statistics of the generative model that a network has learned."""
-
-    parameters: Parameters
-    statistics: Statistics  # E-step statistics at temperature one
-    n_iter: int
-    learned: bool
-    finite: bool
+# Default temperature of learning, as a fraction of the critical temperature.
+BELOW_CRITICAL = 0.4
+# Default standard deviation of noise on the weights, relative to their mean: 0.02 for bars of value 10 (MCA08 §6.4).
+NOISE = 0.01
+# Units are copies if their mean weights differ by less than this fraction of the largest one. Noise and single rows
+# leave differences of 0.01 to 0.035 between units that share a cause; units of different causes differ by 0.3 and more.
+SAME_UNITS = 0.05
 
 
 class NetworkResult(NamedTuple):
     """Result of learning one network."""
 
-    found: NetworkModel
+    parameters: Parameters
+    statistics: Statistics  # E-step statistics at temperature one, with a leading axis of one start
     network: hebbian.Network
     bounds: tuple[float, ...]
     temperatures: tuple[float, ...]
+    learned: bool
     stopped: bool
-    evidence: float
+    evidence: float  # mean log evidence under the recognizer, by which networks are compared
 
 
 class HebbianState(NamedTuple):
@@ -98,86 +82,240 @@ class NetworksState(NamedTuple):
     stopped: bool = False
 
 
-def learn_networks(
-    problem: HebbianProblem,
-    rows: Array,
-    weights: np.ndarray,
-    keys: Sequence[Array],
-    probes: np.ndarray | None,
-    *,
-    max_iter: int,
-    watch: Watch,
-    journal: Journal,
-) -> NetworkResult:
-    """Learn networks one after the other, each with its own start and key, and return the best.
+@dataclass(frozen=True, kw_only=True)
+class HebbianEpochs(Solver):
+    """Epochs of Hebbian learning of one network after the other, of which the one with the highest evidence is kept.
 
-    An epoch shows rows as often as their weights say. After a network that a callback stopped, no other begins, and the
-    result counts as stopped.
+    The settings are those of :class:`multicause.SoftmaxNetwork`. ``probes`` are known causes; a single network then
+    learns until it has found them.
     """
-    expected = repetitions(weights)
 
-    def step(state: NetworksState) -> NetworksState:
-        best, number = state.best, state.number
+    n_units: int
+    temperature: str | float = "auto"
+    learning_rate: float = 1.0
+    component_noise: float | None = None
+    annealing: LinearCooling | None = None
+    hold: int = 4000
+    total: float | None = None
+    probes: np.ndarray | None = None
+    needs_complete: ClassVar[str] = "compares responses of units to complete rows"
+
+    @property
+    def schedule(self) -> Annealing:
+        """Return the annealing schedule."""
+        return choose_annealing(self.annealing)
+
+    @property
+    def n_networks(self) -> int:
+        """Return the number of networks that are compared."""
+        return self.n_starts if self.probes is None else 1
+
+    def most_iterations(self, model: Model) -> int:
+        """Return the number of epochs of all networks."""
+        return self.n_networks * self.max_iter
+
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Learn networks one after the other, each with its own start and key, and return the best.
+
+        An epoch shows rows as often as their weights say. After a network that a callback stopped, no other begins, and
+        the result counts as stopped.
+        """
+        probes = None if self.probes is None else _checked(self.probes, problem.data, self.n_units)
+        rule = self.rule(start_of(problem.starts), self._initial_temperature(problem))
+        keys = [key_from(problem.random) for _ in range(self.n_networks)]
+        judged = arrange(problem.recognizer, problem.data, self.n_units) if len(keys) > 1 else None
+        shown, weights = problem.data.look()  # all rows: the estimator has loaded them into memory
+        rows, expected = jnp.asarray(shown), repetitions(weights)
+
+        def step(state: NetworksState) -> NetworksState:
+            best, number = state.best, state.number
+            run = self._learn_network(problem, rule, judged, number, rows, expected, keys, probes)
+            if best is None or run.evidence > best.evidence:
+                best = run
+            return NetworksState(len(keys) if run.stopped else number + 1, best, run.stopped)
+
+        end = run_loop(
+            NetworksState,
+            NetworksState,
+            step,
+            goes_on=lambda state: state.number < len(keys),
+            journal=problem.journal,
+        )
+        best = end.best
+        assert best is not None
+        statistics = start_of(jax.device_get(best.statistics))
+        bound, n_iter = float(statistics.bound / statistics.seen), len(best.bounds)
+        result = result_of_one(
+            best.parameters,
+            statistics,
+            best.bounds,
+            Outcome.CONVERGED if best.learned else None,
+            temperatures=best.temperatures,
+            n_iter=n_iter,
+            annealing=self.schedule,
+            results=_results(rule, best.network),
+        )
+        result = result._replace(bound=bound)
+        if end.stopped:
+            return result._replace(outcome=Outcome.STOPPED, converged=False)
+        if not np.isfinite(bound):
+            return result._replace(outcome=Outcome.NON_FINITE)
+        return result._replace(outcome=Outcome.CAUSE_DIED) if _unit_died(problem, best.parameters) else result
+
+    def learn_batch(self, problem: FitProblem, before: Online | None) -> tuple[FitResult, Online | None]:
+        """Learn from one more batch: show each row once, in the order given, or as often as its weight says."""
+        start = jax.tree.map(jnp.asarray, start_of(problem.starts))
+        if len(start.components) != self.n_units:
+            raise ValueError(
+                f"The network has {len(start.components)} units, but n_components={self.n_units} now. Set it back, or "
+                "begin another network with clone(network)."
+            )
+        n_before, presented = problem.n_batches, problem.results.get("n_presentations_", 0)
+        rule = self.rule(start, self._initial_temperature(problem))
+        # Fold in the number of presentations: otherwise the same seed would repeat its noise in every batch.
+        key = jax.random.fold_in(key_from(problem.random), presented)
+        network = hebbian.begin(start.components, None)._replace(presented=jnp.asarray(presented))
+        given, weights = problem.data.look()
+        rows = jnp.asarray(given[rows_to_show(weights, generator(key, n_before))])
+        network = hebbian.stream(network, rows, key, rule, self.annealing, jnp.asarray(n_before))
+        parameters = start._replace(components=network.weights)
+        statistics = start_of(jax.device_get(_expect(problem.model, problem.data, parameters)))
+        bound, n_batches = float(statistics.bound / statistics.seen), n_before + 1
+        result = batch_result(
+            jax.device_get(parameters),
+            bound,
+            n_batches,
+            finite=bool(np.isfinite(bound)),
+            temperature=float(hebbian.temperature_of(rule, self.annealing, n_batches)),
+            annealing=self.schedule,
+            results=_results(rule, network),
+        )
+        return result, continued(statistics, n_batches)
+
+    def rule(self, parameters: Parameters, temperature: float) -> hebbian.HebbianRule:
+        """Return the constants of the learning rule, with defaults from the initial or current weights."""
+        activity, weights = parameters.prior["activity"][0], parameters.components
+        noise = NOISE * float(weights.mean()) if self.component_noise is None else self.component_noise
+        total = float(weights[0].sum()) if self.total is None else float(self.total)
+        numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
+        return hebbian.HebbianRule(*(jnp.asarray(number, weights.dtype) for number in numbers))
+
+    def _initial_temperature(self, problem: FitProblem) -> float:
+        """Return the fixed temperature, or that at which the schedule begins; by default it follows from the data.
+
+        Raises ValueError for settings that would have no effect.
+        """
+        if self.annealing is None:
+            if self.temperature != "auto":
+                return float(self.temperature)
+            if "temperature_" in problem.results:
+                return float(problem.results["temperature_"])
+            sample = sample_for_search(problem, self.n_starts)
+            return max(
+                1.0, BELOW_CRITICAL * critical_temperature(problem.model, sample, problem.starts, jax.random.key(0))
+            )
+        self.annealing.validate()
+        if self.temperature != "auto":
+            raise ValueError(
+                f"A network has a fixed temperature or a schedule; got temperature={self.temperature!r} and annealing="
+                f"{self.annealing!r}. Leave temperature='auto', or annealing=None."
+            )
+        if self.annealing.component_noise > 0:
+            raise ValueError(
+                "The network adds noise at every presentation, not by its schedule: use SoftmaxNetwork("
+                f"component_noise={self.annealing.component_noise!r}) instead of that of {self.annealing!r}."
+            )
+        return float(self.annealing.start)
+
+    def _learn_network(
+        self,
+        problem: FitProblem,
+        rule: hebbian.HebbianRule,
+        judged: Data | None,
+        number: int,
+        rows: Array,
+        expected: np.ndarray,
+        keys: Sequence[Array],
+        probes: np.ndarray | None,
+    ) -> NetworkResult:
+        """Run epochs from one start until the network has learned, or for ``max_iter`` epochs."""
         start = start_of(problem.starts, number)
-        run = _learn_network(problem, start, rows, expected, keys[number], probes, max_iter, watch, journal)
-        if best is None or run.evidence > best.evidence:
-            best = run
-        return NetworksState(len(keys) if run.stopped else number + 1, best, run.stopped)
 
-    end = run_loop(NetworksState, NetworksState, step, goes_on=lambda state: state.number < len(keys), journal=journal)
-    assert end.best is not None
-    return end.best._replace(stopped=end.stopped)
+        def step(state: HebbianState) -> HebbianState:
+            own = jax.random.fold_in(keys[number], state.network.presented)
+            repeated = rows_to_show(expected, generator(own, 0))
+            network = hebbian.epoch(state.network, rows, repeated, own, rule, self.annealing, probes is not None)
+            statistics = _expect(problem.model, problem.data, start._replace(components=network.average))
+            bounds = (*state.bounds, _bound_of(statistics))
+            temperature = float(hebbian.temperature_of(rule, self.annealing, len(bounds)))
+            learned = bool(hebbian.has_learned(network, len(repeated), self.hold, self.annealing))
+            return HebbianState(network, statistics, bounds, (*state.temperatures, temperature), learned)
 
+        def report(before: HebbianState, after: HebbianState) -> Iterator[Progress]:
+            now = one_start(start._replace(components=after.network.average))
+            seen = (np.array(after.temperatures[-1:]), np.array(after.bounds[-1:]), now, after.statistics)
+            yield Progress(len(after.bounds) - 1, *seen, results=_results(rule, after.network))
 
-def _learn_network(
-    problem: HebbianProblem,
-    start: Parameters,
-    rows: Array,
-    expected: np.ndarray,
-    key: Array,
-    probes: np.ndarray | None,
-    max_iter: int,
-    watch: Watch,
-    journal: Journal,
-) -> NetworkResult:
-    """Run epochs from one start until the network has learned, or for ``max_iter`` epochs."""
-
-    def step(state: HebbianState) -> HebbianState:
-        own = jax.random.fold_in(key, state.network.presented)
-        repeated = rows_to_show(expected, generator(own, 0))
-        network = hebbian.epoch(state.network, rows, repeated, own, problem.rule, problem.schedule, probes is not None)
-        statistics = problem.expect(start._replace(components=network.average))
-        bounds = (*state.bounds, bound_of(statistics))
-        temperatures = (*state.temperatures, problem.temperature(len(bounds)))
-        return HebbianState(network, statistics, bounds, temperatures, problem.has_learned(network, len(repeated)))
-
-    def report(before: HebbianState, after: HebbianState) -> Iterator[Progress]:
-        now = one_start(start._replace(components=after.network.average))
-        seen = (np.array(after.temperatures[-1:]), np.array(after.bounds[-1:]), now, after.statistics)
-        yield Progress(len(after.bounds) - 1, *seen)
-
-    state = run_loop(
-        HebbianState,
-        lambda: HebbianState(hebbian.begin(start.components, probes)),
-        step,
-        goes_on=lambda state: len(state.bounds) < max_iter and not (state.learned or state.stopped),
-        report=report,
-        stop=lambda state: state._replace(stopped=True),
-        watch=watch,
-        journal=journal,
-    )
-    parameters = start._replace(components=state.network.average)
-    found = ending(parameters, state.statistics, len(state.bounds), state.learned)
-    evidence = problem.evidence(parameters)
-    return NetworkResult(found, state.network, state.bounds, state.temperatures, state.stopped, evidence)
+        state = run_loop(
+            HebbianState,
+            lambda: HebbianState(hebbian.begin(start.components, probes)),
+            step,
+            goes_on=lambda state: len(state.bounds) < self.max_iter and not (state.learned or state.stopped),
+            report=report,
+            stop=lambda state: state._replace(stopped=True),
+            **problem.loop,
+        )
+        parameters = start._replace(components=state.network.average)
+        evidence = 0.0 if judged is None else _bound_of(_expect(problem.recognizer, judged, parameters))
+        return NetworkResult(
+            parameters,
+            state.statistics,
+            state.network,
+            state.bounds,
+            state.temperatures,
+            state.learned,
+            state.stopped,
+            -np.inf if np.isnan(evidence) else evidence,
+        )
 
 
-def ending(parameters: Parameters, statistics: Statistics, n_epochs: int, learned: bool) -> NetworkModel:
-    """Assemble the learned model from the statistics of :meth:`HebbianProblem.expect`."""
-    finite = bool(np.isfinite(bound_of(statistics)))
-    return NetworkModel(parameters, start_of(jax.device_get(statistics)), n_epochs, learned, finite)
+def _expect(model: Model, data: Data, parameters: Parameters) -> Statistics:
+    """Compute the E-step statistics of all data at temperature one, with a leading axis of one start."""
+    return data.sum(partial(expect, model), one_start(parameters), jnp.ones(1))
 
 
-def bound_of(statistics: Statistics) -> float:
-    """Return the mean bound per row of the statistics of :meth:`HebbianProblem.expect`."""
+def _bound_of(statistics: Statistics) -> float:
+    """Return the mean bound per row of the statistics of :func:`_expect`."""
     return float(per_row(statistics, "bound")[0][0])
+
+
+def _unit_died(problem: FitProblem, parameters: Parameters) -> bool:
+    """Return whether a unit is unused in recognition, or a copy of another.
+
+    Usage is measured with the states used for recognition: units whose causes hardly ever occur alone are unused in the
+    single causes and pairs that the network learns from.
+    """
+    data = arrange(problem.recognizer, problem.data, len(parameters.components))
+    sums = jax.device_get(_expect(problem.recognizer, data, parameters))
+    return has_died(parameters, start_of(sums), data, same=SAME_UNITS)
+
+
+def _results(rule: hebbian.HebbianRule, network: hebbian.Network) -> dict[str, Any]:
+    """Return the fitted attributes that only networks have."""
+    return {
+        "temperature_": float(rule.temperature),
+        "n_presentations_": int(network.presented),
+        "n_learned_": int(network.since),
+    }
+
+
+def _checked(causes: np.ndarray, data: Data, n_units: int) -> np.ndarray:
+    """Return known causes in the dtype of the data; raise ValueError if they do not suit data or network."""
+    if causes.ndim != 2 or causes.shape[1] != data.n_features or not 1 <= len(causes) <= n_units:
+        raise ValueError(
+            f"causes must have shape (n_causes, {data.n_features}), with at most n_components={n_units} of them, "
+            f"because each is to have a unit of its own; got shape {causes.shape}."
+        )
+    if not (causes >= 0).all() or np.isinf(causes).any():
+        raise ValueError("causes must be finite and not negative; they hold negative values, NaN or infinity.")
+    return causes.astype(data.dtype)

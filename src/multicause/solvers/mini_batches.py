@@ -9,22 +9,25 @@ rules), whose statistics do not need all data at once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, compiled, generator
+from multicause.arrays import Array, compiled, generator, key_from
 from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_one
-from multicause.em.results import FitResult, Progress, result_of_one
+from multicause.em.results import FitResult, Progress, result_of_one, start_of
+from multicause.em.solver import FitProblem, Solver
 from multicause.em.step import maximize_one
 from multicause.engines.base import Data
-from multicause.model import Block, Model, Parameters, Statistics
+from multicause.model import Block, Model, Parameters, Statistics, interned
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
+from multicause.posteriors import Posterior
 from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 
 # Number of passes whose mean bound is compared with that of as many passes before; the bound of a single pass is too
@@ -53,6 +56,36 @@ def one_pass(model: Model, block: Block, parameters: Parameters, batches: Batche
 def evaluate(model: Model, block: Block, parameters: Parameters) -> Statistics:
     """Compute the E-step statistics of one block."""
     return expect_one(model, block, parameters, jnp.ones(()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiniBatches(Solver):
+    """EM steps on mini-batches of ``batch_size`` rows.
+
+    ``learning_posterior`` replaces that of the model while it learns, for example by one of lower accuracy.
+    """
+
+    batch_size: int = 200
+    learning_posterior: Posterior | None = None
+    exact_blocks: ClassVar[bool] = True
+    # Each batch of a stream is one step: averages over causes that were inferred with older components would slow
+    # learning down.
+    averages_batches: ClassVar[bool] = False
+
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Learn from the first start."""
+        model, posterior = problem.model, self.learning_posterior
+        return learn_in_batches(
+            model,
+            problem.data,
+            start_of(problem.starts),
+            batch_size=self.batch_size,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            key=key_from(problem.random),
+            learner=None if posterior is None else interned(replace(model, posterior=posterior)),
+            **problem.loop,
+        )
 
 
 def _learn_block(

@@ -9,15 +9,17 @@ independent component analysis by preconditioning with Hessian approximations, I
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.em.driver import Watch, run_loop
-from multicause.em.results import FitResult, Progress, one_start, result_of_one
+from multicause.em.results import FitResult, Progress, one_start, result_of_one, start_of
+from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters, Statistics
 from multicause.outcomes import Outcome
@@ -39,6 +41,21 @@ _move = jax.jit(moved)
 
 
 Steps = tuple[tuple[np.ndarray, np.ndarray], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuasiNewton(Solver):
+    """Preconditioned L-BFGS until no entry of the mean relative gradient exceeds ``tol``."""
+
+    # Each batch of a stream is one step of the natural gradient (TN10 eq. 10.37).
+    averages_batches: ClassVar[bool] = False
+
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Learn from the first start."""
+        start = start_of(problem.starts)
+        return learn_second_order(
+            problem.model, problem.data, start, max_iter=self.max_iter, tol=self.tol, **problem.loop
+        )
 
 
 class QuasiNewtonState(NamedTuple):

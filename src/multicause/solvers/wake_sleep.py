@@ -9,22 +9,29 @@ from them (reweighted wake-sleep, J. Bornschein and Y. Bengio 2015).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, generator, over_starts
+from multicause.arrays import Array, generator, key_from, over_starts
 from multicause.em.driver import Watch, run_loop
-from multicause.em.results import FitResult, Progress, result_of_one, start_of
+from multicause.em.initialization import InitialConditions
+from multicause.em.online import Online, continued
+from multicause.em.results import FitResult, Progress, batch_result, result_of_one, start_of
+from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters
+from multicause.noises.logistic import MARGIN
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.posteriors.recognition_network import machine_of
+from multicause.priors.layered import SMALL
 from multicause.priors.layered_networks import (
     Machine,
     fantasies,
@@ -93,6 +100,32 @@ def one_pass(
         return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, jnp.zeros((), jnp.float64)))
 
     return over_starts(one)(machines, keys)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WakeSleepPasses(Solver):
+    """Passes of wake-sleep over all rows, in mini-batches of ``batch_size``."""
+
+    batch_size: int = 20
+    exact_blocks: ClassVar[bool] = True
+
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Learn all starts, and return the one with the highest bound."""
+        key = key_from(problem.random)
+        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key, **problem.loop}
+        model, data, starts = problem.model, problem.data, problem.starts
+        return learn_by_wake_and_sleep(model, data, starts, batch_size=self.batch_size, **settings)
+
+    def learn_batch(self, problem: FitProblem, before: Online | None) -> tuple[FitResult, Online | None]:
+        """Learn from one more batch by one pass over its rows."""
+        # Fold in the batch number: otherwise the same seed would draw the same samples for every batch.
+        key = jax.random.fold_in(key_from(problem.random), problem.n_batches)
+        model, data, starts = problem.model, problem.data, problem.starts
+        result = learn_by_wake_and_sleep(model, data, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key)
+        n_batches, finite = problem.n_batches + 1, bool(np.isfinite(result.bound))
+        # The bound of the pass is that before its steps; the bound at the end is of the new parameters.
+        batch = batch_result(result.parameters, result.bound, n_batches, finite=finite, bounds=result.bounds[:1])
+        return batch, continued(result.statistics, n_batches)
 
 
 def _learn_block(
@@ -196,3 +229,31 @@ def _parameters_of(machine: Machine, like: Parameters) -> Parameters:
         prior |= {f"{name}_{k}": value for name, value in layer.items()}
     posterior = {f"{name}_{k}": value for k, layer in enumerate(machine.recognition) for name, value in layer.items()}
     return Parameters(lowest["weights"], prior, {"bias": lowest["bias"]}, posterior)
+
+
+def network_starts(initial: InitialConditions, starts: Parameters, *, given: bool) -> Parameters:
+    """Return small random weights, and biases that give causes and data their frequencies.
+
+    ``starts`` are initial parameters of the parts; their components are kept if they were ``given`` by the user.
+    """
+    model, data = initial.model, initial.data
+    sizes = (data.n_features, starts.components.shape[1], *model.prior.higher)
+
+    def small(*shape: int) -> Array:
+        return jnp.asarray(SMALL * initial.random.normal(size=(initial.n_starts, *shape)), dtype=data.dtype)
+
+    components, noise = starts.components, dict(starts.noise)
+    nonnegative = model.update.nonnegative
+    if not given:
+        components = jnp.abs(small(*components.shape[1:])) if nonnegative else small(*components.shape[1:])
+    if nonnegative:
+        # Non-negative weights can only raise probabilities, so the data must be zero if no cause is active.
+        noise["bias"] = jnp.full_like(noise["bias"], np.log(MARGIN) - np.log1p(-MARGIN))
+    prior = {
+        name: small(*value.shape[1:]) if name.startswith("weights") else value for name, value in starts.prior.items()
+    }
+    recognition: dict[str, Any] = {}
+    for k, (below, above) in enumerate(itertools.pairwise(sizes)):
+        recognition[f"weights_{k}"] = small(below, above)
+        recognition[f"bias_{k}"] = prior[f"bias_{k + 1}"]
+    return Parameters(components, prior, noise, recognition)

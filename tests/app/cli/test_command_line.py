@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -516,6 +517,8 @@ def test_demo_prints_a_table_and_writes_a_picture_and_a_report(tmp_path):
     picture = tmp_path / "new" / "folder" / "bars.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert picture.stat().st_size > 5000
+    assert (tmp_path / "new" / "folder" / "photo.png").read_bytes().startswith(b"\x89PNG")
+    assert float(re.search(r"explain\s+(\d+\.\d)%", run.output)[1]) > 95
     assert "Bars that occlude each other" in (tmp_path / "new" / "folder" / "report.html").read_text()
 
 

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+from itertools import permutations
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +19,7 @@ from multicause.annealing import LinearCooling
 from multicause.app.report import write_report
 from multicause.app.report.contents import rows_using
 from multicause.app.report.encoding import shrunk
+from multicause.app.report.runs import ComparedRun, matched_components, write_runs_comparison
 from multicause.datasets import make_bars
 from multicause.metrics import reconstruction_quality
 from multicause.posteriors import Preselected
@@ -286,7 +289,7 @@ def test_sorting_reorders_by_click_and_by_key(written, page_of, contents):
 
 def test_choosing_components_and_rows(written, page_of, contents):
     page = page_of(written)
-    tile = page.get_by_role("button", name=re.compile("^Component 2, activity .*, energy explained"))
+    tile = page.get_by_role("button", name=re.compile("^Component 2, .* energy explained, .* activity$"))
     tile.focus()
     page.keyboard.press("Enter")
     assert page.locator("#panel-title").inner_text() == "Component 2"
@@ -344,3 +347,109 @@ def test_forty_thousand_rows_and_a_hundred_components_open_in_a_second(page_of, 
     took = "performance.getEntriesByType('navigation')[0].loadEventEnd"
     assert min(page_of(path).evaluate(took) for _ in range(3)) < 1000
     assert page_of(path).locator("#grid .tile").count() == 100
+
+
+def downloaded(page, tmp_path, label):
+    """The file that a button of the page saves."""
+    with page.expect_download() as started:
+        page.get_by_label(label, exact=True).click()
+    path = tmp_path / started.value.suggested_filename
+    started.value.save_as(path)
+    return path
+
+
+def test_components_rows_and_figures_can_be_downloaded(written, causes, contents, page_of, tmp_path):
+    page = page_of(written, accept_downloads=True)
+    components = np.load(downloaded(page, tmp_path, "Download components as npy"))
+    np.testing.assert_allclose(components, causes.components_, rtol=1e-6, atol=1e-30)
+    table = pandas.read_csv(downloaded(page, tmp_path, "Download components as csv"))
+    np.testing.assert_allclose(table.to_numpy(), causes.components_, rtol=1e-6, atol=1e-30)
+    assert downloaded(page, tmp_path, "Download components as PNG").read_bytes().startswith(b"\x89PNG")
+    page.locator("summary").click()
+    rows = pandas.read_csv(downloaded(page, tmp_path, "Download the table of rows as csv"))
+    assert rows["row"].tolist() == contents["rows"]["numbers"]
+    np.testing.assert_allclose(rows["root mean square error"], contents["rows"]["errors"])
+    label = contents["curves"][0]["label"]
+    drawing = downloaded(page, tmp_path, f"Download as SVG: {label}").read_text()
+    assert drawing.startswith("<svg")
+    assert "<path" in drawing
+    assert page.problems == []
+
+
+def test_errors_of_rows_and_the_signal_to_noise_ratio(bars, causes, contents):
+    shown = bars.data[contents["rows"]["numbers"]]
+    expected = np.sqrt(((shown - causes.reconstruct(shown)) ** 2).mean(axis=1))
+    np.testing.assert_allclose(contents["rows"]["errors"], expected, rtol=1e-5)
+    error = ((bars.data - causes.reconstruct(bars.data)) ** 2).sum()
+    ratio = 10 * np.log10(((bars.data - bars.data.mean(axis=0)) ** 2).sum() / error)
+    assert dict(contents["facts"])["signal-to-noise ratio"] == f"{ratio:.1f} dB".replace("-", "−")
+
+
+def test_a_component_can_be_enlarged_with_the_keyboard_and_closed(written, page_of):
+    page = page_of(written)
+    page.get_by_role("button", name=re.compile("^Enlarge component")).focus()
+    page.keyboard.press("Enter")
+    large = page.locator("#zoom-picture canvas")
+    assert large.bounding_box()["width"] > 400
+    page.keyboard.press("Escape")
+    assert not large.is_visible()
+    assert page.problems == []
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """axe-core, which finds what keeps people with a keyboard or a screen reader out."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed, from which axe-core comes")
+    folder = tmp_path_factory.mktemp("npm")
+    words = [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", "axe-core@4"]
+    try:
+        subprocess.run(words, check=True, capture_output=True, timeout=60)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired, OSError) as error:
+        pytest.skip(f"npm could not install axe-core: {error}")
+    return folder / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def violations(browser, axe, path, scheme):
+    """What axe-core finds in a page. The page allows no other script, so that its policy is switched off for this."""
+    page = browser.new_context(bypass_csp=True, color_scheme=scheme).new_page()
+    page.goto(path.as_uri())
+    for summary in page.query_selector_all("summary"):
+        summary.click()
+    page.add_script_tag(path=axe)
+    return page.evaluate("async () => (await axe.run(document)).violations.map((v) => [v.id, v.nodes[0].html])")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_is_accessible(written, browser, axe, scheme):
+    assert violations(browser, axe, written, scheme) == []
+
+
+def test_the_comparison_of_runs_is_accessible_and_matches_components(browser, axe, tmp_path):
+    random = np.random.RandomState(0)
+    components = random.normal(size=(4, 9))
+    runs = [
+        ComparedRun("one", components, (3, 3), "images", {"R²": "0.5"}),
+        ComparedRun("two", -2 * components[[2, 0, 3, 1]], (3, 3), "images", {"R²": "0.6"}),
+        ComparedRun("flat", random.uniform(size=(3, 9)), None, "table", {"R²": "0.7"}),
+        ComparedRun("other", np.ones((2, 5)), None, "table", {}),
+    ]
+    means = write_runs_comparison(tmp_path / "runs.html", runs)
+    assert means[0] == pytest.approx(1)
+    assert means[1] < 1
+    assert means[2] is None
+    assert violations(browser, axe, tmp_path / "runs.html", "light") == []
+
+
+def test_components_are_matched_with_the_largest_sum_of_cosines():
+    """Compared with all permutations."""
+    random = np.random.RandomState(1)
+    first, second = random.normal(size=(4, 6)), random.normal(size=(5, 6))
+    match = matched_components(first, second)
+    unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (first, second)]
+    cosines = np.abs(unit[0] @ unit[1].T)
+    best = max(sum(cosines[h, order[h]] for h in range(4)) for order in permutations(range(5)))
+    assert match.similarity.sum() == pytest.approx(best)
+    assert (np.diff(match.similarity) <= 0).all()
+    np.testing.assert_allclose(cosines[match.first, match.second], match.similarity)

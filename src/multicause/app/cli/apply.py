@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,8 +27,6 @@ from multicause.app.cli.output import Output, command
 from multicause.app.cli.words import errors_in_options
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from multicause.engines.sources import Source
 
 OutFile = Annotated[Path, typer.Option(help="Output file; its suffix selects the format.", show_default=False)]
@@ -38,7 +35,16 @@ OutFile = Annotated[Path, typer.Option(help="Output file; its suffix selects the
 def transform(
     run: RunFolder,
     data: DataPaths,
-    out: OutFile,
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="Output file, whose suffix selects the format, or a folder for maps of causes.", show_default=False
+        ),
+    ],
+    step: Annotated[
+        int | None,
+        typer.Option(help="Distance between patches of an image in pixels; by default they do not overlap.", min=1),
+    ] = None,
     array: Array = None,
     channel: Channel = None,
     separator: Separator = None,
@@ -53,19 +59,25 @@ def transform(
 ) -> None:
     """Infer the causes of each row of some data: probabilities, or values of the causes.
 
-    Columns of a table that the model does not use, such as identifiers, come first in a csv or parquet file.
+    Columns of a table that the model does not use, such as identifiers, come first in a csv or parquet file. Patches of
+    images lie on a grid, and keep their places: columns file, row and column of a table, or one map per cause.
 
     Examples:
       multicause transform run more.csv --out causes.csv
 
-      multicause transform run photos --out causes.npy
+      multicause transform run photos --out causes.csv
+
+      multicause transform run photo.png --step 1 --out maps
     """
     with command(json, verbose) as output:
         from multicause.app.cli.places import TABLES, check_data, check_ending
-        from multicause.app.writing import check_file
+        from multicause.app.writing import check_file, check_free
 
-        check_ending(out, TABLES)
-        check_file(out, force)
+        if out.suffix:
+            check_ending(out, TABLES)
+            check_file(out, force)
+        else:
+            check_free(out, force)
         check_data(data)
 
         import numpy as np
@@ -73,9 +85,16 @@ def transform(
         from multicause.app.cli.fitting import tell_data
         from multicause.app.cli.results import component_names, write_table
         from multicause.app.cli.runs import open_run
+        from multicause.app.cli.whole_files import are_pictures, write_cause_maps
         from multicause.engines.sources import Source
 
         fitted = open_run(run, device)
+        if fitted.data["kind"] == "patches" and are_pictures(data):
+            write_cause_maps(output, fitted, data, out, step, force)
+            return
+        if step is not None or not out.suffix:
+            given = "--step" if step is not None else f"a folder ({str(out)!r}), without one of {', '.join(TABLES)},"
+            raise ValueError(f"{given} is only for models of patches and data that are images.")
         found = fitted.read(
             data,
             array=array,
@@ -148,7 +167,9 @@ def sample(
 def reconstruct(
     run: RunFolder,
     data: DataPaths,
-    out: Annotated[Path, typer.Option(help="Output file, or folder for several images.", show_default=False)],
+    out: Annotated[
+        Path, typer.Option(help="Output file, or folder for several images or recordings.", show_default=False)
+    ],
     step: Annotated[int, typer.Option(help="Distance between patches of an image in pixels.", min=1)] = 1,
     impute: Annotated[bool, typer.Option("--impute", help="Keep observed values and fill missing ones in.")] = False,
     array: Array = None,
@@ -165,32 +186,38 @@ def reconstruct(
 ) -> None:
     """Denoise data: replace them by their reconstruction from causes. Patches of an image overlap and are averaged.
 
+    Recordings become wav files at their own sample rate, with the phases of the recording.
+
     Examples:
       multicause reconstruct run noisy.png --out clean.png
+
+      multicause reconstruct run noisy.wav --out clean.wav
 
       multicause reconstruct run noisy.csv --out clean.csv
 
       multicause reconstruct run gaps.csv --impute --out whole.csv
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import IMAGES, check_data, describe_paths
+        from multicause.app.cli.places import IMAGES, TABLES, check_data, describe_paths
         from multicause.app.writing import check_file, check_free
 
         check_free(out, force)
         check_data(data)
         several = len(data) > 1 or data[0].is_dir()
-        if several and out.suffix.lower() in IMAGES:
+        if several and out.suffix.lower() in (*IMAGES, ".wav"):
             what = "There are several paths" if len(data) > 1 else f"{str(data[0])!r} is a folder"
             raise ValueError(f"{what}, so --out must be a folder, too; got {str(out)!r}.")
 
         from multicause.app.cli.fitting import tell_data
         from multicause.app.cli.runs import open_run
+        from multicause.app.cli.whole_files import are_pictures, reconstruct_images, reconstruct_recordings
         from multicause.datasets import pictures
 
         fitted = open_run(run, device)
         if not hasattr(fitted.model, "reconstruct"):
             raise ValueError(f"{fitted.settings['estimator']} cannot reconstruct: its filters do not generate data.")
-        as_images = all(path.is_dir() or path.suffix.lower() in pictures.SUFFIXES for path in data)
+        as_sounds = fitted.data["kind"] in ("spectrogram", "waveform") and out.suffix.lower() not in TABLES
+        as_images = not as_sounds and are_pictures(data)
         if out.suffix:
             check_file(out, force)
         if fitted.data["kind"] == "patches" and not as_images:
@@ -205,7 +232,11 @@ def reconstruct(
         if impute and not hasattr(fitted.model, "impute"):
             raise ValueError(f"{fitted.settings['estimator']} cannot fill missing values in.")
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
-            _reconstruct_images(output, fitted, data, out, step, force)
+            reconstruct_images(output, fitted, data, out, step, force)
+        elif as_sounds:
+            if impute:
+                raise ValueError("--impute fills missing values of tables in; a recording has none.")
+            reconstruct_recordings(output, fitted, data, out, channel, force)
         else:
             found = fitted.read(
                 data,
@@ -271,46 +302,3 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute:
     error = float(np.sqrt(np.nanmean((rows - data.rows) ** 2, dtype=float)))
     output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")
     output.result(out=str(out), shape=list(rows.shape), root_mean_square=error)
-
-
-def _reconstruct_images(output: Output, fitted: Any, paths: Sequence[Path], out: Path, step: int, force: bool) -> None:
-    """Reconstruct one image into a file, or several into a folder."""
-    from multicause.app.cli.places import IMAGES, check_ending
-    from multicause.app.cli.results import write_image
-    from multicause.app.writing import new_folder
-    from multicause.datasets.pictures import read_grey
-    from multicause.datasets.reading import files_of
-
-    files, _ = files_of(paths)
-    if len(paths) == 1 and paths[0].is_file():
-        check_ending(out, IMAGES)
-        write_image(out, _denoised(fitted, files[0], read_grey(files[0])[0], step))
-    else:
-        names = [f"{number:05d}-{file.stem}.png" for number, file in enumerate(files)]
-        with new_folder(out, force=force, files=names) as folder:
-            for name, file in zip(names, files, strict=True):
-                write_image(folder / name, _denoised(fitted, file, read_grey(file)[0], step))
-    output.say(f"{len(files)} images: {out}")
-    output.result(out=str(out), images=len(files))
-
-
-def _denoised(fitted: Any, file: Path, image: np.ndarray, step: int) -> np.ndarray:
-    import numpy as np
-
-    from multicause.datasets.overlap import reconstruct_image
-
-    reading = fitted.reading
-    if fitted.data["kind"] == "patches":
-        try:
-            return reconstruct_image(
-                fitted.model, image, reading.patches, scale=reading.scale, step=step, dtype=reading.dtype
-            )
-        except ValueError as error:
-            raise ValueError(f"{str(file)!r}: {error}") from error
-    if image.shape != fitted.image_shape:
-        height, width = fitted.image_shape
-        raise ValueError(
-            f"{str(file)!r} has {image.shape[0]}×{image.shape[1]} pixels; the model needs images of {height}×{width}."
-        )
-    row = (reading.scale * image).reshape(1, -1).astype(reading.dtype)
-    return np.asarray(fitted.model.reconstruct(row)).reshape(image.shape) / reading.scale

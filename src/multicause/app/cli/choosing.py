@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from multicause.app.cli.models import AUTO
+from multicause.app.cli.models import AUTO, MODELS
 
 # Settings that SpikeAndSlabCauses does not have, and MaximalCauses has.
 OTHER_NOISES, OTHER_POSTERIORS = ("poisson", "bernoulli"), ("truncated", "preselected")
@@ -34,16 +34,18 @@ def choose(
     *,
     numbers: list[int],
     given: dict[str, Any],
-    center: bool | None,
-    standardize: bool | None,
-    whiten: bool | None,
+    in_memory: bool = True,
+    center: bool | None = None,
+    standardize: bool | None = None,
+    whiten: bool | None = None,
 ) -> Choice:
     """Return the model with the given name and the preparation that was asked for; "auto" chooses what is not given.
 
     ``kind`` is that of :class:`multicause.datasets.reading.UserData`, ``rows`` are some of the rows, ``numbers`` the
-    numbers of components that are compared, and ``given`` the settings of the estimator that the user gave.
+    numbers of components that are compared, and ``given`` the settings of the estimator that the user gave. Rows
+    that are not ``in_memory`` cannot be prepared.
     """
-    found = automatic(kind, rows, numbers, given) if name == AUTO else Choice(name)
+    found = automatic(kind, rows, numbers, given, in_memory) if name == AUTO else Choice(name)
     asked = {"center": center, "standardize": standardize, "whiten": whiten}
     steps = {key: getattr(found, key) if value is None else value for key, value in asked.items()}
     if whiten and standardize is None:
@@ -56,7 +58,7 @@ def choose(
     return Choice(found.name, found.settings, **steps, reasons=(*found.reasons, *said))
 
 
-def automatic(kind: str, rows: np.ndarray, numbers: list[int], given: dict[str, Any]) -> Choice:
+def automatic(kind: str, rows: np.ndarray, numbers: list[int], given: dict[str, Any], in_memory: bool = True) -> Choice:
     """Choose a model and a preparation by the kind of data and its values."""
     noise, posterior = given.get("noise"), given.get("posterior")
     if noise in OTHER_NOISES or posterior in OTHER_POSTERIORS:
@@ -76,7 +78,7 @@ def automatic(kind: str, rows: np.ndarray, numbers: list[int], given: dict[str, 
     if kind == "waveform":
         reason = "SpikeAndSlabCauses was chosen for waveforms: few causes of any sign and strength add up."
         return Choice("slabs", reasons=(reason,))
-    return _for_table(rows, noise)
+    return _for_table(rows, noise, in_memory)
 
 
 def _for_patches(n_pixels: int, numbers: list[int], given: dict[str, Any]) -> Choice:
@@ -97,7 +99,7 @@ def _for_patches(n_pixels: int, numbers: list[int], given: dict[str, Any]) -> Ch
     return Choice("slabs", center=True, reasons=(reason, centred))
 
 
-def _for_table(rows: np.ndarray, noise: str | None) -> Choice:
+def _for_table(rows: np.ndarray, noise: str | None, in_memory: bool) -> Choice:
     values = rows[np.isfinite(rows)]
     whole = bool(values.size) and bool((values >= 0).all()) and bool((values == np.rint(values)).all())
     if whole and noise is None and values.max() <= 1:
@@ -109,6 +111,13 @@ def _for_table(rows: np.ndarray, noise: str | None) -> Choice:
             "rates of causes add up, and the variance of a count grows with its mean."
         )
         return Choice("nonnegative", {"noise": "poisson"}, reasons=(reason,))
+    if not in_memory:
+        name, sign = ("linear", "of any sign") if (values < 0).any() else ("maximal", "that are not negative")
+        reason = (
+            f"{MODELS[name]} was chosen for values {sign} that exceed the memory budget, so that they cannot be "
+            "standardized."
+        )
+        return Choice(name, reasons=(reason,))
     reason = "SpikeAndSlabCauses was chosen for a table of measurements: few causes of any sign and strength add up."
     scaled = "Columns were standardized, so that their units do not matter."
     return Choice("slabs", standardize=True, reasons=(reason, scaled))

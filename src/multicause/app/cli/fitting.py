@@ -18,6 +18,7 @@ from multicause.app.cli.engines import EngineChoice
 from multicause.app.cli.models import AUTO, make_model
 from multicause.app.cli.output import Output
 from multicause.app.cli.places import FILES, MODEL, REPORT, describe_paths
+from multicause.app.cli.progress import FitProgress
 from multicause.app.cli.quitting import fits_may_stop
 from multicause.app.cli.runs import describe_run, write_run
 from multicause.app.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
@@ -25,7 +26,7 @@ from multicause.app.cli.words import errors_in_options, in_options
 from multicause.app.preparation import Preparation, fit_preparation, with_preparation
 from multicause.app.writing import new_folder
 from multicause.arrays import bytes_from, use_device
-from multicause.callbacks import Checkpoint, ProgressBar
+from multicause.callbacks import Checkpoint
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.engines import Dask, Local
 from multicause.engines.dask_clusters import dashboard_link
@@ -117,7 +118,10 @@ def chosen_model(request: Request, data: UserData, numbers: list[int]) -> Choice
     if request.extra:
         given["extra"] = request.extra
     rows = described_rows(data, request.memory).rows
-    return choose(request.name, data.kind, rows, numbers=numbers, given=given, **request.preparation)
+    in_memory = not isinstance(data.rows, Source)
+    return choose(
+        request.name, data.kind, rows, numbers=numbers, given=given, in_memory=in_memory, **request.preparation
+    )
 
 
 def prepare(data: UserData, choice: Choice) -> Preparation:
@@ -191,7 +195,7 @@ def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: 
     """Fit, resuming from the newest checkpoint if there is one; return the seconds it took and its warnings."""
     callbacks: list[Any] = [Checkpoint(checkpoints, seconds=every)]
     if output.console.is_terminal and not output.as_json:
-        callbacks.append(ProgressBar())
+        callbacks.append(FitProgress(output.console))
     model.set_callbacks(*callbacks)
     resume = newest_checkpoint(checkpoints)
     if resume is not None:
@@ -208,6 +212,7 @@ def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: 
 def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Path], settings: dict[str, Any]) -> None:
     """Write the report of a run."""
     from multicause.app.report import write_report
+    from multicause.app.report.media import axes_of, media_of
 
     write_report(
         model,
@@ -220,6 +225,8 @@ def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Pat
         warnings=settings["warnings"],
         component_curve=settings.get("component_curve"),
         reasons=settings.get("reasons", ()),
+        media=media_of(model, data.kind, data.files, data.reading),
+        axes=axes_of(data.kind, data.reading),
     )
 
 

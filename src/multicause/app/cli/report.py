@@ -1,18 +1,27 @@
-"""Command ``multicause report``: write the report of a fitted model again."""
+"""Command ``multicause report``: write the report of a fitted model again, or compare several runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from multicause.app.cli.options import Device, Force, Json, RunFolder, Verbose
-from multicause.app.cli.output import command
+from multicause.app.cli.options import Device, Force, Json, Verbose
+from multicause.app.cli.output import Output, command
+
+if TYPE_CHECKING:
+    from multicause.app.cli.runs import Run
+    from multicause.app.report.runs import ComparedRun
 
 
 def report(
-    run: RunFolder,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Folder that 'multicause fit' wrote; several are compared.", show_default=False
+        ),
+    ],
     data: Annotated[
         list[Path] | None,
         typer.Option(
@@ -21,42 +30,111 @@ def report(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Output file; by default report.html in the folder of the run.")
+        Path | None,
+        typer.Option(
+            help="Output file; by default report.html in the folder of the run, or comparison.html for several runs."
+        ),
     ] = None,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write the report of a fitted model again, or for other data.
+    """Write the report of a fitted model again, or for other data; compare several runs on one page.
 
     Examples:
       multicause report run
 
       multicause report run --data test.csv --out test.html
+
+      multicause report run1 run2 run3 --data test.csv --out comparison.html
     """
     with command(json, verbose) as output:
         from multicause.app.cli.places import PAGES, REPORT, check_data, check_ending
         from multicause.app.writing import check_file
 
+        if out is None and len(runs) > 1:
+            out = Path("comparison.html")
         if out is not None:
             check_ending(out, PAGES)
             check_file(out, force)
         check_data(data or [])
 
-        from multicause.app.cli.fitting import described_rows, write_run_report
         from multicause.app.cli.runs import open_run
-        from multicause.runtime.paths import file_of
 
-        fitted = open_run(run, device)
-        paths = data or fitted.paths
-        missing = [path for path in paths if not file_of(path).exists()]
-        if missing:
-            raise FileNotFoundError(
-                f"The data of this run are no longer at {str(missing[0])!r}; give their path with --data."
-            )
-        found = described_rows(fitted.read(paths, memory_budget=fitted.memory_budget), fitted.memory_budget)
-        out = run / REPORT if out is None else out
-        write_run_report(out, fitted.model, found, paths, fitted.settings)
-        output.say(f"Report: {out}")
-        output.result(out=str(out), bytes=out.stat().st_size)
+        opened = [open_run(run, device) for run in runs]
+        if len(runs) == 1:
+            write_one(output, opened[0], data, runs[0] / REPORT if out is None else out)
+        else:
+            assert out is not None
+            compare(output, opened, data, out)
+
+
+def write_one(output: Output, fitted: Run, data: list[Path] | None, out: Path) -> None:
+    """Write the report of one run."""
+    from multicause.app.cli.fitting import described_rows, write_run_report
+    from multicause.runtime.paths import file_of
+
+    paths = data or fitted.paths
+    missing = [path for path in paths if not file_of(path).exists()]
+    if missing:
+        raise FileNotFoundError(
+            f"The data of this run are no longer at {str(missing[0])!r}; give their path with --data."
+        )
+    found = described_rows(fitted.read(paths, memory_budget=fitted.memory_budget), fitted.memory_budget)
+    write_run_report(out, fitted.model, found, paths, fitted.settings)
+    output.say(f"Report: {out}")
+    output.result(out=str(out), bytes=out.stat().st_size)
+
+
+def compare(output: Output, runs: list[Run], data: list[Path] | None, out: Path) -> None:
+    """Write a page that compares runs, on their own data or on the given ones."""
+    from multicause.app.report.runs import write_runs_comparison
+
+    compared = [_compared(run, data) for run in runs]
+    means = write_runs_comparison(out, compared)
+    names = dict.fromkeys(name for run in compared for name in run.facts)
+    rows = [[name, *(run.facts.get(name, "–") for run in compared)] for name in names]
+    output.table("comparison", ["", *(run.name for run in compared)], rows)
+    output.say(f"Comparison: {out}")
+    facts = [run.facts for run in compared]
+    output.result(out=str(out), runs=[run.name for run in compared], facts=facts, similarity=means)
+
+
+def _compared(run: Run, data: list[Path] | None) -> ComparedRun:
+    """Return what is compared of a run; R² is that of its fit, or of other data."""
+    import numpy as np
+
+    from multicause.app.cli.fitting import described_rows
+    from multicause.app.cli.places import describe_paths
+    from multicause.app.report.runs import ComparedRun
+    from multicause.metrics.reconstruction import reconstruction_quality
+
+    settings = run.settings
+    values = {"r2": settings.get("r2"), "r2_without_row_means": settings.get("r2_without_row_means")}
+    score = settings.get("lower_bound")
+    if data:
+        rows = described_rows(run.read(data, memory_budget=run.memory_budget), run.memory_budget).rows
+        values = dict.fromkeys(values)
+        if hasattr(run.model, "reconstruct"):
+            values = dict(reconstruction_quality(run.model, rows)._asdict())
+        score = float(np.mean(run.model.score_samples(rows)))
+    steps = [name for name, used in settings.get("preparation", {}).items() if used]
+    facts = {
+        "model": settings["estimator"],
+        "data": describe_paths([Path(path.name) for path in (data or run.paths)]),
+        "rows": settings["data"].get("summary", ""),
+        "prepared by": ", ".join(f"--{name}" for name in steps) or "nothing",
+        "components": str(len(run.model.components_)),
+        "outcome": str(settings.get("outcome")),
+        "iterations": str(settings.get("n_iter")),
+        f"mean {run.model._value_labels().score}" if data else str(settings.get("lower_bound_is")): _text(score),
+        "variance explained, R²": _text(values["r2"]),
+        "R² without row means": _text(values["r2_without_row_means"]),
+        "seconds": _text(settings.get("seconds")),
+    }
+    return ComparedRun(run.folder.name, np.asarray(run.model.components_), run.image_shape, run.data["kind"], facts)
+
+
+def _text(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}".replace("-", "−")

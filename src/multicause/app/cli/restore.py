@@ -108,7 +108,7 @@ def inpaint(
             check_data([mask])
 
         from multicause.arrays import use_device
-        from multicause.restoration.files import read_picture
+        from multicause.restoration.files import filled_in, read_picture
 
         use_device(device)
         stored = read_picture(data)
@@ -119,8 +119,7 @@ def inpaint(
                 "transparent pixels or NaN in a npy file; to remove noise there is 'multicause denoise'."
             )
         given = _given(patch_size=patch_size, n_components=components, max_iter=max_iter)
-        # Filled-in pixels are not transparent any more.
-        whole = stored._replace(alpha=None)
+        whole = filled_in(stored)
         output.say(f"{missing.mean():.1%} of all pixels are missing.")
         _restore(output, data, out, report, whole, missing, seed, memory_budget=memory, **given)
 

@@ -71,6 +71,61 @@ _HOME = {
     "tn10_bars": ("multicause.app.experiments.tn10_models", "bars", "TN10: a Helmholtz machine on bars"),
 }
 NAMES = tuple(_HOME)
+#: How long the experiments take with their defaults on two cores, in orders of magnitude.
+DURATIONS = {
+    "mca_ex": "minutes",
+    "mca08": "hours",
+    "mca08_patches": "minutes",
+    "et10": "hours",
+    "et10_digits": "a minute",
+    "et10_patches": "tens of minutes",
+    "et10_speech": "an hour",
+    "ebm01_fig1": "minutes",
+    "ebm01_fig2": "minutes",
+    "ebm01_fig3": "tens of minutes",
+    "ebm01_fig4": "tens of minutes, or seconds after ebm01_fig3",
+    "ebm01_fig5": "hours",
+    "ebm01_fig6": "hours, or seconds after ebm01_fig5",
+    "ebm01_fig7": "hours, or seconds after ebm01_fig5",
+    "ebm01_overcomplete": "minutes",
+    "ebm01_layers": "minutes",
+    "tn10": "tens of minutes",
+    "tn10_clustering": "seconds",
+    "tn10_factors": "seconds",
+    "tn10_sparseness": "seconds",
+    "tn10_codes": "seconds",
+    "tn10_sources": "seconds",
+    "tn10_fields": "minutes",
+    "tn10_bars": "tens of minutes",
+    "peers": "tens of minutes",
+}
+#: Trials and setting of ``multicause reproduce all --quick``; "tn10" is the sum of its parts.
+QUICK: dict[str, tuple[int, str]] = {
+    "mca_ex": (2, "default"),
+    "mca08": (1, "default"),
+    "mca08_patches": (1, "paper"),
+    "et10": (1, "default"),
+    "et10_digits": (1, "quick"),
+    "et10_patches": (1, "quick"),
+    "et10_speech": (1, "quick"),
+    "ebm01_fig1": (1, "quick"),
+    "ebm01_fig2": (1, "quick"),
+    "ebm01_fig3": (1, "quick"),
+    "ebm01_fig4": (1, "quick"),
+    "ebm01_fig5": (1, "quick"),
+    "ebm01_fig6": (1, "quick"),
+    "ebm01_fig7": (1, "quick"),
+    "ebm01_overcomplete": (1, "default"),
+    "ebm01_layers": (1, "default"),
+    "tn10_clustering": (1, "quick"),
+    "tn10_factors": (1, "quick"),
+    "tn10_sparseness": (1, "quick"),
+    "tn10_codes": (1, "quick"),
+    "tn10_sources": (1, "quick"),
+    "tn10_fields": (1, "quick"),
+    "tn10_bars": (1, "quick"),
+    "peers": (1, ""),
+}
 #: What each experiment reproduces, in a few words.
 SUBJECTS = {name: subject for name, (_, _, subject) in _HOME.items()}
 

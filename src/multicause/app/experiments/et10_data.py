@@ -78,8 +78,17 @@ def _common(name: str, model: Any, seconds: float, image_shape: tuple[int, int] 
     ]
 
 
+def _share(setting: str) -> float:
+    """Return the share of the paper's iterations, and of its patches, that a setting runs."""
+    shares = {"paper": 1.0, "quick": 0.1}
+    if setting not in shares:
+        raise ValueError(f"Unknown setting {setting!r}. Known: {', '.join(map(repr, shares))}.")
+    return shares[setting]
+
+
 def digits(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """Run ET-NMF with H = 12, H′ = 10, γ = 5, π = 0.3, σ = 0.73, 120 iterations, N = 1000 (§4.1.2)."""
+    share = _share(setting)
     folder = stored("mnist/mnist_test.npz")
     if folder is not None:
         images = np.load(folder)["x"][:1000] / 255.0
@@ -92,11 +101,11 @@ def digits(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Li
         12,
         prior=Bernoulli(shared=True),
         posterior=Preselected(10, 5, singletons=False),
-        annealing=LinearCooling(13.0, n_iter=120, component_noise=0.005),
+        annealing=LinearCooling(13.0, n_iter=int(share * 120), component_noise=0.005),
         learn=("components",),
         activity=0.3,
         noise_scale=0.73,
-        max_iter=120,
+        max_iter=int(share * 120),
         tol=0.0,
         random_state=0,
     )
@@ -106,7 +115,7 @@ def digits(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Li
         warnings.simplefilter("ignore", ConvergenceWarning)
         nmf = NMF(12, init="random", max_iter=1000, random_state=0)
         standard = float(np.mean((X - nmf.fit_transform(X) @ nmf.components_) ** 2))
-    lines = _common("digits", model, seconds, shape, 96)
+    lines = _common("digits", model, seconds, shape, int(share * 96))
     excess = error / standard - 1
     lines.insert(2, Line("squared error above that of NMF", "< 5 % (ET10)", f"{100 * excess:.1f} %", excess < 0.05))
     return lines
@@ -114,6 +123,7 @@ def digits(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Li
 
 def patches(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """Run MCA_ET with H = 100, H′ = 5, γ = 3, σ = 1, T = 4, 400 + 400 iterations, N = 40000 10×10 patches (§4.2.2)."""
+    share = _share(setting)
     folder = stored("vanhateren/vanhateren_grass.npz")
     if folder is not None:
         image = read_image(folder)
@@ -122,24 +132,25 @@ def patches(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[L
         from sklearn.datasets import load_sample_image
 
         image = load_sample_image("flower.jpg").mean(axis=2)[100:350, 200:450]
-    X = make_patches(image, 40_000, random_state=0).data.astype(np.float32)
+    X = make_patches(image, int(share * 40_000), random_state=0).data.astype(np.float32)
     model = MaximalCauses(
         100,
         prior=Bernoulli(shared=True),
         posterior=Preselected(5, 3),
-        annealing=LinearCooling(4.0, final=1.05, n_iter=400, component_noise=0.01),
+        annealing=LinearCooling(4.0, final=1.05, n_iter=int(share * 400), component_noise=0.01),
         learn=("components",),
         noise_scale=1.0,
-        max_iter=800,
+        max_iter=int(share * 800),
         tol=0.0,
         random_state=0,
     )
     seconds = _fit(model, X)
-    return _common("patches", model, seconds, (10, 10), 400)
+    return _common("patches", model, seconds, (10, 10), int(share * 400))
 
 
 def speech(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """Run LinCA with H = 200, H′ = 10, γ = 4, π = 0.01, σ = 0.5, T = 5, 200 + 200 iterations, D = 200 (§4.3.2)."""
+    share = _share(setting)
     folder = stored("timit_sample")
     if folder is not None:
         spoken = np.load(folder / "timit_sa2_16spk.npz")
@@ -150,20 +161,25 @@ def speech(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Li
         recordings = _synthetic_sound(np.random.RandomState(0))
     scaled = [(5 * wave / np.abs(wave).max()).astype(np.float32) for wave in recordings]
     X = np.concatenate([np.lib.stride_tricks.sliding_window_view(wave, 200) for wave in scaled])
+    if share < 1:
+        X = X[:: round(1 / share**2)]
     model = LinearCauses(
         200,
         prior=Bernoulli(shared=True),
         posterior=Preselected(10, 4),
-        annealing=LinearCooling(5.0, n_iter=200, component_noise=0.01),
+        annealing=LinearCooling(5.0, n_iter=int(share * 200), component_noise=0.01),
         learn=("components",),
         activity=0.01,
         noise_scale=0.5,
-        max_iter=400,
+        max_iter=int(share * 400),
         tol=0.0,
         random_state=0,
     )
     seconds = _fit(model, X)
-    return [Line("segments", "about 389510", str(len(X)), True), *_common("speech", model, seconds, None, 200)]
+    return [
+        Line("segments", "about 389510", str(len(X)), True),
+        *_common("speech", model, seconds, None, int(share * 200)),
+    ]
 
 
 def _without_silence(wave: np.ndarray, phones: list[tuple[int, int, str]]) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import warnings as python_warnings
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,8 @@ N_EXAMPLES = 24
 ROWS_PER_COMPONENT = 8
 COMPONENT_VALUES = 700_000
 ROW_VALUES = 1_400_000
+# Largest number of values of components that can be downloaded from the page.
+MOST_EXACT = 400_000
 # Number of rows from which the energy explained by each component is estimated.
 ENERGY_ROWS = 400
 # Number of rows that are compared to find those that use a component most.
@@ -46,6 +49,8 @@ def collect(
     warnings: Sequence[str],
     component_curve: Any = None,
     reasons: Sequence[str] = (),
+    media: dict[str, Any] | None = None,
+    axes: str | None = None,
 ) -> dict[str, Any]:
     """Return everything that the page needs, as plain values."""
     H = len(model.components_)
@@ -76,12 +81,16 @@ def collect(
         "title": title,
         "model": type(estimator_of(model)).__name__,
         "reasons": list(reasons),
+        "media": media,
+        "axes": axes,
+        "names": None if feature_names is None else [str(name) for name in feature_names],
         "kind": kind,
         "probabilities": probabilities,
         "score": model._value_labels().score,
         "components": {
             **pictures(components, shape, factor),
             "signed": is_signed(components),
+            "exact": exact_values(components),
             "activity": [short(value) for value in activity],
             "energy": [short(value) for value in energy],
             "features": [top_features(component, feature_names) for component in components]
@@ -92,6 +101,7 @@ def collect(
         "rows": {
             **row_pictures(shown + own, None if again is None else again + own, shape, factor),
             "signed": is_signed(whole),
+            "errors": None if again is None else root_mean_squares(X[chosen] - again),
             "numbers": [int(row) for row in chosen],
             "examples": [place[int(row)] for row in examples],
             **rows,
@@ -183,6 +193,19 @@ def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray) -> dict[str, An
     reconstructions = np.asarray(model.reconstruct(X), dtype=float) if hasattr(model, "reconstruct") else None
     scores = [short(score) for score in evidence]
     return {"reconstructions": reconstructions, "causes": listed, "states": states, "scores": scores}
+
+
+def exact_values(components: np.ndarray) -> str | None:
+    """Encode components for download in single precision; None if there are too many of them for a page."""
+    if components.size > MOST_EXACT:
+        return None
+    return base64.b64encode(np.ascontiguousarray(components, dtype="<f4").tobytes()).decode("ascii")
+
+
+def root_mean_squares(differences: np.ndarray) -> list[float | None]:
+    """Return the root mean square of the observed values of each row."""
+    with np.errstate(invalid="ignore"):
+        return [short(value) for value in np.sqrt(np.nanmean(differences**2, axis=1, dtype=float))]
 
 
 def pictures(rows: np.ndarray, shape: tuple[int, int], factor: int) -> dict[str, Any]:
@@ -285,6 +308,8 @@ def facts(
         found.append((f"mean {model._value_labels().bound}", f"{model.lower_bound_:.4g}".replace("-", "−")))
     if quality is not None:
         found += [(name, value) for name, value in described_quality(quality) if value is not None]
+        if np.isfinite(quality.r2) and quality.r2 < 1:
+            found.append(("signal-to-noise ratio", f"{-10 * np.log10(1 - quality.r2):.1f} dB".replace("-", "−")))
     variance = getattr(model, "noise_variance_", None)
     if variance is not None and np.ndim(variance) == 0:
         found.append(("noise, standard deviation", f"{np.sqrt(variance):.4g}"))

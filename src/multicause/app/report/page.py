@@ -35,6 +35,8 @@ def write_report(
     warnings: Sequence[str] = (),
     component_curve: Any = None,
     reasons: Sequence[str] = (),
+    media: dict[str, Any] | None = None,
+    axes: str | None = None,
 ) -> Path:
     """Write a report of a fitted model as one HTML file, which needs no network; return its path.
 
@@ -61,6 +63,10 @@ def write_report(
         Held-out scores of other numbers of components, from :func:`multicause.selection.component_curve`.
     reasons : sequence of str
         Texts that say why this model and preparation of rows were chosen.
+    media : dict, optional
+        Images or sounds before and after reconstruction, from :func:`multicause.app.report.media.media_of`.
+    axes : str, optional
+        What the axes of a picture of a component are, with units.
     """
     check_model(estimator_of(model))
     if feature_names is None and hasattr(X, "columns"):
@@ -88,6 +94,8 @@ def write_report(
         warnings=warnings,
         component_curve=component_curve,
         reasons=reasons,
+        media=media,
+        axes=axes,
     )
     path = Path(path)
     write_whole(path, render(contents).encode("utf-8"))
@@ -103,9 +111,11 @@ def render(contents: dict[str, Any]) -> str:
             "Jinja2 is needed for reports and is not installed. Install it with pip install 'multicause[app]'."
         ) from error
     here = files("multicause.app.report")
-    style, script, template = (
-        here.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js", "report.html.jinja")
+    style, files_script, page_script, template = (
+        here.joinpath(name).read_text(encoding="utf-8")
+        for name in ("report.css", "downloads.js", "report.js", "report.html.jinja")
     )
+    script = files_script + page_script
     checksum = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     page = Environment(autoescape=True).from_string(template)
     return page.render(contents=contents, style=style, script=script, checksum=checksum, version=__version__)

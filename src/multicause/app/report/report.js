@@ -166,11 +166,10 @@
   const tiles = components.activity.map((_, h) => {
     const tile = make("button", {
       type: "button", className: "tile", "data-index": String(h), "aria-pressed": "false",
-      "aria-label": `Component ${h}, ${activityName} ${activityText(h)}, energy explained ${percent(components.energy[h])}`,
     });
     tile.append(
       picture((canvas) => paintComponent(canvas, h)),
-      make("span", { className: "label" }, make("b", {}, String(h)), make("span", {}, "")),
+      make("span", { className: "label" }, make("b", {}, String(h)), " ", make("span", {}, "")),
     );
     tile.addEventListener("click", () => chooseComponent(h, true));
     return tile;
@@ -184,6 +183,10 @@
   function sortBy(name) {
     const order = tiles.map((_, h) => h).sort((a, b) => keys[name](a) - keys[name](b) || a - b);
     order.forEach((h) => {
+      const texts = [`${percent(components.energy[h])} energy explained`, `${activityText(h)} ${activityName}`];
+      if (name === "activity") texts.reverse();
+      // The name that is read aloud begins with the text that is seen.
+      tiles[h].setAttribute("aria-label", `Component ${h}, ${texts.join(", ")}`);
       tiles[h].querySelector(".label span").textContent = name === "activity" ? activityText(h) : percent(components.energy[h]);
     });
     byId("grid").replaceChildren(...order.map((h) => tiles[h]));
@@ -195,6 +198,18 @@
       byId("said").textContent = `Sorted by ${input.nextElementSibling.textContent}`;
     });
   });
+  const exact = components.exact === null ? null : new Float32Array(bytes(components.exact).buffer);
+  const width = exact === null ? 0 : exact.length / tiles.length;
+  const offered = byId("downloads");
+  if (exact !== null) {
+    offered.append(
+      action("npy", () => downloads.npy("components.npy", exact, [tiles.length, width]), "Download components as npy"),
+      action("csv", () => downloads.csv("components.csv", [
+        contents.names ?? Array.from({ length: width }, (_, d) => `feature${d}`),
+        ...tiles.map((_, h) => Array.from(exact.subarray(h * width, (h + 1) * width))),
+      ]), "Download components as csv"));
+  }
+  offered.append(action("PNG", () => downloads.png("components.png", [...document.querySelectorAll("#grid canvas")]), "Download components as PNG"));
   byId("scale").addEventListener("change", () => painters.forEach((painter) => painter()));
   byId("grid").addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -217,6 +232,27 @@
     if (box.top < 0 || box.top > innerHeight - 120) element.scrollIntoView({ block: "start", behavior: "auto" });
   }
 
+  function action(text, act, label) {
+    const button = make("button", { type: "button", className: "quiet", "aria-label": label }, text);
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  const axes = () => (contents.axes === null ? [] : [make("p", { className: "hint axes" }, contents.axes)]);
+
+  /** Show a component as large as the window allows; Escape closes it. */
+  function enlarge(h) {
+    const dialog = byId("zoom");
+    const holder = byId("zoom-picture");
+    forget(holder);
+    byId("zoom-title").textContent = `Component ${h}`;
+    holder.append(picture((canvas) => paintComponent(canvas, h), `Component ${h}, enlarged`), ...axes());
+    const [height, width] = components.shape;
+    holder.style.width = flat ? "min(90vw, 1000px)" : `min(90vw, ${kind === "spectrogram" ? 70 : (70 * width) / height}vh)`;
+    dialog.showModal();
+  }
+  byId("zoom-close").addEventListener("click", () => byId("zoom").close());
+
   function chooseComponent(h, asked) {
     tiles.forEach((tile, own) => tile.setAttribute("aria-pressed", String(own === h)));
     byId("panel-title").textContent = `Component ${h}`;
@@ -229,7 +265,10 @@
       ["energy explained", percent(components.energy[h])],
       ["values", `${number(components.low[h])} to ${number(components.high[h])}`],
     ]) pairs.append(make("dt", {}, name), make("dd", {}, value));
-    body.append(big, pairs);
+    const actions = make("p", { className: "actions" },
+      action("Enlarge", () => enlarge(h), `Enlarge component ${h}`),
+      action("PNG", () => downloads.png(`component-${h}.png`, [big.querySelector("canvas")]), `Download component ${h} as PNG`));
+    body.append(big, ...axes(), actions, pairs);
     if (components.features !== null) {
       const most = Math.max(...components.features[h].map(([, value]) => Math.abs(value)));
       const list = make("ul", { className: "bars", id: "features" });
@@ -271,7 +310,7 @@
     for (const [h, value] of rows.causes[r]) {
       const text = contents.probabilities ? percent(value) : number(value);
       const button = make("button", { type: "button", "aria-label": `Component ${h}: ${text}` },
-        picture((canvas) => paintComponent(canvas, h)), make("span", {}, String(h)), bar(value, most), make("span", { className: "number" }, text));
+        picture((canvas) => paintComponent(canvas, h)), make("span", {}, String(h)), " ", bar(value, most), make("span", { className: "number" }, text));
       button.addEventListener("click", () => {
         chooseComponent(h, true);
         byId("panel").focus({ preventScroll: true });
@@ -294,6 +333,17 @@
     if (asked) reveal(body);
   }
 
+  // ------------------------------------------------------------------ table of rows
+
+  const columns = ["row", contents.score, "root mean square error", "strongest causes"];
+  const strongest = (r) => rows.causes[r].slice(0, 3).map(([h, value]) => `${h}: ${contents.probabilities ? percent(value) : number(value)}`).join("; ");
+  const lines = rows.numbers.map((row, r) => [row, rows.scores[r], rows.errors === null ? null : rows.errors[r], strongest(r)]);
+  const table = byId("row-table");
+  table.append(make("thead", {}, make("tr", {}, ...columns.map((name) => make("th", { scope: "col" }, name)))));
+  table.append(make("tbody", {}, ...lines.map(([row, score, error, causes]) => make("tr", {},
+    make("th", { scope: "row" }, String(row)), make("td", {}, number(score)), make("td", {}, number(error)), make("td", {}, causes)))));
+  byId("row-downloads").append(action("csv", () => downloads.csv("rows.csv", [columns, ...lines.map((line) => line.map((value) => value ?? ""))]), "Download the table of rows as csv"));
+
   // ------------------------------------------------------------------ learning curves
 
   function ticks(low, high, count) {
@@ -314,7 +364,7 @@
 
   function drawCurve(holder, curve) {
     const points = curve.values.map((value, i) => [curve.places[i], value]).filter(([, value]) => value !== null);
-    const [width, height, left, bottom, top] = [holder.clientWidth || 600, 220, 64, 34, 12];
+    const [width, height, left, bottom, top] = [holder.clientWidth || 600, 232, 64, 46, 12];
     const values = points.map(([, value]) => value);
     let [low, high] = [Math.min(...values), Math.max(...values)];
     if (low === high) [low, high] = [low - 1, high + 1];
@@ -325,12 +375,13 @@
     for (const value of ticks(low, high, 4)) {
       drawing.append(svg("line", { class: "axis", x1: left, x2: width - 14, y1: y(value), y2: y(value) }), svg("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, number(value)));
     }
-    for (const place of ticks(0, last, Math.max(2, Math.floor(width / 110))).filter(Number.isInteger)) drawing.append(svg("text", { x: x(place), y: height - 14, "text-anchor": "middle" }, String(place)));
+    for (const place of ticks(0, last, Math.max(2, Math.floor(width / 110))).filter(Number.isInteger)) drawing.append(svg("text", { x: x(place), y: height - 28, "text-anchor": "middle" }, String(place)));
     for (const [start, reason] of curve.phases) {
       const mark = svg("line", { class: "phase", x1: x(start - 0.5), x2: x(start - 0.5), y1: top, y2: height - bottom });
       mark.append(svg("title", {}, `From iteration ${start} on: ${reason}`));
       drawing.append(mark);
     }
+    drawing.append(svg("text", { x: (left + width) / 2, y: height - 1, "text-anchor": "middle" }, curve.unit));
     drawing.append(svg("path", { d: `M${points.map(([place, value]) => `${x(place).toFixed(1)},${y(value).toFixed(1)}`).join("L")}` }));
     const [rule, dot, said] = [svg("line", { class: "rule", y1: top, y2: height - bottom }), svg("circle", { class: "at", r: 4 }), svg("text", { y: top + 2 })];
     drawing.addEventListener("pointermove", (event) => {
@@ -352,7 +403,8 @@
   const holders = contents.curves.map((curve) => {
     const holder = make("div", {});
     const notes = curve.phases.map(([start, reason]) => make("p", { className: "hint" }, `From iteration ${start} on (dashed line), values are not comparable with those before: ${reason}.`));
-    byId("curves").append(make("div", { className: "curve" }, make("h3", {}, curve.label), holder, ...notes, ...(curve.note ? [make("p", { className: "hint" }, `${curve.note}.`)] : [])));
+    byId("curves").append(make("div", { className: "curve" }, make("h3", {}, curve.label), holder,
+      make("p", { className: "actions" }, action("SVG", () => downloads.svg(`${curve.label.replace(/[^a-z0-9]+/gi, "-")}.svg`, holder.querySelector("svg"), curve.label), `Download as SVG: ${curve.label}`)), ...notes, ...(curve.note ? [make("p", { className: "hint" }, `${curve.note}.`)] : [])));
     return [holder, curve];
   });
   const drawCurves = () => holders.forEach(([holder, curve]) => drawCurve(holder, curve));
@@ -364,7 +416,7 @@
   function applyTheme() {
     const dark = chosen === null ? system.matches : chosen === "dark";
     root.dataset.theme = dark ? "dark" : "light";
-    byId("theme").querySelector("span").textContent = dark ? "Light" : "Dark";
+    byId("theme").querySelector(".other").textContent = dark ? "Light" : "Dark";
     painters.forEach((painter) => painter());
   }
   byId("theme").addEventListener("click", () => {

@@ -1,0 +1,165 @@
+"""Images and recordings as a whole: reconstructed by a model of their pieces, or as maps of its causes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from multicause.app.cli.output import Output
+from multicause.app.cli.places import IMAGES, TABLES, check_ending
+from multicause.app.cli.results import component_names, write_image, write_table
+from multicause.app.cli.runs import Run
+from multicause.app.cli.words import errors_in_options
+from multicause.app.writing import new_folder
+from multicause.datasets.files import full_scale, middle_of
+from multicause.datasets.overlap import AT_ONCE, patches_at, reconstruct_image
+from multicause.datasets.pictures import SUFFIXES, read_grey
+from multicause.datasets.reading import files_of
+from multicause.datasets.sound_overlap import reconstruct_sound
+from multicause.restoration.files import read_recording, write_recording
+
+SOUNDS = (".wav",)
+
+
+def are_pictures(paths: Sequence[Path]) -> bool:
+    """Return whether all paths are folders or image files."""
+    return all(path.is_dir() or path.suffix.lower() in SUFFIXES for path in paths)
+
+
+def reconstruct_images(output: Output, fitted: Run, paths: Sequence[Path], out: Path, step: int, force: bool) -> None:
+    """Reconstruct one image into a file, or several into a folder."""
+    files, _ = files_of(paths)
+    if len(paths) == 1 and paths[0].is_file():
+        check_ending(out, IMAGES)
+        write_image(out, reconstructed_image(fitted, files[0], read_grey(files[0])[0], step))
+    else:
+        names = [f"{number:05d}-{file.stem}.png" for number, file in enumerate(files)]
+        with new_folder(out, force=force, files=names) as folder:
+            for name, file in zip(names, files, strict=True):
+                write_image(folder / name, reconstructed_image(fitted, file, read_grey(file)[0], step))
+    output.say(f"{len(files)} image{'s' if len(files) > 1 else ''}: {out}")
+    output.result(out=str(out), images=len(files))
+
+
+def reconstructed_image(fitted: Run, file: Path, image: np.ndarray, step: int) -> np.ndarray:
+    """Return the reconstruction of an image, as one row or by overlapping patches."""
+    reading = fitted.reading
+    if fitted.data["kind"] == "patches":
+        try:
+            return reconstruct_image(
+                fitted.model, image, _patch_shape(fitted), scale=reading.scale, step=step, dtype=reading.dtype
+            )
+        except ValueError as error:
+            raise ValueError(f"{str(file)!r}: {error}") from error
+    assert fitted.image_shape is not None
+    if image.shape != fitted.image_shape:
+        height, width = fitted.image_shape
+        raise ValueError(
+            f"{str(file)!r} has {image.shape[0]}×{image.shape[1]} pixels; the model needs images of {height}×{width}."
+        )
+    row = (reading.scale * image).reshape(1, -1).astype(reading.dtype)
+    return np.asarray(fitted.model.reconstruct(row)).reshape(image.shape) / reading.scale
+
+
+def reconstruct_recordings(
+    output: Output, fitted: Run, paths: Sequence[Path], out: Path, channel: int | None, force: bool
+) -> None:
+    """Reconstruct one recording into a wav file, or several into a folder, at their own sample rates."""
+    files, _ = files_of(paths)
+    if len(paths) == 1 and paths[0].is_file():
+        check_ending(out, SOUNDS)
+        _reconstruct_recording(fitted, files[0], out, channel)
+    else:
+        names = [f"{number:05d}-{file.stem}.wav" for number, file in enumerate(files)]
+        with new_folder(out, force=force, files=names) as folder:
+            for name, file in zip(names, files, strict=True):
+                _reconstruct_recording(fitted, file, folder / name, channel)
+    output.say(f"{len(files)} recording{'s' if len(files) > 1 else ''}: {out}")
+    output.result(out=str(out), recordings=len(files))
+
+
+def _reconstruct_recording(fitted: Run, file: Path, out: Path, channel: int | None) -> None:
+    rate, samples = read_recording(file)
+    if channel is not None and samples.ndim > 1:
+        if channel >= samples.shape[1]:
+            raise ValueError(f"{str(file)!r} has {samples.shape[1]} channels, counted from 0; there is no {channel}.")
+        samples = samples[:, channel]
+    middle, scale = middle_of(samples.dtype), full_scale(samples.dtype)
+    waves = (samples.reshape(len(samples), -1) - float(middle)) / scale
+    try:
+        again = [reconstruct_sound(fitted.model, wave, rate, fitted.reading) for wave in waves.T]
+    except ValueError as error:
+        raise ValueError(f"{str(file)!r}: {error}") from error
+    write_recording(out, rate, np.stack(again, axis=1).reshape(samples.shape) * scale + middle, samples.dtype)
+
+
+def write_cause_maps(
+    output: Output, fitted: Run, paths: Sequence[Path], out: Path, step: int | None, force: bool
+) -> None:
+    """Write the causes of patches on a grid of each image: a table with positions, an array, or maps as PNG files.
+
+    A csv or parquet table has the columns file, row and column, of the upper left pixel of each patch. A npy or npz
+    file has one map per cause: (rows, columns, components), which needs a single image. A folder gets a grey PNG file
+    for each image and component, from black (the smallest value in any image) to white.
+    """
+    files, _ = files_of(paths)
+    maps, places = [], []
+    for file in files:
+        found, tops, lefts = _causes_on_grid(fitted, file, step)
+        maps.append(found)
+        places.append((tops, lefts))
+    names, n_patches = component_names(fitted.model), sum(found.shape[0] * found.shape[1] for found in maps)
+    if not out.suffix:
+        low, high = min(found.min() for found in maps), max(found.max() for found in maps)
+        made = [f"{n:05d}-{file.stem}-{name}.png" for n, file in enumerate(files) for name in names]
+        with new_folder(out, force=force, files=made) as folder:
+            every = (found[:, :, h] for found in maps for h in range(len(names)))
+            for name, values in zip(made, every, strict=True):
+                write_image(folder / name, (values - low) / ((high - low) or 1))
+        output.say(f"{len(made)} maps of causes, from {low:.4g} (black) to {high:.4g} (white): {out}")
+        output.result(out=str(out), maps=len(made), black=float(low), white=float(high))
+        return
+    check_ending(out, TABLES)
+    if out.suffix.lower() in (".npy", ".npz"):
+        if len(maps) > 1:
+            raise ValueError(
+                f"A {out.suffix} file holds the maps of one image, and there are {len(maps)}. Write a csv or parquet "
+                "file, or leave the suffix out for a folder of PNG files."
+            )
+        write_table(out, maps[0])
+    else:
+        rows = np.concatenate([found.reshape(-1, found.shape[2]) for found in maps])
+        sizes = [found.shape[0] * found.shape[1] for found in maps]
+        corners = np.concatenate([np.stack(np.meshgrid(*own, indexing="ij"), -1).reshape(-1, 2) for own in places])
+        others = {
+            "file": np.repeat([str(file) for file in files], sizes),
+            "row": corners[:, 0],
+            "column": corners[:, 1],
+        }
+        write_table(out, rows, names, others)
+    output.say(f"Causes of {n_patches} patches: {out}")
+    output.result(out=str(out), shape=list(maps[0].shape) if len(maps) == 1 else [n_patches, len(names)])
+
+
+def _causes_on_grid(fitted: Run, file: Path, step: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the causes (rows, columns, H) of patches on a grid, and the pixels of its rows and columns."""
+    shape, reading = _patch_shape(fitted), fitted.reading
+    try:
+        patches, tops, lefts = patches_at(
+            read_grey(file)[0], shape, scale=reading.scale, step=min(shape) if step is None else step
+        )
+    except ValueError as error:
+        raise ValueError(f"{str(file)!r}: {error}") from error
+    rows = patches.reshape(len(tops) * len(lefts), -1)
+    parts = [rows[start : start + AT_ONCE].astype(reading.dtype) for start in range(0, len(rows), AT_ONCE)]
+    with errors_in_options(fitted.model):
+        causes = np.concatenate([np.asarray(fitted.model.transform(part)) for part in parts])
+    return causes.reshape(len(tops), len(lefts), -1), tops, lefts
+
+
+def _patch_shape(fitted: Run) -> tuple[int, int]:
+    shape = fitted.reading.patches
+    assert shape is not None
+    return shape

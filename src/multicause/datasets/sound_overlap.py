@@ -1,0 +1,117 @@
+"""Reconstruction of a whole recording from overlapping pieces of its spectrogram or waveform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from multicause.datasets.overlap import AT_ONCE
+from multicause.datasets.reading import Reading
+from multicause.datasets.spectrograms import (
+    DYNAMIC_RANGE,
+    LOWEST,
+    N_CHANNELS,
+    STEP,
+    TOP,
+    WINDOW,
+    length_of,
+    log_scaled,
+    spectrograms,
+)
+
+# Pieces of a waveform overlap by three quarters.
+OVERLAPPING = 4
+# Levels that are above their reconstruction by at most so many standard deviations of the model's noise are explained.
+EXPLAINED = 2.0
+
+
+def reconstruct_sound(model: Any, wave: np.ndarray, sample_rate: int, reading: Reading) -> np.ndarray:
+    """Reconstruct a recording by a model that was fitted to pieces of spectrograms or waveforms: (n_samples,).
+
+    Of a model of waveforms, reconstructed pieces are added up, weighted by a Hann window. A model of spectrograms tells
+    levels only: where the recording is above its reconstruction by more than two standard deviations of the model's
+    noise (``noise_variance_``, if it has one), what is above counts as noise, and Wiener's filter turns the frequency
+    down by the ratio of both powers. Phases stay those of the recording, and nothing is turned up.
+
+    Parameters
+    ----------
+    model : fitted estimator with ``reconstruct``
+        Model that was fitted to pieces of recordings.
+    wave : ndarray of shape (n_samples,)
+        Samples; loudness must be comparable to that of the data of the fit.
+    sample_rate : int
+        Sample rate of the recording in Hz; the result has the same one.
+    reading : Reading
+        Settings by which the data of the fit were read, with their ``level``.
+    """
+    from scipy.signal import istft, resample_poly, stft  # slow to import
+
+    wave = np.asarray(wave, dtype=float)
+    own = reading.sample_rate
+    slow = wave if sample_rate == own else resample_poly(wave, own, sample_rate)
+    least = length_of(reading.frames) if reading.sound == "spectrogram" else reading.length
+    if len(slow) < least:
+        raise ValueError(f"The recording has {len(slow)} samples at {own} Hz; at least {least} are needed.")
+    if reading.sound == "waveform":
+        again = _from_waveform(model, slow, reading)
+        return again if sample_rate == own else _cut(resample_poly(again, sample_rate, own), len(wave))
+    times, frequencies, decibels = _gains(model, slow, reading)
+    window = max(8, round(WINDOW * sample_rate / own))
+    options = {"fs": sample_rate, "nperseg": window, "noverlap": window - max(1, window // 4)}
+    bins, moments, spectrum = stft(wave, **options)
+    in_time = np.stack([np.interp(moments, times, line) for line in decibels])
+    gain = np.stack([np.interp(bins, frequencies, column) for column in in_time.T], axis=1)
+    # Wiener's filter multiplies amplitudes by a ratio of powers, hence by twice the decibels of a ratio of amplitudes.
+    _, again = istft(10 ** (gain / 10) * spectrum, **options)
+    return _cut(again, len(wave))
+
+
+def _gains(model: Any, wave: np.ndarray, reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return times, frequencies and the decibels (frequencies, times), none above zero, by which they are changed."""
+    margin = length_of(reading.frames)
+    # The beginning and end are mirrored, so that each window is in as many pieces as all others.
+    padded = np.pad(wave, (margin, margin + STEP), mode="reflect" if len(wave) > margin + STEP else "constant")
+    n_windows = (len(padded) - WINDOW) // STEP + 1
+    coefficients = spectrograms(padded[None, : length_of(n_windows)], reading.sample_rate, n_windows)
+    level = 1.0 if reading.level is None else reading.level
+    given = log_scaled(coefficients, level).reshape(N_CHANNELS, n_windows)
+    pieces = np.lib.stride_tricks.sliding_window_view(given, reading.frames, axis=1).swapaxes(0, 1)
+    found = _reconstructed(model, pieces.reshape(len(pieces), -1), reading.dtype)
+    sums, counts = np.zeros_like(given), np.zeros(n_windows)
+    for frame in range(reading.frames):
+        own = slice(frame, frame + len(pieces))
+        sums[:, own] += found.reshape(len(pieces), N_CHANNELS, reading.frames)[:, :, frame].T
+        counts[own] += 1
+    tolerance = EXPLAINED * np.sqrt(np.mean(getattr(model, "noise_variance_", 0.0)))
+    decibels = np.clip((sums / counts - given + tolerance) * DYNAMIC_RANGE / TOP, -DYNAMIC_RANGE, 0)
+    times = (np.arange(n_windows) * STEP + WINDOW / 2 - margin) / reading.sample_rate
+    return times, np.geomspace(LOWEST, reading.sample_rate / 2, N_CHANNELS), decibels
+
+
+def _from_waveform(model: Any, wave: np.ndarray, reading: Reading) -> np.ndarray:
+    length, step = reading.length, max(1, reading.length // OVERLAPPING)
+    level = 1.0 if reading.level is None else reading.level
+    n_pieces = -(-(len(wave) + length) // step)
+    padded = np.pad(wave, (length, (n_pieces + 1) * step))
+    starts = step * np.arange(n_pieces + 1)
+    pieces = np.lib.stride_tricks.sliding_window_view(padded, length)[starts]
+    found = level * _reconstructed(model, pieces / level, reading.dtype)
+    # Its ends are not zero, so that no weight vanishes.
+    window = np.hanning(length + 2)[1:-1]
+    sums, weights = np.zeros(len(padded)), np.zeros(len(padded))
+    for start, piece in zip(starts, found, strict=True):
+        sums[start : start + length] += window * piece
+        weights[start : start + length] += window
+    own = slice(length, length + len(wave))
+    return sums[own] / weights[own]
+
+
+def _reconstructed(model: Any, rows: np.ndarray, dtype: str) -> np.ndarray:
+    parts = [rows[start : start + AT_ONCE].astype(dtype) for start in range(0, len(rows), AT_ONCE)]
+    return np.concatenate([np.asarray(model.reconstruct(part), dtype=float) for part in parts])
+
+
+def _cut(wave: np.ndarray, length: int) -> np.ndarray:
+    """Return a wave of exactly this length."""
+    return np.pad(wave[:length], (0, max(0, length - len(wave))))

@@ -1,0 +1,92 @@
+"""Interface of solvers: what learns the parameters of a model, from all data or from one more batch of a stream.
+
+A solver holds settings and nothing else. It gets a :class:`FitProblem`, whose data are already prepared and arranged in
+blocks, and returns a :class:`multicause.em.results.FitResult`. Its loop is that of :mod:`multicause.em.driver`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+
+from multicause.annealing import Annealing, NoAnnealing
+from multicause.em import online
+from multicause.em.driver import Watch
+from multicause.em.results import FitResult, batch_result, start_of
+from multicause.engines.base import Data
+from multicause.model import Model, Parameters
+from multicause.persistence.journal import Journal
+
+
+class FitProblem(NamedTuple):
+    """Model, data and initial parameters of one fit, or of one batch of a stream."""
+
+    model: Model
+    recognizer: Model  # model with which causes will be inferred, usually the same
+    data: Data
+    starts: Parameters  # with a leading axis of starts; in a stream, the parameters learned so far
+    random: np.random.RandomState
+    record: Mapping[str, np.ndarray] = {}  # what preparation has found, such as the covariance of the data
+    watch: Watch | None = None
+    journal: Journal | None = None
+    results: Mapping[str, Any] = {}  # ``FitResult.results`` of the batches so far
+    n_batches: int = 0  # batches of the stream, or iterations, so far
+
+    @property
+    def loop(self) -> dict[str, Any]:
+        """Return the arguments of a loop that the driver needs."""
+        return {"watch": self.watch, "journal": self.journal}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solver(ABC):
+    """Base class of solvers."""
+
+    max_iter: int = 1
+    tol: float = 0.0
+    n_starts: int = 1
+
+    #: Whether blocks must contain as few rows of weight zero as possible, as for learning in small batches.
+    exact_blocks: ClassVar[bool] = False
+    #: Why no value may be missing, as part of an error message; empty if values may be missing.
+    needs_complete: ClassVar[str] = ""
+    #: Whether batches of a stream are averaged. They are not where the data of a batch represent all batches so far, or
+    #: where each batch is one step of a learning rule.
+    averages_batches: ClassVar[bool] = True
+
+    @abstractmethod
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Learn from all data, and return the result of the best start."""
+
+    def learn_batch(self, problem: FitProblem, before: online.Online | None) -> tuple[FitResult, online.Online | None]:
+        """Learn from one more batch, by default by a step of online EM; return the result and the new averages.
+
+        Parameters that are not finite are not returned: the result then has those from before.
+        """
+        old = start_of(problem.starts)
+        after, new, bound = online.step(problem.model, problem.data, old, before if self.averages_batches else None)
+        finite = np.isfinite(bound) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new))
+        n_before = 0 if before is None else before.n_batches
+        if finite:
+            after = after._replace(n_batches=n_before + 1)
+        else:
+            after = online.Online(after.averages, 0) if before is None else before
+        return batch_result(new if finite else old, bound, after.n_batches, finite=finite), after
+
+    @property
+    def schedule(self) -> Annealing:
+        """Return the annealing schedule as far as it is known before learning."""
+        return NoAnnealing()
+
+    def most_iterations(self, model: Model) -> int:
+        """Return the largest number of iterations that ``learn`` may report."""
+        return self.max_iter
+
+    def most_starts(self, model: Model, n_components: int) -> int:
+        """Return the largest number of starts that are learned at the same time."""
+        return self.n_starts

@@ -1,0 +1,123 @@
+"""Declaration of a causal model: which parts it is made of, and what prepares its rows and learns it.
+
+A named model implements ``_parts`` and, where the defaults do not suit it, these functions of its settings:
+
+- ``_preparer``: preparation of rows (none, centred, whitened, condensed to moments)
+- ``_solver``: what learns the model
+- ``_starts``: initial parameters
+- ``_check_data``: settings that depend on the size of the data
+- ``_derived``: fitted attributes that follow from parameters
+- ``_recognition_model``: another posterior for recognition than for learning
+- ``_value_labels``: descriptions of bounds and scores
+
+None of them changes the estimator.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from multicause.compatibility import IncompatiblePartsError, Link
+from multicause.em.initialization import InitialConditions, starting_parameters
+from multicause.em.solver import Solver
+from multicause.engines import Data
+from multicause.estimators.fitted_causes import FittedCauses
+from multicause.estimators.settings import NAMES, constraints_of
+from multicause.model import Model, Parameters, interned
+from multicause.parts import PartChoice
+from multicause.posteriors import default_posteriors
+from multicause.search.em import EM
+from multicause.wiring import ROLES, check
+
+
+class DeclaredModel(FittedCauses):
+    """Base class of models that are declared by their parts."""
+
+    #: Constraints of constructor arguments that differ from those of other models (see ``estimators/settings.py``).
+    _constraints: dict[str, list[Any]] = {}
+    #: Names of parts, by constructor argument.
+    _part_names: dict[str, Any] = NAMES
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_parameter_constraints" not in cls.__dict__:
+            own = [base.__dict__.get("_constraints", {}) for base in reversed(cls.__mro__)]
+            cls._parameter_constraints = constraints_of(cls, {name: c for each in own for name, c in each.items()})
+
+    @abstractmethod
+    def _parts(self) -> Model:
+        """Return the product of parts that this model is, from the constructor arguments and their defaults."""
+
+    def _solver(self) -> Solver:
+        """Return what learns the model; by default EM, with the settings that the constructor has."""
+        words = self.get_params(deep=False)
+        return EM(
+            max_iter=words["max_iter"],
+            tol=words["tol"],
+            n_starts=words.get("n_init", 1),
+            annealing=words.get("annealing"),
+            repair=words.get("repair", False),
+            annealed=isinstance(words["init"], str),
+        )
+
+    def _starts(self, initial: InitialConditions) -> Parameters:
+        """Return initial parameters, with a leading axis of starts: by default components as ``init`` says."""
+        words = self.get_params(deep=False)
+        return self._starts_from(words.get("init", "random"), initial)
+
+    def _check_data(self, data: Data) -> None:
+        """Raise ValueError if the settings do not suit the data."""
+
+    # ------------------------------------------------------------------- what follows from the declaration
+
+    def _wire(self, data: Data) -> Model:
+        """Return the model of this fit, with parts that are checked for compatibility and bound to the data's size."""
+        model = replace(self._parts(), missing=data.has_missing)
+        for role in ROLES:
+            getattr(model, role).validate()
+        check(model, type(self))
+        self._check_data(data)
+        n_components = self._n_causes(data)
+        model.posterior.check(n_components)
+        posterior = model.posterior.bind(model, n_components, data.n_features, data.n_rows)
+        return interned(replace(model, posterior=posterior))
+
+    def _starts_from(self, init: str | ArrayLike, initial: InitialConditions) -> Parameters:
+        """Return default starts: components by ``init``, other parameters by the parts and constructor arguments."""
+        words = self.get_params(deep=False)
+        others = {name: words.get(name) for name in ("activity", "noise_scale")}
+        return starting_parameters(initial, self._n_causes(initial.data), init=init, **others)
+
+    def _n_causes(self, data: Data) -> int:
+        """Return the number of causes, by default that of the dimensions that the model learns from."""
+        return data.n_features if self.n_components is None else self.n_components
+
+    def _needs_complete(self) -> str:
+        """Return why no value may be missing; empty if values may be missing."""
+        return self._preparer().needs_complete or self._solver().needs_complete
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return the parts that names and None stand for."""
+
+        def defaults(role: str) -> tuple[Any, ...]:
+            own = getattr(self._parts(), role)
+            several = default_posteriors(self.n_components) if role == "posterior" else ()
+            return several if own in several else (own,)
+
+        roles = [role for role in ROLES if role in self.get_params(deep=False)]
+        own = {role: PartChoice(self._part_names.get(role, {}), partial(defaults, role)) for role in roles}
+        return {**super()._part_choices(), **own}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            noise = self._parts().noise
+        except (ValueError, TypeError, IncompatiblePartsError):
+            return tags  # ``fit`` reports settings that are not valid
+        tags.input_tags.positive_only = noise.link is Link.LOGIT or noise.means[0] >= 0
+        return tags

@@ -1,0 +1,78 @@
+"""EM as users choose it: plain, with an annealing schedule, repaired, or without settings (``annealing="auto"``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from multicause.annealing import Annealing
+from multicause.arrays import key_from
+from multicause.em.initialization import choose_annealing
+from multicause.em.loop import learn
+from multicause.em.results import FitResult
+from multicause.em.solver import FitProblem, Solver
+from multicause.engines.base import Data
+from multicause.model import Model, Parameters
+from multicause.search.automatic import learn_and_repair, sample_for_search, search
+
+
+@dataclass(frozen=True, kw_only=True)
+class EM(Solver):
+    """Expectation maximization from all starts; the result is the start with the highest bound.
+
+    With ``annealing="auto"``, causes are searched without settings (:mod:`multicause.search.automatic`); starts that
+    must not be ``annealed``, such as a user's components, then only enter plain EM. ``repair=None`` means that local
+    optima are repaired by this search alone. ``measures`` are computed from the data at the end.
+    """
+
+    annealing: str | Annealing | None = None
+    repair: bool | None = False
+    annealed: bool = True
+    measures: Mapping[str, Callable[[Model, Data, Parameters], Any]] = field(default_factory=dict)
+
+    @property
+    def schedule(self) -> Annealing:
+        """Return the annealing schedule; none if it is found from the data."""
+        return choose_annealing(None if self.annealing == "auto" else self.annealing)
+
+    def repairs(self, model: Model) -> bool:
+        """Return whether local optima of a model are repaired."""
+        if self.repair and not model.prior.repairable:
+            raise ValueError(
+                f"Causes of {model.prior!r} cannot be repaired, because none is ever off; use repair=None."
+            )
+        return self.annealing == "auto" and model.prior.repairable if self.repair is None else self.repair
+
+    def most_starts(self, model: Model, n_components: int) -> int:
+        """Return the number of starts, or of the variants that repair compares."""
+        return max(self.n_starts, n_components if self.repairs(model) else 1)
+
+    def learn(self, problem: FitProblem) -> FitResult:
+        """Learn from all starts, and return the best result."""
+        result = self._learn(problem)
+        measured = {name: of(problem.model, problem.data, result.parameters) for name, of in self.measures.items()}
+        return result._replace(results={**result.results, **measured})
+
+    def _learn(self, problem: FitProblem) -> FitResult:
+        model, data, starts, random = problem.model, problem.data, problem.starts, problem.random
+        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key_from(random), **problem.loop}
+        repairing = self.repairs(model)
+        if self.annealing == "auto":
+            sample = sample_for_search(problem, self.n_starts)
+            how: dict[str, Any] = {"annealed": self.annealed, "repairing": repairing, "random": random, **settings}
+            result, annealing = search(model, data, sample, starts, **how)
+            return result._replace(annealing=annealing)
+        annealing = self.schedule
+        if repairing:
+            result = learn_and_repair(model, data, starts, annealing=annealing, random=random, **settings)
+        else:
+            result = learn(model, data, starts, annealing=annealing, **settings)
+        return result._replace(annealing=annealing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EMOfMoments(EM):
+    """EM on rows that stand for the moments of all data; those of a batch represent all batches so far."""
+
+    averages_batches: ClassVar[bool] = False

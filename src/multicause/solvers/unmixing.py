@@ -1,0 +1,45 @@
+"""Learning of noiseless causes from whitened data: initial components, and steps of the natural gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import special_ortho_group
+
+from multicause.em.initialization import InitialConditions
+from multicause.model import Parameters
+from multicause.search.em import EM
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaturalGradientSteps(EM):
+    """Steps of the natural gradient on all data (TN10 eq. 10.37), by the EM loop; a batch of a stream is one step."""
+
+    averages_batches: ClassVar[bool] = False
+
+
+def rotations(initial: InitialConditions, init: str | ArrayLike) -> Parameters:
+    """Return initial components of whitened data: a random rotation, the principal axes ("identity"), or the user's."""
+    H, forward = initial.data.n_features, initial.record["forward"]
+    if isinstance(init, str):
+        if init not in ("random", "identity"):
+            raise ValueError(f"Unknown init {init!r}. Known: 'random', 'identity', or an array.")
+        turn = H > 1 and init == "random"
+        components = special_ortho_group.rvs(H, random_state=initial.random) if turn else np.eye(H)
+    else:
+        components = np.asarray(init, dtype=float)
+        if components.shape != (H, H) or not np.isfinite(components).all():
+            raise ValueError(
+                f"init must be finite and have shape (n_components, n_components) = ({H}, {H}), as components of "
+                f"the whitened data; got shape {components.shape}."
+            )
+        if np.linalg.matrix_rank(components) < H:
+            raise ValueError("init must be invertible; its rows are linearly dependent. Use other components.")
+    volume = 0.5 * np.linalg.slogdet(forward @ forward.T)[1]
+    records = (components, initial.model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
+    return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=initial.data.dtype)[None], records))

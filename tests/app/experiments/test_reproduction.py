@@ -1,0 +1,56 @@
+"""All experiments on one page."""
+
+import numpy as np
+import pytest
+
+from multicause.app import experiments
+from multicause.app.cli import reproduce as command
+from multicause.app.experiments.table import Line
+from tests.app.cli.test_command_line import result_of
+
+
+def test_every_experiment_is_listed_with_its_duration():
+    found = result_of("reproduce", "--list")
+    assert set(found["durations"]) == set(found["experiments"]) == set(experiments.NAMES)
+    assert set(experiments.QUICK) == set(experiments.NAMES) - {"tn10"}  # which runs the others of its name
+
+
+def test_all_experiments_make_one_page(monkeypatch, tmp_path):
+    """With experiments that stand in for those of the papers, one of which fails."""
+    picture = tmp_path / "drawn.png"
+    picture.write_bytes(b"\x89PNG")
+    asked = {}
+
+    def experiment(name):
+        def run(trials, *, jobs, setting=None):
+            asked[name] = (trials, setting)
+            if name == "et10":
+                raise ValueError("The data are not there.")
+            return [Line("<rate>", "90 %", f"{name}: 88 %", False), Line("picture", "", str(picture), True)]
+
+        return run
+
+    monkeypatch.setattr(command, "experiment", experiment)
+    found = result_of("reproduce", "all", "--quick", "--out", tmp_path / "new" / "all.html")
+    assert found["experiments"] == list(experiments.QUICK)
+    assert asked["ebm01_fig1"] == (1, "quick")
+    page = (tmp_path / "new" / "all.html").read_text()
+    assert page.count("&lt;rate&gt;") == len(experiments.QUICK) - 1
+    assert page.count("data:image/png;base64,") == len(experiments.QUICK) - 1
+    assert "The data are not there." in page
+    assert "24 of 24 experiments" in page
+
+
+def test_quick_settings_are_known_to_the_experiments():
+    for name in ("et10_digits", "et10_patches", "et10_speech"):
+        with pytest.raises(ValueError, match="Unknown setting 'slow'. Known: 'paper', 'quick'"):
+            experiments.experiment(name)(1, setting="slow")
+
+
+def test_a_real_experiment_fits_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "QUICK", {"tn10_factors": (1, "quick")})
+    result_of("reproduce", "all", "--quick", "--out", "all.html")
+    page = (tmp_path / "all.html").read_text()
+    assert "tn10_factors" in page
+    assert np.char.count(page, "data:image/png") >= 1

@@ -1,0 +1,72 @@
+"""Image files that are read and written by restoration, of all kinds that users have."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from multicause.restoration.files import StoredPicture, filled_in, read_picture, write_picture
+
+
+@pytest.mark.parametrize(
+    ("pixels", "white"),
+    [
+        (np.eye(3, dtype=np.uint8), 255),
+        (np.eye(3, dtype=np.uint16), 65535),
+        (np.eye(3, dtype=bool), 1),
+        (np.eye(3), 1),
+        (200 * np.eye(3, dtype=np.int64), 255),
+        (200.0 * np.eye(3), 255),
+        (3000.0 * np.eye(3), 65535),
+    ],
+)
+def test_white_of_pixels_of_any_units(tmp_path, pixels, white):
+    values = np.full((3, 3), 0.5 * white)
+    write_picture(tmp_path / "out.png", values, StoredPicture(pixels, None))
+    written = read_picture(tmp_path / "out.png").pixels
+    assert written.mean() == pytest.approx(0.5 * np.iinfo(written.dtype).max, rel=0.01)
+
+
+def test_pixels_that_no_image_file_can_hold(tmp_path):
+    with pytest.raises(ValueError, match=r"values up to 1e\+06, which no image file can hold.*Write a .npy file"):
+        write_picture(tmp_path / "out.png", np.eye(3), StoredPicture(1e6 * np.eye(3), None))
+
+
+def test_several_frames_are_no_colours(tmp_path):
+    """Readers return three grey frames as an array of the shape (height, width, 3)."""
+    frames = [Image.fromarray(np.full((9, 9), grey, np.uint8)) for grey in (10, 20, 30)]
+    for name in ("pages.tif", "animation.png", "animation.gif"):
+        frames[0].save(tmp_path / name, save_all=True, append_images=frames[1:])
+        with pytest.raises(ValueError, match="is an animation or a stack of 3 images; expected one image"):
+            read_picture(tmp_path / name)
+
+
+def test_colours_of_printing_are_not_taken_for_transparency(tmp_path):
+    Image.fromarray(np.full((9, 9, 4), 40, np.uint8), "CMYK").save(tmp_path / "print.jpg")
+    with pytest.raises(ValueError, match="has pixels of the kind CMYK; convert it to RGB or grey first"):
+        read_picture(tmp_path / "print.jpg")
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "I;16"])
+def test_pixels_of_usual_kinds_are_read(tmp_path, mode):
+    grey = np.arange(81, dtype=np.uint8).reshape(9, 9)
+    image = Image.fromarray(257 * grey.astype(np.uint16)) if mode == "I;16" else Image.fromarray(grey).convert(mode)
+    image.save(tmp_path / "image.png")
+    stored = read_picture(tmp_path / "image.png")
+    assert stored.alpha is None  # all pixels are opaque
+    assert stored.pixels.shape in ((9, 9), (9, 9, 3))
+    if mode != "1":
+        unit = 257 if mode == "I;16" else 1
+        np.testing.assert_array_equal(stored.pixels.reshape(9, 9, -1)[..., 0], unit * grey.astype(int))
+
+
+def test_only_pixels_that_were_completely_transparent_become_opaque():
+    alpha = np.array([[0, 90, 255]], np.uint8)
+    found = filled_in(StoredPicture(np.zeros((1, 3), np.uint8), alpha)).alpha
+    np.testing.assert_array_equal(found, [[255, 90, 255]])
+    assert filled_in(StoredPicture(np.zeros((1, 3), np.uint8), alpha[:, ::2][:, [0, 1, 1]])).alpha is None
+
+
+def test_values_beyond_black_and_white_are_cut_off(tmp_path):
+    pixels = np.array([[-0.5, 0.0], [0.5, 1.0]])
+    write_picture(tmp_path / "out.png", np.array([[-0.5, 0.1], [0.5, 1.2]]), StoredPicture(pixels, None))
+    np.testing.assert_array_equal(read_picture(tmp_path / "out.png").pixels, [[0, 26], [128, 255]])
