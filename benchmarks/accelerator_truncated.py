@@ -19,7 +19,7 @@ from multicause.posteriors import Preselected, ScalarProduct, UpperBound
 from multicause.priors import Bernoulli
 from multicause.wiring import choose_update
 
-# name, combination, selection, N, D = H, H', γ, milliseconds asked for on an H200
+# name, combination, selection, N, D = H, H', γ, target milliseconds on an H200
 CASES = [
     ("patches, linear", Sum(), ScalarProduct(), 40_000, 100, 5, 3, 1.0),
     ("patches, maximal", Maximum(), ScalarProduct(), 40_000, 100, 5, 3, 1.7),
@@ -54,7 +54,7 @@ def iteration_on(model, X, W, memory_budget):
 def main():
     print(f"devices: {jax.devices()}")
     learned = frozenset({"components", "activity", "noise"})
-    for name, combination, selection, n_rows, n_causes, candidates, max_active, asked in CASES:
+    for name, combination, selection, n_rows, n_causes, candidates, max_active, target in CASES:
         posterior = Preselected(candidates, max_active, selection=selection, keep=None)
         update = choose_update(Bernoulli(), combination, Gaussian(), posterior)
         model = Model(Bernoulli(), combination, Gaussian(), posterior, update, learned)
@@ -72,7 +72,7 @@ def main():
         error = np.abs(found - expected).max() / np.abs(expected).max()
         print(
             f"{name}: N={n_rows} D=H={n_causes} H'={candidates} γ={max_active} float32: {time:.3f} ms an iteration "
-            f"(asked: {asked}), {n_blocks} blocks, first call {first_call:.1f} s, difference from the CPU {error:.1e}",
+            f"(target: {target}), {n_blocks} blocks, first call {first_call:.1f} s, from the CPU {error:.1e}",
             flush=True,
         )
 

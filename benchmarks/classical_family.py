@@ -89,7 +89,7 @@ def main():
             Y,
         )
     print(
-        "  ratio: scikit-learn's time over ours (asked: mixtures and factor analysis 1, K-means 0.5). difference: our"
+        "  ratio: scikit-learn's time over ours (target: mixtures and factor analysis 1, K-means 0.5). difference: our"
     )
     print("  log-likelihood per row less theirs; for K-means the relative difference of the inertia.\n")
     independent()
@@ -111,7 +111,7 @@ def independent():
         own, _ = seconds(lambda model=model, X=X: model.fit(X), warm=True)
         other, _ = seconds(lambda X=X: picard(X.T, ortho=False, extended=False, tol=1e-6, random_state=0))
         print(f"  {f'{n_sources} sources, {n_rows} rows':38} {own:8.2f} {other:8.2f} {own / other:11.2f}x")
-    print("  asked: at most 1.5.\n")
+    print("  target: at most 1.5.\n")
 
 
 if __name__ == "__main__":

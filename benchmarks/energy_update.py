@@ -21,7 +21,7 @@ from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.energies import Energy, Logistic, Student
 from multicause.samplers import Hamiltonian
-from multicause.solvers.contrastive_divergence import Batches, Method, Rates, begin, learn_round
+from multicause.solvers.contrastive_divergence import EnergyBatches, Method, Rates, first_state, learn_round
 
 CASES = [("16 × 16", 16, 16, 20, Logistic()), ("256 × 768", 256, 768, 30, Student())]
 BATCH = 100
@@ -52,15 +52,15 @@ def compare(dimensions, units, n_leapfrog, expert, dtype):
         energy = Energy(expert)
         filters = jnp.asarray(random.normal(size=(units, dimensions)) / np.sqrt(dimensions), dtype)
         method = Method(energy, Hamiltonian(n_leapfrog, step_size=0.05), 1, False)
-        course = begin(method, energy.initial(filters, (), 1.0, jax.random.key(0)), BATCH)
+        course = first_state(method, energy.initial(filters, (), 1.0, jax.random.key(0)), BATCH)
         rows = jnp.asarray(random.laplace(size=(UPDATES, BATCH, dimensions)), dtype)
-        batches = Batches(rows, jnp.full(BATCH, 1 / BATCH, dtype))
+        batches = EnergyBatches(rows, jnp.full(BATCH, 1 / BATCH, dtype))
         whitening = jnp.zeros(dimensions, dtype), jnp.eye(dimensions, dtype=dtype)
-        rates = Rates(jnp.full(UPDATES, 1e-3, dtype), jnp.asarray(0.9, dtype), jnp.asarray(1e-4, dtype))
-        n, key = jnp.asarray(UPDATES), jax.random.key(1)
+        rates = Rates(*(np.asarray(value) for value in (1e-3, 1e-3, 5000.0, 1e-4)))
+        n, seed = jnp.asarray(UPDATES), np.array([0, 1], np.uint32)
 
         def ours():
-            return jax.block_until_ready(learn_round(method, course, batches, whitening, rates, n, key))
+            return jax.block_until_ready(learn_round(method, course, batches, whitening, rates, n, seed))
 
         time = milliseconds(ours, repeats=20) / UPDATES
         floor = milliseconds(
@@ -77,7 +77,7 @@ def main():
             time, floor = compare(dimensions, units, n_leapfrog, expert, dtype)
             label = f"{name}, {n_leapfrog} leapfrog steps, {dtype.__name__}"
             print(f"  {label:34} {time:8.3f} {floor:9.3f} {time / floor:5.1f}x")
-    print("  products: those that the update needs, in the same loops (asked: at most 5 times on one core).\n")
+    print("  products: those that the update needs, in the same loops (target: at most 5 times on one core).\n")
 
 
 if __name__ == "__main__":

@@ -86,4 +86,4 @@ def main():
             f"  {dtype.__name__:8} {ours:8.2f} {reference:8.2f} {reference / ours:6.1f}x {products:9.2f} "
             f"{ours / products:13.1f}x {difference:11.1e}"
         )
-    print("  ratio: NumPy's time over ours (asked: at least 3). products: the two S×D×N matrix products alone.\n")
+    print("  ratio: NumPy's time over ours (target: at least 3). products: the two S×D×N matrix products alone.\n")

@@ -16,6 +16,6 @@ def seconds(code):
 
 def main():
     print("after import sklearn:")
-    print(f"  import multicause                     {seconds('import multicause'):6.3f} s (asked: below 0.5)")
+    print(f"  import multicause                     {seconds('import multicause'):6.3f} s (target: below 0.5)")
     print(f"  from multicause import MaximalCauses  {seconds('from multicause import MaximalCauses'):6.3f} s")
     print(f"  of which import jax                   {seconds('import jax'):6.3f} s\n")

@@ -101,18 +101,18 @@ def peak_memory():
 
 def main():
     print("One EM iteration of Expectation Truncation, one core, in milliseconds:")
-    print(f"  {'':8} {'':14} {'':8} {'ours':>8} {'products':>9} {'ours/products':>14}  asked")
-    for name, size, kind, asked in CASES:
+    print(f"  {'':8} {'':14} {'':8} {'ours':>8} {'products':>9} {'ours/products':>14}  target")
+    for name, size, kind, target in CASES:
         for dtype in (np.float32, np.float64):
             ours, products = compare(kind, size, dtype)
             print(
                 f"  {name:8} {kind.__name__:14} {dtype.__name__:8} {ours:8.1f} {products:9.1f} "
-                f"{ours / products:13.1f}x  {asked if dtype is np.float32 else ''}".rstrip()
+                f"{ours / products:13.1f}x  {target if dtype is np.float32 else ''}".rstrip()
             )
     for name, (N, D, H, candidates, active) in (("patches", PATCHES), ("sound", SOUND)):
         print(f"  {name}: N={N}, D={D}, H={H}, {candidates} candidates, at most {active} active.")
     print("  products: the two N×D×H matrix products alone.")
-    print(f"  peak memory of an iteration, sound, float32: {peak_memory():.2f} GiB (asked: below 1.5)\n")
+    print(f"  peak memory of an iteration, sound, float32: {peak_memory():.2f} GiB (target: below 1.5)\n")
 
 
 def scaling():

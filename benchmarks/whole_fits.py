@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-# name, estimator with its settings, rows, seconds asked for: cold, warm
+# name, estimator with its settings, rows, target seconds: cold, warm
 SMALL = [
     ("MaximalCauses(10), Poisson", "MaximalCauses(10, noise='poisson', random_state=0)", (500, 500, 499), (4.0, 0.4)),
     ("MaximalCauses(11), Poisson", "MaximalCauses(11, noise='poisson', random_state=0)", (500, 500), (6.0, 1.0)),
@@ -117,16 +117,16 @@ def small(n_cores):
         told = ", ".join(
             f"{n} rows {seconds:.2f} [{count}]" for n, (seconds, count, _, _) in zip(sizes, found, strict=True)
         )
-        print(f"  {name}: {told} (asked: cold {cold}, warm {warm}); {found[-1][3]}", flush=True)
+        print(f"  {name}: {told} (target: cold {cold}, warm {warm}); {found[-1][3]}", flush=True)
     (found,) = in_new_process(SEARCH[0], (500,), n_cores=n_cores, JAX_PLATFORMS="cpu")
-    print(f"  grid search, 18 fits and one: {found[0]:.1f} [{found[1]}] (asked: {SEARCH[1]})", flush=True)
+    print(f"  grid search, 18 fits and one: {found[0]:.1f} [{found[1]}] (target: {SEARCH[1]})", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         runs = [
             in_new_process(SMALL[0][1], (500, 500), n_cores=n_cores, JAX_PLATFORMS="cpu", BENCHMARK_CACHE=folder)
             for _ in range(2)
         ]
     (first, warm), (again, _) = ([fit[0] for fit in run] for run in runs)
-    print(f"  same script twice: {first:.2f}, then {again:.2f}; warm {warm:.2f} (asked: at most 2 more than warm)\n")
+    print(f"  same script twice: {first:.2f}, then {again:.2f}; warm {warm:.2f} (target: at most 2 more than warm)\n")
 
 
 def cores(numbers, n_rows):
@@ -149,11 +149,11 @@ def large():
     import jax
 
     print(f"Large fits on {jax.devices()}, in seconds:")
-    for name, text, shape, asked in LARGE:
+    for name, text, shape, target in LARGE:
         found = in_new_process(text, (shape[0], shape[0]), shape)
         (cold, _, compiling, _), (warm, count, _, outcome) = found
         print(
-            f"  {name}: cold {cold:.1f} (compiling {compiling:.1f}), warm {warm:.2f} [{count}] (asked: {asked}); "
+            f"  {name}: cold {cold:.1f} (compiling {compiling:.1f}), warm {warm:.2f} [{count}] (target: {target}); "
             f"{outcome}",
             flush=True,
         )

@@ -33,7 +33,7 @@ def test_estimators_import_no_plots_and_start_no_device():
         "assert not xla_bridge.backends_are_initialized(), 'importing started a device'"
     )
     loaded = modules_after(code)
-    for heavy in ("matplotlib", "dask", "typer"):  # scikit-learn's callbacks bring rich themselves
+    for heavy in ("matplotlib", "dask", "typer", "optax"):  # scikit-learn's callbacks bring rich themselves
         assert heavy not in loaded
 
 

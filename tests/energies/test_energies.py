@@ -16,7 +16,7 @@ from multicause.energies.frame import frame_of
 from multicause.energies.network import NONLINEARITIES
 from multicause.energies.propriety import is_strong
 from multicause.samplers import Hamiltonian
-from multicause.solvers.contrastive_divergence import Method, begin, update
+from multicause.solvers.contrastive_divergence import Method, Rates, first_state, update
 
 EXPERTS = [Logistic(), Student(exponent=1.7)]
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -132,7 +132,7 @@ def test_the_partition_function_against_quadrature(expert, units, seed):
 @pytest.mark.parametrize("expert", EXPERTS, ids=str)
 def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(expert, units, seed):
     from multicause.samplers import Exact
-    from multicause.solvers.contrastive_divergence import Method, begin, gradients
+    from multicause.solvers.contrastive_divergence import Method, first_state, gradients
 
     with double_precision():
         energy, parameters = model(units, 3, expert, seed)
@@ -140,7 +140,7 @@ def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(exp
         shares = jnp.asarray(np.random.RandomState(seed).dirichlet(np.ones(20)))
         method = Method(energy, Exact(), 1, False)
         found = jax.jit(gradients, static_argnums=0)(
-            method, begin(method, parameters, 1), Z, shares, jax.random.key(0)
+            method, first_state(method, parameters, 1), Z, shares, jax.random.key(0)
         )[0]
 
         def negative_log_likelihood(parameters):
@@ -154,13 +154,15 @@ def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(exp
 def test_the_exact_gradient_of_ica_is_bell_and_sejnowskis(seed):
     """∂/∂W (⟨E⟩ + log Z) = ⟨tanh(h/2) zᵀ⟩ − W⁻ᵀ (EBM01 eq. 6)."""
     from multicause.samplers import Exact
-    from multicause.solvers.contrastive_divergence import Method, begin, gradients
+    from multicause.solvers.contrastive_divergence import Method, first_state, gradients
 
     with double_precision():
         energy, parameters = model(4, 4, Logistic(), seed)
         Z = np.random.RandomState(seed).normal(size=(50, 4))
         method = Method(energy, Exact(), 1, False)
-        found = gradients(method, begin(method, parameters, 1), jnp.asarray(Z), jnp.full(50, 0.02), jax.random.key(0))
+        found = gradients(
+            method, first_state(method, parameters, 1), jnp.asarray(Z), jnp.full(50, 0.02), jax.random.key(0)
+        )
         W = np.asarray(parameters.filters)
         expected = np.tanh(Z @ W.T / 2).T @ Z / 50 - np.linalg.inv(W).T
         np.testing.assert_allclose(found[0].filters, expected, rtol=1e-10, atol=1e-12)
@@ -342,8 +344,8 @@ def test_updates_do_without_lapack(units):
     with double_precision():
         energy, parameters = model(units, 3, Logistic(), 0)
         method = Method(energy, Hamiltonian(), 1, False)
-        course, number = begin(method, parameters, 5), jnp.ones(())
-        arguments = (course, jnp.ones((5, 3)), jnp.ones(5), number, number, number, jax.random.key(0))
+        state, rates = first_state(method, parameters, 5), Rates(*jnp.ones(4))
+        arguments = (state, jnp.ones((5, 3)), jnp.ones(5), rates, jax.random.key(0))
         text = jax.jit(partial(update, method)).lower(*arguments).as_text()
     assert "tanh" in text
     assert "lapack" not in text

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 from sklearn.decomposition import PCA, FastICA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
@@ -22,7 +23,10 @@ from multicause.engines import Local
 from multicause.metrics import amari_distance
 from multicause.samplers import Hamiltonian
 from multicause.samplers.annealed import LogPartition
+from multicause.solvers.energy_problem import FormerUpdateState
+from multicause.solvers.optimizers import Momentum, Optax
 from tests.energies.test_energies import soft_size
+from tests.samplers.test_samplers import Walk
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 STEPS = {"hamiltonian": 1, "corrected_langevin": 10, "langevin": 20, "metropolis": 20, "equilibrium": 1, "exact": 1}
@@ -90,7 +94,7 @@ def test_the_exact_likelihood_ends_at_its_maximum(mixed, optimized):
         random_state=0,
     ).fit(X)
     W = model.whitened_components_
-    Z = (X - model.mean_) @ model._whitening.matrix.T
+    Z = (X - model.mean_) @ model._problem.whitening.matrix.T
     slope = np.tanh(Z @ W.T / 2).T @ Z / len(Z) - np.linalg.inv(W).T
     assert np.abs(slope).max() < 1e-3
     assert (np.diff(model.lower_bounds_) > -1e-9).all()
@@ -117,7 +121,7 @@ def test_twice_as_many_filters_find_every_true_one(seed, optimized):
     model = EnergyComponents(
         12, expert="student", sampler=Hamiltonian(10), learning_rate=0.02, max_iter=4000, random_state=seed
     ).fit(X.astype(np.float32))
-    true = np.linalg.inv(A) @ model._whitening.inverse
+    true = np.linalg.inv(A) @ model._problem.whitening.inverse
     true /= np.linalg.norm(true, axis=1, keepdims=True)
     found = model.whitened_components_
     found = found / np.linalg.norm(found, axis=1, keepdims=True)
@@ -174,7 +178,7 @@ def grid(model, reach=9.0, n=401):
     """Places in the plane of X around its mean, in units of its standard deviation, and the area of each."""
     line = np.linspace(-reach, reach, n)
     Z = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
-    inverse = model._whitening.inverse
+    inverse = model._problem.whitening.inverse
     area = (line[1] - line[0]) ** 2 * abs(np.linalg.det(inverse))
     return Z @ inverse.T + model.mean_, area
 
@@ -221,7 +225,7 @@ def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypat
         EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis").fit(X).score(X)
     asked = EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis", estimate_partition=True).fit(X)
     assert asked.lower_bound_ == pytest.approx(asked.score(X))
-    assert asked.score(X) == pytest.approx(asked._whitening.log_volume - 1.5 - asked.energy(X).mean())
+    assert asked.score(X) == pytest.approx(asked._problem.whitening.log_volume - 1.5 - asked.energy(X).mean())
 
 
 def test_a_model_without_a_density_says_so():
@@ -306,12 +310,12 @@ def test_whitening_is_that_of_scikit_learn(mixed):
     expected = PCA(3, whiten=True).fit(X)
     scale = np.sqrt(len(X) / (len(X) - 1))  # scikit-learn divides by n − 1
     np.testing.assert_allclose(
-        np.abs((X - model.mean_) @ model._whitening.matrix.T),
+        np.abs((X - model.mean_) @ model._problem.whitening.matrix.T),
         scale * np.abs(expected.transform(X)),
         rtol=1e-6,
         atol=1e-8,
     )
-    zca = EnergyComponents(whiten="zca", **EXACT).fit(X)._whitening.matrix
+    zca = EnergyComponents(whiten="zca", **EXACT).fit(X)._problem.whitening.matrix
     np.testing.assert_allclose(zca, zca.T, atol=1e-10)
     np.testing.assert_allclose(np.cov((X @ zca.T).T, bias=True), np.eye(4), atol=1e-8)
 
@@ -387,18 +391,20 @@ def test_a_second_fit_compiles_nothing(mixed):
     X = mixed[0][:300]
     compiled = []
 
-    def use(seed):
-        model = EnergyComponents(2, sampler="metropolis", max_iter=7, random_state=seed).fit(X + seed)
+    def use(seed, n_rows):
+        model = EnergyComponents(2, sampler="metropolis", max_iter=7, random_state=seed).fit(X[:n_rows] + seed)
         model.transform(X)
         model.score(X)
         model.sample(4, random_state=0)
 
-    use(0)
+    use(0, 300)
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, duration, **_: compiled.append(event) if "backend_compile" in event else None
     )
     try:
-        use(1)
+        use(1, 300)
+        use(2, 299)  # one row less, as in another fold of a cross-validation
+        EnergyComponents(2, sampler="metropolis", max_iter=7, learning_rate=0.1, weight_decay=0.1).fit(X)
         assert compiled == []
         EnergyComponents(3, sampler="exact", max_iter=2).fit(X)
         assert compiled
@@ -439,6 +445,98 @@ def test_callbacks_and_verbose(mixed):
     lines = text.getvalue().splitlines()
     assert len(lines) == 3
     assert lines[0].startswith("[EnergyComponents] update      5  contrast")
+
+
+# ------------------------------------------------------------------------------------ scale, optimisers, kernels
+
+
+@pytest.mark.parametrize("c", [1e-6, 1e-3, 1e6])
+@pytest.mark.parametrize("whiten", ["pca", None])
+@pytest.mark.usefixtures("compiled_quickly")
+def test_units_do_not_matter(mixed, whiten, c):
+    """Filters × 1/c, scores − D log c, the same outcome; also for chains, whose steps are relative to the data.
+
+    Rounding may turn a rejection of a chain into an acceptance, so that there are only a few updates.
+    """
+    X = mixed[0][:500]
+    for settings in ({"sampler": "exact", "max_iter": 200}, {"sampler": Hamiltonian(3), "max_iter": 40}):
+        one, other = (EnergyComponents(whiten=whiten, random_state=0, **settings).fit(own) for own in (X, c * X))
+        np.testing.assert_allclose(other.components_ * c, one.components_, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(other.score_samples(c * X), one.score_samples(X) - 4 * np.log(c), rtol=1e-7)
+        assert other.outcome_ == one.outcome_
+        assert other.step_size_ == pytest.approx(one.step_size_)
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+def test_momentum_and_decay_against_plain_numpy(mixed):
+    """All rows in every update: v ← m v − η (g + λ W), W ← W + v with g of EBM01 eq. 6, and a linear schedule."""
+    X = mixed[0][:200]
+    settings = {"sampler": "exact", "batch_size": None, "whiten": "zca", "max_iter": 30, "init": np.eye(4)}
+    model = EnergyComponents(weight_decay=0.1, momentum=0.7, learning_rate=0.2, **settings).fit(X)
+    Z = (X - X.mean(axis=0)) @ model._problem.whitening.matrix.T
+    W, velocity = model._problem.whitening.inverse.copy(), 0.0
+    for rate in np.linspace(0.2, 0.002, 30):
+        slope = np.tanh(Z @ W.T / 2).T @ Z / len(Z) - np.linalg.inv(W).T
+        velocity = 0.7 * velocity - rate * (slope + 0.1 * W)
+        W = W + velocity
+    np.testing.assert_allclose(model.whitened_components_, W, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", Optax("rmsprop", {"decay": 0.95, "momentum": 0.5}), Momentum(0.5)])
+@pytest.mark.usefixtures("compiled_quickly")
+def test_optimisers_of_optax(mixed, tmp_path, optimizer):
+    """With all rows in every update they end at the maximum; states are saved and taken up again."""
+    X = mixed[0][:300]
+    settings = {"sampler": "exact", "batch_size": None, "schedule": "cosine", "max_iter": 1500, "random_state": 0}
+    model = clone(EnergyComponents(optimizer=optimizer, learning_rate=0.1, **settings)).fit(X)
+    W, Z = model.whitened_components_, (X - model.mean_) @ model._problem.whitening.matrix.T
+    assert np.abs(np.tanh(Z @ W.T / 2).T @ Z / len(Z) - np.linalg.inv(W).T).max() < 0.02  # EBM01 eq. 6
+    model.save(tmp_path / "model")
+    loaded = multicause.load(tmp_path / "model")
+    assert loaded.optimizer_ == model.optimizer_
+    np.testing.assert_array_equal(loaded.partial_fit(X).components_, model.partial_fit(X).components_)
+    assert (
+        EnergyComponents(optimizer="adam").set_params(optimizer__settings={"b1": 0.8}).optimizer.settings["b1"] == 0.8
+    )
+
+
+def test_a_kernel_of_ones_own_learns(mixed, tmp_path, optimized):
+    X, A, _ = mixed
+    model = EnergyComponents(sampler=Walk(), n_steps=20, max_iter=1500, random_state=0).fit(X)
+    assert amari_distance(model.components_, np.linalg.inv(A)) < 1.5
+    assert model.acceptance_rates_[-20:].mean() == pytest.approx(0.5, abs=0.05)
+    assert np.isfinite(model.contrasts_).all()
+    model.save(tmp_path / "model")
+    loaded = multicause.load(tmp_path / "model", parts=[Walk])
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+def test_rows_on_disk_are_learned_from_a_sample(tmp_path):
+    X = mixture(30_000, 4)[0].astype(np.float32)
+    np.save(tmp_path / "rows.npy", X)
+    stored, small = np.load(tmp_path / "rows.npy", mmap_mode="r"), Local(memory_budget="256KiB")
+    settings = {"sampler": "exact", "max_iter": 300, "random_state": 0}
+    with pytest.warns(UserWarning, match=r"holds a random sample of 16,384 rows, of 30,000"):
+        there = EnergyComponents(engine=small, **settings).fit(stored)
+    here = EnergyComponents(**settings).fit(X)
+    np.testing.assert_allclose(there.transform(stored), there.transform(X), atol=1e-4)
+    assert there.score(stored) == pytest.approx(here.score(X), abs=0.5)
+
+
+@pytest.mark.usefixtures("compiled_quickly")
+def test_files_of_version_0_1_have_velocities(mixed, tmp_path):
+    model = EnergyComponents(**EXACT).fit(mixed[0])
+    state, now = model._state(), model._problem.updates
+    (filters, background), settings = now.optimizer, model.get_params(deep=False)
+    velocity = now.parameters._replace(filters=filters, background=background)
+    state["course"] = FormerUpdateState(now.parameters, velocity, *now[2:])
+    del state["optimizer"], state["schedule"]
+    former = EnergyComponents(**settings)
+    former.n_features_in_ = 4
+    former._restore(state)
+    np.testing.assert_array_equal(former._problem.updates.optimizer[0], filters)
+    np.testing.assert_array_equal(former.transform(mixed[0]), model.transform(mixed[0]))
 
 
 # ------------------------------------------------------------------------------------------------------ bad input
@@ -503,6 +601,15 @@ def test_deficient_data_can_be_learned_as_the_error_says(mixed):
         ({"sampler": "gibbs"}, ValueError, "Unknown sampler 'gibbs'. Known: 'hamiltonian'"),
         ({"sampler": Hamiltonian(0)}, ValueError, "n_leapfrog must be a positive whole number; got 0"),
         ({"sampler": Hamiltonian(acceptance=1.5)}, ValueError, "acceptance of Hamiltonian must lie between 0 and 1"),
+        ({"optimizer": "lbfgsx"}, ValueError, "Unknown optimizer 'lbfgsx'. Known: 'momentum', 'adam', or an object"),
+        ({"optimizer": Optax("adamm")}, ValueError, "that of an optimiser of optax.*got 'adamm'"),
+        (
+            {"optimizer": Optax("adam", {"b3": 1})},
+            ValueError,
+            r"optax.adam with the settings \{'b3': 1\} cannot be used",
+        ),
+        ({"optimizer": Optax("polyak_sgd")}, ValueError, "that of an optimiser|nothing but gradients"),
+        ({"optimizer": Momentum(1.5)}, ValueError, "momentum must be at least 0 and below 1; got 1.5"),
         ({"layers": (0,)}, ValueError, r"layers must be a tuple.*got \(0,\)"),
         ({"init": "zeros"}, ValueError, "Unknown init 'zeros'"),
         (
@@ -597,7 +704,7 @@ def test_data_without_an_energy_are_no_success(mixed):
 def test_persistent_chains_of_a_stream_follow_the_size_of_its_batches(mixed):
     model = EnergyComponents(sampler="metropolis", persistent=True, batch_size=None, **FEW)
     for n in (60, 100):
-        chains = model.partial_fit(mixed[0][:n])._course.chains
+        chains = model.partial_fit(mixed[0][:n])._problem.updates.chains
         assert chains.shape == (n, 4)
         assert np.isfinite(chains).all()
     assert model.n_iter_ == 2

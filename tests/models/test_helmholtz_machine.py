@@ -238,6 +238,7 @@ def test_deeper_machines_learn_stream_and_sample(tmp_path):
         ({"activity": 1.5}, np.eye(3), "activity"),
         ({"update": WakeSleep(rate=-1.0)}, np.eye(3), "WakeSleep needs a positive rate"),
         ({"posterior": RecognitionNetwork(n_samples=0)}, np.eye(3), "n_samples of RecognitionNetwork must be"),
+        ({"init": "data"}, np.eye(3), "The .init. parameter of HelmholtzMachine must be a str among {.random.}"),
     ],
 )
 def test_errors(settings, X, text):

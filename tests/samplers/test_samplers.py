@@ -5,6 +5,7 @@ scales, so that no sign or factor can be wrong unnoticed.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +15,52 @@ from scipy.special import polygamma
 
 from multicause.arrays import double_precision
 from multicause.energies import Energy, Logistic, Student
-from multicause.samplers import CorrectedLangevin, Hamiltonian, Langevin, Metropolis, annealed, run_chain
+from multicause.samplers import (
+    Chain,
+    CorrectedLangevin,
+    Hamiltonian,
+    Langevin,
+    MarkovChain,
+    Metropolis,
+    annealed,
+    run_chain,
+)
 from multicause.samplers.base import State, folded
 from multicause.samplers.hamiltonian import leapfrog
-from multicause.solvers.contrastive_divergence import Method, begin, gradients
+from multicause.solvers.contrastive_divergence import Method, first_state, gradients
 from tests.energies.test_energies import plane
+
+
+class Independent(NamedTuple):
+    """A state with a position alone."""
+
+    position: jax.Array
+
+
+class Rate(NamedTuple):
+    """An info with an acceptance rate alone."""
+
+    acceptance_rate: jax.Array
+
+
+class Walk(MarkovChain):
+    """A user's kernel with records of its own: random steps that are accepted or rejected."""
+
+    def __init__(self, *, acceptance=0.5, step_size=1.0):
+        self.acceptance = acceptance
+        self.step_size = step_size
+
+    def build(self, target, step_size):
+        def kernel(key, state):
+            first, second = jax.random.split(key)
+            old = state.position
+            new = old + step_size * jax.random.normal(first, old.shape, old.dtype)
+            rate = jnp.exp(jnp.minimum(target(old)[0] - target(new)[0], 0))
+            accept = jax.random.uniform(second, rate.shape, old.dtype) < rate
+            return Independent(jnp.where(accept[:, None], new, old)), Rate(rate)
+
+        return Chain(Independent, kernel)
+
 
 A, C, S = 1.5, 0.8, 0.6
 CHAINS = 8000
@@ -44,7 +86,8 @@ def draws(seed, n=CHAINS):
 
 @partial(jax.jit, static_argnums=(0, 4, 5))
 def _run(sampler, key, Z, step_size, n_steps, target):
-    state, acceptance, bad = run_chain(sampler, key, sampler.init(Z, target), step_size, target, n_steps)
+    chain = sampler.build(target, step_size)
+    state, acceptance, bad = run_chain(chain, key, chain.init(Z), n_steps)
     return state.position, acceptance, bad
 
 
@@ -87,7 +130,7 @@ def test_chains_from_elsewhere_reach_the_targets_moments(sampler, seed):
     assert bad == 0
 
 
-@pytest.mark.parametrize("sampler", CORRECTED, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("sampler", [*CORRECTED, Walk()], ids=lambda s: type(s).__name__)
 def test_detailed_balance(sampler, seed):
     """From equilibrium, (z, z′) and (z′, z) have the same distribution: f(z)g(z′) − g(z)f(z′) has mean zero."""
     assert _asymmetry(sampler, sampler.step_size, seed) < FAR
@@ -237,7 +280,7 @@ def test_the_gradient_is_unbiased_in_the_limit_of_many_steps(sampler, seed):
         Z = jnp.asarray(np.random.RandomState(seed).normal(0.3, 1.0, (4000, 2)))
         steps = 300 if isinstance(sampler, Langevin) else 60
         method = Method(energy, sampler, steps, False)
-        course = begin(method, parameters, len(Z))
+        course = first_state(method, parameters, len(Z))
         shares = jnp.full(len(Z), 1 / len(Z))
         found = jax.jit(gradients, static_argnums=0)(method, course, Z, shares, jax.random.key(seed))[0].filters
         of_data = np.asarray(jnp.tanh(Z @ W.T / 2).T @ Z / len(Z))

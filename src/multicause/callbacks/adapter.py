@@ -243,7 +243,7 @@ class IterationCallback:
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Run before a fit (hook of scikit-learn)."""
-        if not isinstance(estimator, CallbackSupportMixin) or not hasattr(estimator, "_so_far"):
+        if not isinstance(estimator, CallbackSupportMixin) or not hasattr(estimator, "_watched"):
             name = type(self).__name__
             raise TypeError(
                 f"{name} follows the iterations of a model of multicause, not of {type(estimator).__name__}. Set it on "

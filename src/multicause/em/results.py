@@ -138,6 +138,11 @@ def result_of_one(
     )
 
 
+def is_finite(record: Any) -> bool:
+    """Return whether all numbers of a record, such as parameters, are finite."""
+    return all(bool(np.isfinite(leaf).all()) for leaf in jax.device_get(jax.tree.leaves(record)))
+
+
 def batch_result(
     parameters: Parameters,
     bound: float,

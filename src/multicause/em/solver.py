@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import jax
 import numpy as np
 
 from multicause.annealing import Annealing, NoAnnealing
 from multicause.em import online
 from multicause.em.driver import Watch
-from multicause.em.results import FitResult, batch_result, start_of
+from multicause.em.results import FitResult, batch_result, is_finite, start_of
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal
@@ -50,14 +49,14 @@ class Solver(ABC):
     max_iter: int = 1
     tol: float = 0.0
     n_starts: int = 1
+    #: Whether batches of a stream are averaged. They are not where the data of a batch represent all batches so far, or
+    #: where each batch is one step of a learning rule.
+    averages_batches: bool = True
 
     #: Whether blocks must contain as few rows of weight zero as possible, as for learning in small batches.
     exact_blocks: ClassVar[bool] = False
     #: Why no value may be missing, as part of an error message; empty if values may be missing.
     needs_complete: ClassVar[str] = ""
-    #: Whether batches of a stream are averaged. They are not where the data of a batch represent all batches so far, or
-    #: where each batch is one step of a learning rule.
-    averages_batches: ClassVar[bool] = True
 
     @abstractmethod
     def learn(self, problem: FitProblem) -> FitResult:
@@ -70,7 +69,7 @@ class Solver(ABC):
         """
         old = start_of(problem.starts)
         after, new, bound = online.step(problem.model, problem.data, old, before if self.averages_batches else None)
-        finite = np.isfinite(bound) and all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new))
+        finite = bool(np.isfinite(bound)) and is_finite(new)
         n_before = 0 if before is None else before.n_batches
         if finite:
             after = after._replace(n_batches=n_before + 1)

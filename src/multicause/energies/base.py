@@ -19,6 +19,9 @@ class Expert(Part):
     exact density and exact samples.
     """
 
+    #: Whether the tails are so heavy that draws may exceed the range of single precision.
+    wide_range: bool = False
+
     def initial(self, n_units: int, dtype: Any) -> Shape:
         """Return initial values of the shape, arrays of length ``n_units``; empty if nothing is learned."""
         return {}

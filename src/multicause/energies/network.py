@@ -58,7 +58,9 @@ class Energy:
     expert: Expert
     nonlinearity: str = "sigmoid"
 
-    def initial(self, filters: Array, sizes: tuple[int, ...], background: float, key: Array) -> EnergyParameters:
+    def initial(
+        self, filters: Array, sizes: tuple[int, ...], background: float | Array, key: Array
+    ) -> EnergyParameters:
         """Return initial parameters with the given filters and further layers of the given sizes."""
         dtype, inputs, layers = filters.dtype, len(filters), []
         for number, size in enumerate(sizes):
@@ -186,6 +188,12 @@ class Energy:
         # The smallest z with W z = h, plus Gaussian noise without its part in the span of the filters.
         noise = jax.random.normal(second, (n_samples, dimensions), W.dtype) / jnp.sqrt(beta)
         return noise + matmul(activity - matmul(noise, W.T), jnp.linalg.pinv(W).T)
+
+
+def has_decay(parameters: EnergyParameters) -> EnergyParameters:
+    """Return which parameters weight decay applies to: filters and weights."""
+    nothing = jax.tree.map(lambda leaf: False, parameters)
+    return nothing._replace(filters=True, layers=tuple(layer._replace(weights=True) for layer in nothing.layers))
 
 
 def has_background(parameters: EnergyParameters) -> bool:

@@ -32,6 +32,8 @@ class Student(Expert):
         Whether the γ_j are learned.
     """
 
+    wide_range = True
+
     def __init__(self, *, exponent: float = 1.0, learn_exponents: bool = True) -> None:
         self.exponent = exponent
         self.learn_exponents = learn_exponents

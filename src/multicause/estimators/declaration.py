@@ -55,20 +55,20 @@ class DeclaredModel(FittedCauses):
 
     def _solver(self) -> Solver:
         """Return what learns the model; by default EM, with the settings that the constructor has."""
-        words = self.get_params(deep=False)
+        settings = self.get_params(deep=False)
         return EM(
-            max_iter=words["max_iter"],
-            tol=words["tol"],
-            n_starts=words.get("n_init", 1),
-            annealing=words.get("annealing"),
-            repair=words.get("repair", False),
-            annealed=isinstance(words["init"], str),
+            max_iter=settings["max_iter"],
+            tol=settings["tol"],
+            n_starts=settings.get("n_init", 1),
+            annealing=settings.get("annealing"),
+            repair=settings.get("repair", False),
+            annealed=isinstance(settings["init"], str),
         )
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         """Return initial parameters, with a leading axis of starts: by default components as ``init`` says."""
-        words = self.get_params(deep=False)
-        return self._starts_from(words.get("init", "random"), initial)
+        settings = self.get_params(deep=False)
+        return self._starts_from(settings.get("init", "random"), initial)
 
     def _check_data(self, data: Data) -> None:
         """Raise ValueError if the settings do not suit the data."""
@@ -89,8 +89,8 @@ class DeclaredModel(FittedCauses):
 
     def _starts_from(self, init: str | ArrayLike, initial: InitialConditions) -> Parameters:
         """Return default starts: components by ``init``, other parameters by the parts and constructor arguments."""
-        words = self.get_params(deep=False)
-        others = {name: words.get(name) for name in ("activity", "noise_scale")}
+        settings = self.get_params(deep=False)
+        others = {name: settings.get(name) for name in ("activity", "noise_scale")}
         return starting_parameters(initial, self._n_causes(initial.data), init=init, **others)
 
     def _n_causes(self, data: Data) -> int:

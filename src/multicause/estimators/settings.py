@@ -78,20 +78,20 @@ def product(
     ``combination``, ``prior`` and ``posterior`` are the defaults; a combination that the user gives must have the class
     of the default one. The update follows from the other parts.
     """
-    words = estimator.get_params(deep=False)
-    check_learn(words["learn"], learnable)
-    noise = resolve(words["noise"], NOISES, "noise", Noise)
-    given = words.get("combination")
+    settings = estimator.get_params(deep=False)
+    check_learn(settings["learn"], learnable)
+    noise = resolve(settings["noise"], NOISES, "noise", Noise)
+    given = settings.get("combination")
     rule = resolve(combination.within(noise.means) if given is None else given, {}, "combination", type(combination))
-    if words.get("prior") is not None:
-        prior = resolve(words["prior"], priors.NAMES, "prior", Prior)
-    if words.get("posterior") is not None:
-        posterior = resolve(words["posterior"], posteriors.NAMES, "posterior", Posterior)
+    if settings.get("prior") is not None:
+        prior = resolve(settings["prior"], priors.NAMES, "prior", Prior)
+    if settings.get("posterior") is not None:
+        posterior = resolve(settings["posterior"], posteriors.NAMES, "posterior", Posterior)
     others = (Bernoulli() if prior is None else prior, rule, noise)
     states = choose_posterior(estimator.n_components, len(others[0].strengths)) if posterior is None else posterior
-    update = choose_update(*others, states, words.get("update"))
-    model = Model(*others, states, update, learn=frozenset(words["learn"]))
-    return check(model, type(estimator), free=() if words.get("update") is not None else ("update",))
+    update = choose_update(*others, states, settings.get("update"))
+    model = Model(*others, states, update, learn=frozenset(settings["learn"]))
+    return check(model, type(estimator), free=() if settings.get("update") is not None else ("update",))
 
 
 def check_learn(learn: Any, learnable: tuple[str, ...]) -> None:

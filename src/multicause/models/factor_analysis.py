@@ -16,7 +16,7 @@ from multicause.model import Model
 from multicause.noises import DiagonalGaussian
 from multicause.posteriors import LinearGaussian
 from multicause.priors import Gaussian
-from multicause.search.em import EMOfMoments
+from multicause.search.em import EM
 from multicause.updates import LeastSquares
 
 
@@ -112,4 +112,5 @@ class FactorAnalysis(GaussianFactors):
         return Model(*parts, learn=frozenset(self.learn))
 
     def _solver(self) -> Solver:
-        return EMOfMoments(max_iter=self.max_iter, tol=self.tol, n_starts=self.n_init)
+        # Rows stand for the moments of all data, those of a batch for all batches so far.
+        return EM(max_iter=self.max_iter, tol=self.tol, n_starts=self.n_init, averages_batches=False)

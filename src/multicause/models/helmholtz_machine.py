@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import Options
 
 from multicause.combinations import Sum
 from multicause.em.initialization import InitialConditions
@@ -93,7 +94,7 @@ class HelmholtzMachine(NetworkFields):
     (3, 25)
     """
 
-    _constraints = {"higher": [tuple, list]}
+    _constraints = {"higher": [tuple, list], "init": [Options(str, {"random"}), "array-like"]}
     _part_names = {**NAMES, "posterior": {}, "update": {}}
     summary = ModelSummary(
         "P[v] = Π f(g); P[u|v] = Π f(h + G·v)",

@@ -21,8 +21,9 @@ from multicause.posteriors import Inverse
 from multicause.preparation.base import Preparation
 from multicause.preparation.whitened import Whitened
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
+from multicause.search.em import EM
 from multicause.solvers.quasi_newton import QuasiNewton
-from multicause.solvers.unmixing import NaturalGradientSteps, rotations
+from multicause.solvers.unmixing import rotations
 from multicause.updates import NaturalGradient
 
 PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}
@@ -133,8 +134,10 @@ class IndependentComponents(UnmixingFields):
         return Whitened(self.n_components)
 
     def _solver(self) -> Solver:
-        solver = QuasiNewton if self.solver == "quasi_newton" else NaturalGradientSteps
-        return solver(max_iter=self.max_iter, tol=self.tol)
+        if self.solver == "quasi_newton":
+            return QuasiNewton(max_iter=self.max_iter, tol=self.tol)
+        # Each M-step is a step of the natural gradient, and a batch of a stream is one step.
+        return EM(max_iter=self.max_iter, tol=self.tol, averages_batches=False)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         return rotations(initial, self.init)

@@ -179,7 +179,9 @@ class SoftmaxNetwork(RestrictedCauses):
         return self._fit(solver, X, y, None if sample_weight is None else weights, resume, probes)
 
     def _solver(self) -> HebbianEpochs:
-        words = self.get_params(deep=False)
-        rule = {name: words[name] for name in ("temperature", "learning_rate", "component_noise", "annealing", "hold")}
+        settings = self.get_params(deep=False)
+        rule = {
+            name: settings[name] for name in ("temperature", "learning_rate", "component_noise", "annealing", "hold")
+        }
         sizes: dict[str, Any] = {"max_iter": self.max_iter, "n_starts": self.n_init, "n_units": self.n_components}
         return HebbianEpochs(**sizes, **rule, total=self.total)

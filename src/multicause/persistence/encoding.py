@@ -45,7 +45,7 @@ FORMER_NAMES = {
     "multicause.learning.annealing:ConditionalCooling": "multicause.annealing.conditional:ConditionalCooling",
     "multicause.learning.annealing:LinearCooling": "multicause.annealing.linear:LinearCooling",
     "multicause.learning.annealing:NoAnnealing": "multicause.annealing.linear:NoAnnealing",
-    "multicause.learning.contrastive_divergence:Course": "multicause.solvers.contrastive_divergence:UpdateState",
+    "multicause.learning.contrastive_divergence:Course": "multicause.solvers.energy_problem:FormerUpdateState",
 }
 FORMER_FOLDERS = {
     "multicause.learning.updates.": "multicause.updates.",

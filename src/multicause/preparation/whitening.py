@@ -39,7 +39,11 @@ def whiten(rows: Array, mean: Array, matrix: Array) -> Array:
 
 
 def find_whitening(data: Data, kind: str | None, n_directions: int | None) -> WhiteningMap:
-    """The whitening of a data set for an energy model; ``None`` centres only."""
+    """The whitening of a data set for an energy model; ``None`` centres it and divides it by one number.
+
+    That number is the root of the mean variance, so that learning rates and step sizes need not follow the units of the
+    data.
+    """
     D = data.n_features
     if n_directions is not None and (kind != "pca" or n_directions > D):
         raise ValueError(
@@ -49,7 +53,8 @@ def find_whitening(data: Data, kind: str | None, n_directions: int | None) -> Wh
     _, mean, covariance = covariance_of(data)
     if kind is None:
         check_covariance(covariance)
-        return WhiteningMap(mean, np.eye(D), np.eye(D), 0.0, float(np.trace(covariance)) / D)
+        scale = float(np.sqrt(np.trace(covariance) / D))
+        return WhiteningMap(mean, np.eye(D) / scale, np.eye(D) * scale, -D * float(np.log(scale)), 1.0)
     matrix, inverse = whitening_matrices(
         covariance,
         kind,

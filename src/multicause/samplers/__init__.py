@@ -1,6 +1,6 @@
 """Samplers of energy-based models: Markov chains that leave exp(−E) invariant, and two alternatives in closed form."""
 
-from multicause.samplers.base import Info, MarkovChain, Sampler, State, run_chain
+from multicause.samplers.base import Chain, Info, MarkovChain, ModelExpectation, Sampler, State, run_chain
 from multicause.samplers.closed_form import Equilibrium, Exact
 from multicause.samplers.hamiltonian import Hamiltonian
 from multicause.samplers.langevin import CorrectedLangevin, Langevin
@@ -17,6 +17,7 @@ NAMES: dict[str, type] = {
 
 __all__ = [
     "NAMES",
+    "Chain",
     "CorrectedLangevin",
     "Equilibrium",
     "Exact",
@@ -25,6 +26,7 @@ __all__ = [
     "Langevin",
     "MarkovChain",
     "Metropolis",
+    "ModelExpectation",
     "Sampler",
     "State",
     "run_chain",

@@ -116,8 +116,7 @@ def follow_path(
     change the result.
     """
     given = parameters.filters.dtype
-    # Draws from the heaviest tails exceed the range of single precision.
-    dtype = np.dtype(float) if isinstance(base.expert, Student) else given
+    dtype = np.dtype(float) if base.expert.wide_range else given
     parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), parameters)
     betas = jnp.asarray(inverse_temperatures(n_temperatures, dtype))
     start = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), (base.shape, base.spread))
@@ -149,8 +148,8 @@ def find_step_sizes(
         beta, number = beta_and_number
         position, step_size = carry
         target = _path(energy, base, parameters, start, beta)
-        state = SAMPLER.init(position, target)
-        state, acceptance, _ = run_chain(SAMPLER, jax.random.fold_in(key, number), state, step_size, target, 1)
+        chain = SAMPLER.build(target, step_size)
+        state, acceptance, _ = run_chain(chain, jax.random.fold_in(key, number), chain.init(position), 1)
         step_size = SAMPLER.adapted(step_size, acceptance)
         return (state.position, step_size), step_size
 
@@ -180,8 +179,8 @@ def anneal(
         before, beta, step_size, number = entry
         excess = energy.value(parameters, position) - _base_energy(base, position, start)
         log_weights = log_weights - (beta - before).astype(jnp.float64) * excess
-        target = _path(energy, base, parameters, start, beta)
-        state, info = SAMPLER.kernel(folded(for_steps, number), SAMPLER.init(position, target), step_size, target)
+        chain = SAMPLER.build(_path(energy, base, parameters, start, beta), step_size)
+        state, info = chain.kernel(folded(for_steps, number), chain.init(position))
         return (state.position, log_weights, rejected + info.non_finite), None
 
     # Steps after the path are at its last density, where the weights do not change.

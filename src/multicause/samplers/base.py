@@ -1,9 +1,14 @@
-"""Interface of samplers, which provide the model expectation ⟨∂E/∂θ⟩ of the likelihood gradient."""
+"""Interface of samplers, which provide the model's expectation ⟨∂E/∂θ⟩ in the gradient of the likelihood.
+
+A Markov chain has the shape of blackjax: ``init(position)`` returns a *State*, what the next step needs, and
+``kernel(key, state)`` returns the next State and an *Info*, what a person wants to know of the step.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from enum import Enum
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -20,7 +25,11 @@ GAIN = 0.05
 
 
 class State(NamedTuple):
-    """State of n chains that the next step needs."""
+    """State of n chains that the next step needs.
+
+    Chains may have states of other classes, as long as these have a ``position``. With an ``energy``, the contrast of
+    an update needs no further evaluation of energies.
+    """
 
     position: Array  # (n, R)
     energy: Array  # (n,)
@@ -28,25 +37,56 @@ class State(NamedTuple):
 
 
 class Info(NamedTuple):
-    """Diagnostics of one step of n chains."""
+    """Diagnostics of one step of n chains. Chains may return other classes that have an ``acceptance_rate``."""
 
-    acceptance: Array  # (n,) acceptance probability of the proposal; for Langevin, of a corrected chain
+    acceptance_rate: Array  # (n,) acceptance probability of the proposal; for Langevin, of a corrected chain
     non_finite: Array  # (n,) whether the proposal was rejected because its energy was not finite
+
+
+class Chain(NamedTuple):
+    """Markov chain of a sampler for one target and one step size; n chains run in parallel."""
+
+    init: Callable[[Array], Any]  # positions (n, R) to a State
+    kernel: Callable[[Array, Any], tuple[Any, Any]]  # key and State to the next State and an Info
+
+
+class ModelExpectation(Enum):
+    """Ways to compute the model's expectation in the gradient."""
+
+    CHAINS = "Markov chains"
+    DRAWS = "independent samples of the model"
+    GRADIENT = "the gradient of log Z"
 
 
 class Sampler(Part):
     """Base class of samplers. Those that are not Markov chains need a model whose partition function is known."""
 
+    #: How this sampler provides the model's expectation.
+    expectation: ModelExpectation
+    #: Methods of the expert that it needs, in a model whose partition function is known.
+    needs_of_expert: tuple[str, ...] = ()
+    #: Initial step size, in units of the whitened data.
+    step_size: float = 0.0
+
+    def adapted(self, step_size: Array, acceptance: Array) -> Array:
+        """Return the step size of the next update, given the acceptance rate of this one."""
+        return step_size
+
+    def has_settled(self, acceptance: float) -> bool:
+        """Return whether a mean acceptance rate is that of a sampler that has found its step size."""
+        return True
+
 
 class MarkovChain(Sampler):
     """Base class of Markov chains, many of which run in parallel.
 
-    All leave exp(−E)/Z invariant, except Langevin dynamics without rejection. ``key`` is one key for all chains, or one
-    for each chain, in which case a chain's path depends on its own key alone.
+    All leave exp(−E)/Z invariant, except Langevin dynamics without rejection. The ``key`` of a kernel is one key for
+    all chains, or one for each chain, in which case a chain's path depends on its own key alone.
     """
 
-    acceptance: float
-    step_size: float
+    expectation = ModelExpectation.CHAINS
+    acceptance: float = 0.5
+    step_size: float = 0.1
 
     def validate(self) -> None:
         """Raise ValueError if the step size or the acceptance rate is invalid."""
@@ -55,13 +95,9 @@ class MarkovChain(Sampler):
         if not isinstance(self.step_size, Real) or not 0 < self.step_size < float("inf"):
             raise ValueError(f"step_size of {type(self).__name__} must be a positive number; got {self.step_size!r}.")
 
-    def init(self, position: Array, target: Target) -> State:
-        """Return the state of chains that start at the given rows."""
-        return State(position, *target(position))
-
     @abstractmethod
-    def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """Run one step of every chain."""
+    def build(self, target: Target, step_size: Array) -> Chain:
+        """Return the functions ``init`` and ``kernel`` of the chain for a target and a step size."""
 
     def adapted(self, step_size: Array, acceptance: Array) -> Array:
         """Return the adapted step size: larger if the acceptance rate exceeds ``self.acceptance``, else smaller."""
@@ -73,25 +109,30 @@ class MarkovChain(Sampler):
         return self.acceptance / 2 < acceptance < (1 + self.acceptance) / 2
 
 
-def run_chain(
-    sampler: MarkovChain, key: Array, start: State, step_size: Array, target: Target, n_steps: int
-) -> tuple[State, Array, Array]:
-    """Run chains for ``n_steps`` steps from a state that ``sampler.init`` returned.
+def run_chain(chain: Chain, key: Array, start: Any, n_steps: int) -> tuple[Any, Array, Array]:
+    """Run chains for some steps from a state of ``chain.init``.
 
     Returns their last state, the mean acceptance rate, and the number of proposals rejected for a non-finite energy.
     """
+    dtype = start.position.dtype
 
     def step(number: Array, carry: Any) -> Any:
         state, acceptance, bad = carry
-        state, info = sampler.kernel(folded(key, number), state, step_size, target)
-        return state, acceptance + jnp.mean(info.acceptance), bad + jnp.sum(info.non_finite)
+        state, info = chain.kernel(folded(key, number), state)
+        bad = bad + jnp.sum(info.non_finite) if hasattr(info, "non_finite") else bad
+        return state, acceptance + jnp.mean(info.acceptance_rate).astype(dtype), bad
 
-    first = (start, jnp.zeros((), start.position.dtype), jnp.zeros((), int))
+    first = (start, jnp.zeros((), dtype), jnp.zeros((), int))
     if n_steps == 1:
         state, acceptance, bad = step(jnp.zeros((), int), first)
     else:
         state, acceptance, bad = jax.lax.fori_loop(0, n_steps, step, first)
     return state, acceptance / n_steps, bad
+
+
+def initial_state(target: Target, position: Array) -> State:
+    """Return the state of chains that start at the given rows, with energies and gradients."""
+    return State(position, *target(position))
 
 
 def settle(state: State, proposal: State, accept: Array) -> State:

@@ -1,6 +1,6 @@
 """Model expectations without a Markov chain, for models whose partition function is known (EBM01 §4)."""
 
-from multicause.samplers.base import Sampler
+from multicause.samplers.base import ModelExpectation, Sampler
 
 
 class Exact(Sampler):
@@ -9,9 +9,15 @@ class Exact(Sampler):
     Needs one layer, at most as many components as dimensions, and an expert with ``log_partition``.
     """
 
+    expectation = ModelExpectation.GRADIENT
+    needs_of_expert = ("log_partition",)
+
 
 class Equilibrium(Sampler):
     """Independent samples from the model's distribution, as many as there are rows in a mini-batch.
 
-    Needs one layer, at most as many components as dimensions, and an expert with ``draw``.
+    Needs one layer, at most as many components as dimensions, and an expert with ``log_partition`` and ``draw``.
     """
+
+    expectation = ModelExpectation.DRAWS
+    needs_of_expert = ("log_partition", "draw")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array
 from multicause.samplers.base import (
+    Chain,
     Info,
     MarkovChain,
     State,
     Target,
+    initial_state,
     is_count,
     is_finite,
     normal,
@@ -45,25 +49,27 @@ class Hamiltonian(MarkovChain):
         if not is_count(self.n_leapfrog):
             raise ValueError(f"n_leapfrog must be a positive whole number; got {self.n_leapfrog!r}.")
 
-    def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """Run one trajectory for every chain."""
-        return trajectory(key, state, step_size, target, self.n_leapfrog, corrected=True)
+    def build(self, target: Target, step_size: Array) -> Chain:
+        """Return the chain that runs one trajectory in each step."""
+        return trajectories(target, step_size, self.n_leapfrog, corrected=True)
 
 
-def trajectory(
-    key: Array, state: State, step_size: Array, target: Target, n_leapfrog: int, *, corrected: bool
-) -> tuple[State, Info]:
-    """Run a trajectory of leapfrog steps; if not ``corrected``, accept every finite proposal."""
-    for_momentum, for_choice = split(key)
-    start = normal(for_momentum, state.position.shape, state.position.dtype)
-    proposal, momentum = leapfrog(state, start, step_size, target, n_leapfrog)
-    finite = is_finite(proposal)
-    before, after = state.energy + kinetic(start), proposal.energy + kinetic(momentum)
-    acceptance = probability(before - after, finite)
-    accept = finite
-    if corrected:
-        accept = uniform(for_choice, len(state.energy), state.energy.dtype) < acceptance
-    return settle(state, proposal, accept), Info(acceptance, ~finite)
+def trajectories(target: Target, step_size: Array, n_leapfrog: int, *, corrected: bool) -> Chain:
+    """Return the chain of trajectories of leapfrog steps; if not ``corrected``, every finite proposal is accepted."""
+
+    def kernel(key: Array, state: State) -> tuple[State, Info]:
+        for_momentum, for_choice = split(key)
+        start = normal(for_momentum, state.position.shape, state.position.dtype)
+        proposal, momentum = leapfrog(state, start, step_size, target, n_leapfrog)
+        finite = is_finite(proposal)
+        before, after = state.energy + kinetic(start), proposal.energy + kinetic(momentum)
+        acceptance = probability(before - after, finite)
+        accept = finite
+        if corrected:
+            accept = uniform(for_choice, len(state.energy), state.energy.dtype) < acceptance
+        return settle(state, proposal, accept), Info(acceptance, ~finite)
+
+    return Chain(partial(initial_state, target), kernel)
 
 
 def leapfrog(state: State, momentum: Array, step_size: Array, target: Target, n_steps: int) -> tuple[State, Array]:

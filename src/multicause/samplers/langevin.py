@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from multicause.arrays import Array
-from multicause.samplers.base import Info, MarkovChain, State, Target
-from multicause.samplers.hamiltonian import trajectory
+from multicause.samplers.base import Chain, MarkovChain, Target
+from multicause.samplers.hamiltonian import trajectories
 
 
 class CorrectedLangevin(MarkovChain):
@@ -22,9 +22,9 @@ class CorrectedLangevin(MarkovChain):
         self.acceptance = acceptance
         self.step_size = step_size
 
-    def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """Run one leapfrog step with rejection for every chain."""
-        return trajectory(key, state, step_size, target, 1, corrected=True)
+    def build(self, target: Target, step_size: Array) -> Chain:
+        """Return the chain that runs one leapfrog step with rejection."""
+        return trajectories(target, step_size, 1, corrected=True)
 
 
 class Langevin(MarkovChain):
@@ -42,6 +42,6 @@ class Langevin(MarkovChain):
         self.acceptance = acceptance
         self.step_size = step_size
 
-    def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """Run one leapfrog step without rejection for every chain."""
-        return trajectory(key, state, step_size, target, 1, corrected=False)
+    def build(self, target: Target, step_size: Array) -> Chain:
+        """Return the chain that runs one leapfrog step without rejection."""
+        return trajectories(target, step_size, 1, corrected=False)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array
 from multicause.samplers.base import (
+    Chain,
     Info,
     MarkovChain,
     State,
@@ -34,16 +35,20 @@ class Metropolis(MarkovChain):
         self.acceptance = acceptance
         self.step_size = step_size
 
-    def init(self, position: Array, target: Target) -> State:
-        """Return the state of chains at the given rows, without a gradient, which the compiler then omits."""
-        return State(position, target(position)[0], jnp.zeros((len(position), 0), position.dtype))
+    def build(self, target: Target, step_size: Array) -> Chain:
+        """Return the chain that proposes one random step, and accepts or rejects it."""
 
-    def kernel(self, key: Array, state: State, step_size: Array, target: Target) -> tuple[State, Info]:
-        """Propose one random step for every chain, and accept or reject it."""
-        for_step, for_choice = split(key)
-        position = state.position + step_size * normal(for_step, state.position.shape, state.position.dtype)
-        proposal = State(position, target(position)[0], state.gradient)
-        finite = is_finite(proposal)
-        acceptance = probability(state.energy - proposal.energy, finite)
-        accept = uniform(for_choice, len(state.energy), state.energy.dtype) < acceptance
-        return settle(state, proposal, accept), Info(acceptance, ~finite)
+        def init(position: Array) -> State:
+            # Without a gradient, which the compiler then omits.
+            return State(position, target(position)[0], jnp.zeros((len(position), 0), position.dtype))
+
+        def kernel(key: Array, state: State) -> tuple[State, Info]:
+            for_step, for_choice = split(key)
+            position = state.position + step_size * normal(for_step, state.position.shape, state.position.dtype)
+            proposal = State(position, target(position)[0], state.gradient)
+            finite = is_finite(proposal)
+            acceptance = probability(state.energy - proposal.energy, finite)
+            accept = uniform(for_choice, len(state.energy), state.energy.dtype) < acceptance
+            return settle(state, proposal, accept), Info(acceptance, ~finite)
+
+        return Chain(init, kernel)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from multicause.annealing import Annealing
 from multicause.arrays import key_from
@@ -21,9 +21,10 @@ from multicause.search.automatic import learn_and_repair, sample_for_search, sea
 class EM(Solver):
     """Expectation maximization from all starts; the result is the start with the highest bound.
 
-    With ``annealing="auto"``, causes are searched without settings (:mod:`multicause.search.automatic`); starts that
-    must not be ``annealed``, such as a user's components, then only enter plain EM. ``repair=None`` means that local
-    optima are repaired by this search alone. ``measures`` are computed from the data at the end.
+    With ``annealing="auto"``, causes are searched without settings (:mod:`multicause.search.automatic`). This search
+    anneals the starts if ``annealed`` is true; it is false for components of the user, which annealing would destroy.
+    ``repair`` says whether local optima are repaired; None means yes with ``annealing="auto"`` and no otherwise.
+    ``measures`` are functions of the fitted model and the data, whose values become fitted attributes.
     """
 
     annealing: str | Annealing | None = None
@@ -69,10 +70,3 @@ class EM(Solver):
         else:
             result = learn(model, data, starts, annealing=annealing, **settings)
         return result._replace(annealing=annealing)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EMOfMoments(EM):
-    """EM on rows that stand for the moments of all data; those of a batch represent all batches so far."""
-
-    averages_batches: ClassVar[bool] = False

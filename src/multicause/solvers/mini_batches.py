@@ -20,7 +20,7 @@ import numpy as np
 from multicause.arrays import Array, compiled, generator, key_from
 from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_one
-from multicause.em.results import FitResult, Progress, result_of_one, start_of
+from multicause.em.results import FitResult, Progress, is_finite, result_of_one, start_of
 from multicause.em.solver import FitProblem, Solver
 from multicause.em.step import maximize_one
 from multicause.engines.base import Data
@@ -33,6 +33,14 @@ from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 # Number of passes whose mean bound is compared with that of as many passes before; the bound of a single pass is too
 # noisy for a stopping rule.
 WINDOW = 5
+
+
+def has_settled(bounds: np.ndarray, tol: float) -> bool:
+    """Return whether the highest mean bound of all starts (passes, starts) rises by less than ``tol`` per pass."""
+    if tol <= 0 or len(bounds) < 2 * WINDOW:
+        return False
+    recent, earlier = bounds[-WINDOW:].mean(axis=0).max(), bounds[-2 * WINDOW : -WINDOW].mean(axis=0).max()
+    return bool(recent - earlier < tol * WINDOW)
 
 
 @compiled
@@ -70,7 +78,7 @@ class MiniBatches(Solver):
     exact_blocks: ClassVar[bool] = True
     # Each batch of a stream is one step: averages over causes that were inferred with older components would slow
     # learning down.
-    averages_batches: ClassVar[bool] = False
+    averages_batches: bool = False
 
     def learn(self, problem: FitProblem) -> FitResult:
         """Learn from the first start."""
@@ -136,10 +144,9 @@ def learn_in_batches(
         begin = (state.parameters, 0.0, 0.0)
         parameters, total, seen = data.fold(_learn_block, begin, learner, presentation, aligned=draws, order=order)
         bounds = (*state.bounds, total / seen)
-        if not _finite(parameters) or not np.isfinite(bounds[-1]):
+        if not is_finite(parameters) or not np.isfinite(bounds[-1]):
             return MiniBatchState(state.parameters, bounds, Outcome.NON_FINITE)
-        recent = np.mean(bounds[-WINDOW:]) - np.mean(bounds[-2 * WINDOW : -WINDOW] or [-np.inf])
-        resting = tol > 0 and len(bounds) >= 2 * WINDOW and recent < tol * WINDOW
+        resting = has_settled(np.array(bounds)[:, None], tol)
         return MiniBatchState(parameters, bounds, Outcome.CONVERGED if resting else None)
 
     def report(before: MiniBatchState, after: MiniBatchState) -> Iterator[Progress]:
@@ -159,7 +166,3 @@ def learn_in_batches(
     statistics: Any = data.sum(partial(evaluate, model), state.parameters)
     final = float(statistics.bound / statistics.seen)
     return result_of_one(state.parameters, statistics, [*state.bounds, final], state.outcome, data)
-
-
-def _finite(record: Any) -> bool:
-    return all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(record))

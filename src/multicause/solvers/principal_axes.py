@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class PrincipalAxes(NamedTuple):
 class Eigendecomposition(Solver):
     """Maximum-likelihood axes, scales and noise of probabilistic PCA."""
 
-    averages_batches: ClassVar[bool] = False
+    averages_batches: bool = False
 
     def most_iterations(self, model: Model) -> int:
         """Return one for complete data, else the largest number of EM iterations."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,7 @@ class QuasiNewton(Solver):
     """Preconditioned L-BFGS until no entry of the mean relative gradient exceeds ``tol``."""
 
     # Each batch of a stream is one step of the natural gradient (TN10 eq. 10.37).
-    averages_batches: ClassVar[bool] = False
+    averages_batches: bool = False
 
     def learn(self, problem: FitProblem) -> FitResult:
         """Learn from the first start."""

@@ -1,9 +1,6 @@
-"""Learning of noiseless causes from whitened data: initial components, and steps of the natural gradient."""
+"""Initial components of noiseless causes, which are learned from whitened data."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +10,6 @@ from scipy.stats import special_ortho_group
 
 from multicause.em.initialization import InitialConditions
 from multicause.model import Parameters
-from multicause.search.em import EM
-
-
-@dataclass(frozen=True, kw_only=True)
-class NaturalGradientSteps(EM):
-    """Steps of the natural gradient on all data (TN10 eq. 10.37), by the EM loop; a batch of a stream is one step."""
-
-    averages_batches: ClassVar[bool] = False
 
 
 def rotations(initial: InitialConditions, init: str | ArrayLike) -> Parameters:

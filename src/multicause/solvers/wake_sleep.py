@@ -23,7 +23,7 @@ from multicause.arrays import Array, generator, key_from, over_starts
 from multicause.em.driver import Watch, run_loop
 from multicause.em.initialization import InitialConditions
 from multicause.em.online import Online, continued
-from multicause.em.results import FitResult, Progress, batch_result, result_of_one, start_of
+from multicause.em.results import FitResult, Progress, batch_result, is_finite, result_of_one, start_of
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters
@@ -41,7 +41,7 @@ from multicause.priors.layered_networks import (
     masked,
     n_causes,
 )
-from multicause.solvers.mini_batches import WINDOW, evaluate
+from multicause.solvers.mini_batches import evaluate, has_settled
 from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 from multicause.updates.wake_sleep import WakeSleepSettings
 
@@ -186,12 +186,9 @@ def learn_by_wake_and_sleep(
             order=order,
         )
         history = np.vstack([state.bounds, total / shown])
-        if not all(bool(jnp.isfinite(leaf).all()) for leaf in jax.tree.leaves(machines)):
+        if not is_finite(machines):
             return WakeSleepState(state.machines, history, Outcome.NON_FINITE)
-        recent = np.mean(history[-WINDOW:], axis=0).max()
-        earlier = np.mean(history[-2 * WINDOW : -WINDOW], axis=0).max() if len(history) >= 2 * WINDOW else -np.inf
-        resting = tol > 0 and recent - earlier < tol * WINDOW
-        return WakeSleepState(machines, history, Outcome.CONVERGED if resting else None)
+        return WakeSleepState(machines, history, Outcome.CONVERGED if has_settled(history, tol) else None)
 
     def report(before: WakeSleepState, after: WakeSleepState) -> Iterator[Progress]:
         if after.outcome is not Outcome.NON_FINITE:
