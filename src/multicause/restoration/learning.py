@@ -17,6 +17,8 @@ from multicause.restoration.inference import Components
 
 # Probabilities of causes stay away from zero, so that a cause that is not used at first can be used later.
 LEAST_ACTIVITY = 1e-6
+# Noise of patches that are explained completely, in deviations of the image: its inverse must stay finite.
+LEAST_NOISE = 1e-3
 
 
 def learn_components(
@@ -53,7 +55,8 @@ def learn_components(
     if model.outcome_ == Outcome.STOPPED:
         raise KeyboardInterrupt  # components of a fit that was stopped early would restore badly
     activity = np.clip(model.activity_, LEAST_ACTIVITY, 0.5)
-    return Components(model.components_, activity, model.slab_variance_, float(model.noise_variance_))
+    noise_variance = max(float(model.noise_variance_), LEAST_NOISE**2)
+    return Components(model.components_, activity, model.slab_variance_, noise_variance)
 
 
 class _Progress(IterationCallback):
