@@ -22,6 +22,7 @@ _HOME = {
     "MixtureOfPoissons": "multicause.models.mixture_of_poissons",
     "NoisyOrCauses": "multicause.models.noisy_or_causes",
     "NonnegativeCauses": "multicause.models.nonnegative_causes",
+    "OwnCauses": "multicause.models.own_causes",
     "PrincipalComponents": "multicause.models.principal_components",
     "RestrictedMaximalCauses": "multicause.models.restricted_maximal_causes",
     "SoftmaxNetwork": "multicause.models.softmax_network",
@@ -44,6 +45,7 @@ __all__ = [
     "MixtureOfPoissons",
     "NoisyOrCauses",
     "NonnegativeCauses",
+    "OwnCauses",
     "PrincipalComponents",
     "RestrictedMaximalCauses",
     "SoftmaxNetwork",
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from multicause.models.mixture_of_poissons import MixtureOfPoissons
     from multicause.models.noisy_or_causes import NoisyOrCauses
     from multicause.models.nonnegative_causes import NonnegativeCauses
+    from multicause.models.own_causes import OwnCauses
     from multicause.models.principal_components import PrincipalComponents
     from multicause.models.restricted_maximal_causes import RestrictedMaximalCauses
     from multicause.models.softmax_network import SoftmaxNetwork

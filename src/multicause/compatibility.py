@@ -19,6 +19,7 @@ class Support(Enum):
     GAUSSIAN = "normally distributed causes"
     REAL = "real causes with a density that is not normal"
     LAYERED = "binary causes that have causes themselves"
+    LEVELS = "causes with a few levels"
     SPIKE_SLAB = "causes that are on or off and have a strength"
 
 
@@ -67,6 +68,7 @@ class Expectation(Enum):
     RESPONSIBILITIES = "responsibilities of single causes"  # weighted
     EFFECTS = "effects of real causes on the likelihood"  # total_effects
     SLOPES = "slopes of the log prior"  # slope_causes, curvature_squares
+    LEVELS = "expected numbers of rows with each level of a cause"  # level_counts
     NETWORK = "a recognition network"  # weights that wake-sleep learns
 
 

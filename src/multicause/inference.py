@@ -59,6 +59,12 @@ def mean_causes(model: Model, block: Block, parameters: Parameters) -> Array:
 
 
 @jit_by_parts
+def active_causes(model: Model, block: Block, parameters: Parameters) -> Array:
+    """Return the probability that each cause is active: (n, H)."""
+    return _infer(model, block, parameters).mean_active
+
+
+@jit_by_parts
 def mean_data(model: Model, block: Block, parameters: Parameters) -> Array:
     """Return the posterior mean of the data given the causes, ⟨w̄(s)⟩ for most noises: (n, D)."""
     return model.noise.expected(_infer(model, block, parameters).mean_data(), parameters.noise)
@@ -90,11 +96,13 @@ def best_states(model: Model, block: Block, parameters: Parameters, top: int) ->
 
 @jit_by_parts
 def single_causes(model: Model, block: Block, parameters: Parameters) -> Array:
-    """Return log p(s_h, y) of the states with one active cause: (n, H)."""
+    """Return log p(s_h, y) of the states with one active cause, at its best level if it has several: (n, H)."""
     if Expectation.RESPONSIBILITIES in model.posterior.offers:
         return _infer(model, block, parameters).log_joint.T  # type: ignore[attr-defined]
-    tree = state_tree.single_causes(parameters.components.shape[0])
-    return SharedStates(model, parameters, tree, block, jnp.ones(())).log_joint[1:].T
+    H, strengths = len(parameters.components), model.prior.strengths
+    tree = state_tree.sparse_states(H, 1, strengths)
+    scores = SharedStates(model, parameters, tree, block, jnp.ones(())).log_joint[1:]
+    return (scores if len(strengths) == 1 else jnp.max(scores.reshape(H, len(strengths), -1), axis=1)).T
 
 
 @jit_by_parts

@@ -85,7 +85,7 @@ def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
 def mean_range(model: Model) -> tuple[float, float]:
     """Return the smallest and largest mean that a combination can produce for the causes of a prior."""
     lower, upper = model.combination.bounds
-    if model.prior.support in (Support.REAL, Support.GAUSSIAN, Support.SPIKE_SLAB):
+    if model.prior.support in (Support.REAL, Support.GAUSSIAN, Support.SPIKE_SLAB, Support.LEVELS):
         return -inf, (inf if model.combination.rule == Rule.SUM else upper)
     return lower, upper
 

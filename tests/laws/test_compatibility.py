@@ -35,6 +35,7 @@ from multicause.noises import (
 )
 from multicause.posteriors import (
     Beam,
+    Evolved,
     Exact,
     Inverse,
     LinearGaussian,
@@ -64,6 +65,8 @@ PARTS = {
         priors.SubGaussian(),
         priors.Layered(),
         priors.SpikeAndSlab(),
+        priors.Ternary(),
+        priors.Graded(),
     ],
     # Credit under the max rule is the derivative of the mean only without smoothing.
     "combination": [
@@ -88,6 +91,7 @@ PARTS = {
     "posterior": [
         Beam(max_active=3, width=3),
         Exact(),
+        Evolved(27),
         Truncated(3),
         Preselected(3, 3, keep=None),
         OneHot(),
@@ -146,9 +150,9 @@ def test_the_law_covers_every_part():
 
 def test_counts():
     fitting, refused = all_models()
-    assert (len(fitting), len(refused)) == (318, 54114)
+    assert (len(fitting), len(refused)) == (392, 73528)
     # All but the one of a recognition network, with all updates that serve each.
-    assert sum(len(group) for group in GROUPS) == 317
+    assert sum(len(group) for group in GROUPS) == 391
 
 
 def test_the_table_of_the_documentation_is_true():
@@ -179,7 +183,7 @@ def test_every_refusal_has_reasons_and_one_error():
         assert all(reason in str(caught.value) for reason in reasons)
 
 
-@pytest.mark.parametrize(("kind", "n_wired"), [(LinearCauses, 15), (NonnegativeCauses, 16), (MaximalCauses, 14)])
+@pytest.mark.parametrize(("kind", "n_wired"), [(LinearCauses, 18), (NonnegativeCauses, 19), (MaximalCauses, 15)])
 def test_estimators_wire_what_fits_and_refuse_the_rest(kind, n_wired):
     """One part of a model at a time is replaced by every other part: it is wired, or refused by that one error."""
     wired = 0
@@ -237,6 +241,8 @@ def parameters_for(model, n_features):
     prior = {"activity": np.array([0.2, 0.5, 0.3])}
     if isinstance(model.prior, priors.SpikeAndSlab):
         prior |= {"slab_mean": np.array([0.4, 0.0, -1.0]), "slab_variance": np.array([0.5, 2.0, 1.0])}
+    if isinstance(model.prior, priors.Graded):
+        prior = {"level_probabilities": np.array([[0.2, 0.5, 0.3], [0.1, 0.3, 0.6], [0.4, 0.4, 0.2]])}
     if isinstance(model.prior, priors.Continuous):
         prior = {"scale": np.array([1.0, 1.3, 0.8])}
     origin = {"origin": np.linspace(0.3, 0.8, n_features)}

@@ -115,3 +115,8 @@ def expectations(Y, W, q, combination, temperature=1.0, weights=None):
             sums["credit"] += p * np.where(np.isnan(y), 0, A)
             sums["residual"] += p * np.nansum((y - w) ** 2)
     return sums
+
+
+def all_assignments(n_levels, H):
+    """All assignments of level numbers to causes: (n_levels^H, H)."""
+    return np.array(list(product(range(n_levels), repeat=H)))

@@ -3,6 +3,8 @@
 It shares no code with the library. ``parameters`` are those of the library's parts, which are named as in the papers.
 """
 
+from itertools import product
+
 import numpy as np
 from scipy import stats
 
@@ -14,6 +16,9 @@ def log_prior(prior, parameters, state):
     if prior == "Bernoulli":
         activity = parameters["activity"]
         return stats.bernoulli.logpmf(np.asarray(state).astype(int), activity).sum()
+    if "level_probabilities" in parameters:
+        levels = [-1, 0, 1] if prior == "Ternary" else [0, 1, 2]
+        return sum(np.log(parameters["level_probabilities"][h, levels.index(s)]) for h, s in enumerate(state))
     if prior == "Categorical":
         return float(np.log(parameters["activity"]) @ state) if np.sum(state) == 1 else -np.inf
     densities = {
@@ -74,7 +79,8 @@ class Enumeration:
         self.prior, self.rule, self.noise = (parts[role] for role in ("prior", "rule", "noise"))
         self.upper, self.floor, self.leak = parts["upper"], parts["floor"], parts["leak"]
         self.parameters, self.Y, self.temperature = parameters, Y, temperature
-        self.states = all_states(len(parameters.components))
+        self.levels = {"Ternary": (-1, 0, 1), "Graded": (0, 1, 2)}.get(self.prior, (0, 1))
+        self.states = np.array(list(product(self.levels, repeat=len(parameters.components))))
         self.credited = [most_credited is None or s.sum() <= most_credited for s in self.states]
         self.table = np.stack([self._log_joint(s) for s in self.states], axis=1)
         scaled = self.table / temperature
@@ -114,6 +120,9 @@ class Enumeration:
         (H, D), N = W.shape, len(self.Y)
         zero, sums = np.zeros((H, D)), {}
         sums["active"] = sums["causes"] = self.q.sum(axis=0) @ self.states
+        if len(self.levels) > 2:
+            sums["levels"] = np.stack([self.q.sum(axis=0) @ (self.states == level) for level in self.levels], axis=1)
+            sums["active"] = self.q.sum(axis=0) @ (self.states != 0)
         sums["weight"] = float(N)
         sums["cause_data"] = (self.q @ self.states).T @ self.Y
         sums["cause_pairs"] = np.einsum("nk,ki,kj->ij", self.q, self.states, self.states)

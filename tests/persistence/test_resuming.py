@@ -35,8 +35,9 @@ from multicause import (
 from multicause.annealing import LinearCooling
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars
+from multicause.engines import Local
 from multicause.persistence import ModelFileError, container, newest_checkpoint
-from multicause.posteriors import Beam, Preselected, Truncated
+from multicause.posteriors import Beam, Evolved, Preselected, Truncated
 from multicause.runtime.interruption import STOPPING
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -64,6 +65,12 @@ PROBLEMS = {
     "k-means": (KMeans(3, max_iter=6, **SEED), IMAGES),
     "replacement": (SpikeAndSlabCauses(6, posterior=Beam(2, 2), max_iter=40, **SEED), IMAGES),
     "noisy-or": (NoisyOrCauses(3, max_iter=20, **SEED), BINARY),
+    "evolved": (LinearCauses(4, posterior=Evolved(6, n_children=8), annealing=None, max_iter=6, **SEED), IMAGES),
+    "evolved in blocks": (
+        MaximalCauses(4, posterior=Evolved(6), annealing=None, max_iter=5, engine=Local(memory_budget="200KB"), **SEED),
+        IMAGES,
+    ),
+    "levels": (LinearCauses(3, prior="ternary", annealing=None, repair=True, max_iter=20, **SEED), IMAGES),
     "factors": (FactorAnalysis(2, max_iter=6, **SEED), IMAGES),
     "axes": (PrincipalComponents(2, **SEED), IMAGES),
     "sparse": (SparseCoding(4, batch_size=20, max_iter=6, **SEED), IMAGES),

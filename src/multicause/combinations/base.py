@@ -53,13 +53,17 @@ class Combination(Part):
     def mean(self, components: Array, causes: Array) -> Array:
         """Return w̄ of given causes (n, H), which may be fractions such as posterior means: (n, D)."""
 
-    @abstractmethod
     def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
-        """Return Σ_s ∂w̄_d(s)/∂W_hd · v_d(s) for values (..., S, D): (..., H, D)."""
+        """Return Σ_s ∂w̄_d(s)/∂W_hd · v_d(s) over the states of a tree, for values (..., S, D): (..., H, D)."""
+        return self.pull_states(components, jnp.asarray(tree.states(), dtype=values.dtype), values, temperature)
 
     @abstractmethod
-    def overlap(self, tree: StateList) -> np.ndarray:
-        """Return Σ_h ∂w̄_d(s)/∂W_hd, the number of causes that share one mean, for each state: (S, 1)."""
+    def pull_states(self, components: Array, states: Array, values: Array, temperature: Array) -> Array:
+        """Return Σ_s ∂w̄_d(s)/∂W_hd · v_d(s) over any states (S, H), for values (..., S, D): (..., H, D)."""
+
+    @abstractmethod
+    def overlap(self, states: Any) -> Any:
+        """Return Σ_h ∂w̄_d(s)/∂W_hd, the number of causes that share one mean, for each state (S, H): (S, 1)."""
 
     @property
     def linear(self) -> bool:

@@ -1,4 +1,4 @@
-"""Credit under the max rule, by three exact algorithms, each the fastest for one kind of state list.
+"""Credit under the max rule, by exact algorithms, each the fastest for one kind of states.
 
 With x = log W or W, cause h has the share exp(k x_h) / Σ_{h'∈s} exp(k x_h') of state s, and its credit is a power of
 that share. All functions return Σ_s credit_hd(s) · v_d(s) for values (..., S, D): (..., H, D).
@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -60,6 +61,35 @@ class _Half(NamedTuple):
         below = sharpness * jnp.where(active, x - largest[:, None], 0)
         total = jnp.sum(jnp.where(active, jnp.exp(below), 0), axis=1)
         return cls(largest, total, jnp.where(active, jnp.exp(exponent * below), 0))
+
+
+def pull_by_causes(x: Array, sharpness: Array, exponent: Array, states: Array, values: Array) -> Array:
+    """Return credited values for any states (S, H), with one exponential for each cause, state and dimension.
+
+    Causes are processed one after the other, so that no array is larger than the values. x is (H, D).
+    """
+    active = states > 0
+
+    def largest_of(largest: Array, cause: tuple[Array, Array]) -> tuple[Array, None]:
+        own, on = cause
+        return jnp.maximum(largest, jnp.where(on[:, None], own, -jnp.inf)), None
+
+    nothing = jnp.full((len(states), x.shape[1]), -jnp.inf, x.dtype)
+    largest = jax.lax.scan(largest_of, nothing, (x, active.T))[0]
+    largest = jnp.where(jnp.isfinite(largest), largest, 0)  # of the empty state, whose causes have no credit
+
+    def add(total: Array, cause: tuple[Array, Array]) -> tuple[Array, None]:
+        own, on = cause
+        return total + jnp.where(on[:, None], jnp.exp(sharpness * (own - largest)), 0), None
+
+    total = jax.lax.scan(add, jnp.zeros_like(largest), (x, active.T))[0]
+    shared = values * _inverse_power(total, exponent)
+
+    def received(cause: tuple[Array, Array]) -> Array:
+        own, on = cause
+        return jnp.sum(shared * jnp.where(on[:, None], jnp.exp(exponent * sharpness * (own - largest)), 0), axis=-2)
+
+    return jnp.moveaxis(jax.lax.map(received, (x, active.T)), 0, -2)
 
 
 def pull_by_members(x: Array, states: StateList, values: Array, sharpness: Array, exponent: Array) -> Array:

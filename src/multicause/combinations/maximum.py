@@ -1,13 +1,14 @@
 """The max rule, by which the strongest active cause determines the mean: MCA08 eq. 3, ET10 eq. 29."""
 
 from functools import reduce
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, one_by_one, rows_at
 from multicause.combinations.base import Combination, random_positive
-from multicause.combinations.credit import pull_by_halves, pull_by_levels, pull_by_members
+from multicause.combinations.credit import pull_by_causes, pull_by_halves, pull_by_levels, pull_by_members
 from multicause.compatibility import Rule
 from multicause.model import Moments
 from multicause.states.state_list import StateList
@@ -98,6 +99,20 @@ class Maximum(Combination):
         is that share to the power (ρ − 1)/ρ = 1/T, because it is W_h^{ρ−1} / (Σ W_h'^ρ)^{(ρ−1)/ρ}. All exponentials
         are relative to the largest x of a state, so that they neither overflow nor all underflow.
         """
+        if tree.max_active == 1:
+            return values[..., 1:, :]  # a single active cause has full credit
+        pull = pull_by_levels if tree.sparsest_first else pull_by_halves
+        if tree.sparsest_first and tree.n_states <= SHORT and not one_by_one():
+            pull = pull_by_members
+        x, sharpness, exponent = self._shares(components, temperature)
+        return pull(x, tree, values, sharpness, exponent)
+
+    def pull_states(self, components: Array, states: Array, values: Array, temperature: Array) -> Array:
+        """Return the values of any states (S, H), summed with the credit of each cause, cause by cause."""
+        return pull_by_causes(*self._shares(components, temperature), states, values)
+
+    def _shares(self, components: Array, temperature: Array) -> tuple[Array, Array, Array]:
+        """Return x, the factor k and the exponent 1/T of the credit, which :meth:`pull` explains."""
         heat = jnp.maximum(temperature, self.least_temperature).astype(components.dtype) - 1
         components = self._strengths(components)
         if self.credit == "power":
@@ -108,21 +123,15 @@ class Maximum(Combination):
             x = components
             sharpness = jnp.minimum(SLOPE / heat, SHARPEST)
             exponent = jnp.ones_like(heat)
-
-        if tree.max_active == 1:
-            return values[..., 1:, :]  # a single active cause has full credit
-        pull = pull_by_levels if tree.sparsest_first else pull_by_halves
-        if tree.sparsest_first and tree.n_states <= SHORT and not one_by_one():
-            pull = pull_by_members
-        return pull(x, tree, values, sharpness, exponent)
+        return x, sharpness, exponent
 
     def _strengths(self, components: Array) -> Array:
         """Return the numbers of which the largest wins: the components themselves."""
         return components
 
-    def overlap(self, tree: StateList) -> np.ndarray:
+    def overlap(self, states: Any) -> Any:
         """Return one for each state, except zero for the empty state: (S, 1)."""
-        return tree.states().max(axis=1, keepdims=True)
+        return states.max(axis=1, keepdims=True)
 
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
         """Return positive random numbers around the data's mean: (H, D)."""

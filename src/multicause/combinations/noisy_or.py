@@ -1,5 +1,7 @@
 """The noisy-or of Bayesian networks: each active cause may set a feature to one, independently of the others."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -50,13 +52,13 @@ class NoisyOr(Combination):
         """Return 1 − exp(s·log(1 − W)) of given causes: (n, D)."""
         return -jnp.expm1(matmul(causes, jnp.log1p(-jnp.minimum(components, self.upper))))
 
-    def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
+    def pull_states(self, components: Array, states: Array, values: Array, temperature: Array) -> Array:
         """Return Sᵀv, in which each active cause receives the whole value of a state."""
-        return matmul(jnp.asarray(tree.states(), dtype=values.dtype).T, values)
+        return matmul(states.T, values)
 
-    def overlap(self, tree: StateList) -> np.ndarray:
+    def overlap(self, states: Any) -> Any:
         """Return the number |s| of active causes of each state: (S, 1)."""
-        return tree.states().sum(axis=1, keepdims=True)
+        return states.sum(axis=1, keepdims=True)
 
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
         """Return positive random numbers around the data's mean: (H, D)."""

@@ -1,5 +1,7 @@
 """The sum of active causes, optionally with an upper bound: ET10 eq. 25."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -60,16 +62,15 @@ class Sum(Combination):
     def _cut(self, sums: Array) -> Array:
         return sums if self.upper is None else jnp.minimum(sums, self.upper)
 
-    def pull(self, components: Array, tree: StateList, values: Array, temperature: Array) -> Array:
+    def pull_states(self, components: Array, states: Array, values: Array, temperature: Array) -> Array:
         """Return Sᵀv, in which each active cause has full credit, except for clipped sums."""
-        states = jnp.asarray(tree.states(), dtype=values.dtype)
         if self.upper is not None:
             values = jnp.where(matmul(states, components) <= self.upper, values, 0)
         return matmul(states.T, values)
 
-    def overlap(self, tree: StateList) -> np.ndarray:
+    def overlap(self, states: Any) -> Any:
         """Return the number |s| of active causes of each state: (S, 1)."""
-        return tree.states().sum(axis=1, keepdims=True)
+        return states.sum(axis=1, keepdims=True)
 
     def initialize(self, generator: np.random.RandomState, n_components: int, moments: Moments) -> np.ndarray:
         """Return random numbers of both signs, or positive ones if components must be non-negative: (H, D)."""

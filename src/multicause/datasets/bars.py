@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 
 import numpy as np
@@ -30,6 +30,7 @@ def make_bars(
     combination: str | None = None,
     noise: str | None = None,
     noise_scale: float = 2.0,
+    levels: Sequence[float] | None = None,
     min_active: int = 0,
     imbalance: float = 0.5,
     random_state: int | np.random.RandomState | None = None,
@@ -65,6 +66,9 @@ def make_bars(
         ``value`` of at most one then, such as 0.8.
     noise_scale : float, default=2.0
         Standard deviation of Gaussian noise.
+    levels : sequence of float, optional
+        Strengths of active bars, as multiples of ``value``, drawn with equal probabilities: (-1, 1) for bars of which
+        each may be positive or negative. Such bars add up; by default all bars have the strength one.
     min_active : int, default=0
         Images with fewer bars are drawn again (MCA08 §6.8).
     imbalance : float, default=0.5
@@ -75,15 +79,16 @@ def make_bars(
     Returns
     -------
     Bunch
-        ``data`` (n_samples, D), ``causes`` (n_causes, D), ``states`` (n_samples, n_causes), ``activity``
-        (n_causes,), ``image_shape``.
+        ``data`` (n_samples, D), ``causes`` (n_causes, D), ``states`` (n_samples, n_causes) with zeros and ones or
+        levels, ``activity`` (n_causes,), ``image_shape``.
     """
     n_samples = whole(n_samples, "n_samples", 1)
     if kind not in KINDS:
         raise ValueError(f"Unknown kind {kind!r}. Known: {', '.join(map(repr, KINDS))}.")
     size = PUBLISHED_SIZES.get(kind, 5) if size is None else whole(size, "size", 3)
     value = positive(value, "value")
-    combination = ("sum" if kind == "signed" else "max") if combination is None else combination
+    adding = kind == "signed" or levels is not None
+    combination = ("sum" if adding else "max") if combination is None else combination
     if combination not in ("max", "max_magnitude", "sum", "noisy_or"):
         raise ValueError(f"Unknown combination {combination!r}. Known: 'max', 'max_magnitude', 'sum', 'noisy_or'.")
     if kind == "signed" and combination == "max":
@@ -104,6 +109,8 @@ def make_bars(
     min_active = whole(min_active, "min_active", 0)
     random = check_random_state(random_state)
     states = _draw_states(random, n_samples, probabilities, min_active)
+    if levels is not None:
+        states = states * random.choice(_strengths(levels, combination), size=states.shape)
     means = _combine(states, causes, combination)
     if noise == "poisson":
         data = random.poisson(means).astype(float)
@@ -125,6 +132,16 @@ def _check_probabilities_of_pixels(kind: str, value: float, combination: str) ->
         )
     if value > 1:
         raise ValueError(f"value is the probability of a pixel here and must be at most 1, such as 0.8; got {value!r}.")
+
+
+def _strengths(levels: Sequence[float], combination: str) -> np.ndarray:
+    """Return the strengths of active bars; raise ValueError if they are zero, or if bars do not add up."""
+    strengths = np.asarray(levels, dtype=float)
+    if strengths.ndim != 1 or not len(strengths) or not (np.isfinite(strengths) & (strengths != 0)).all():
+        raise ValueError(f"levels must be a sequence of numbers other than zero, such as (-1, 1); got {levels!r}.")
+    if combination != "sum":
+        raise ValueError(f"Bars with levels add up: use combination='sum' or None; got {combination!r}.")
+    return strengths
 
 
 def _both_orientations(horizontal: list[np.ndarray]) -> np.ndarray:

@@ -17,6 +17,7 @@ import numpy as np
 
 from multicause.annealing import Annealing, ConstantTemperatures
 from multicause.arrays import Array, on_cpu
+from multicause.em import memory
 from multicause.em.driver import Watch, run_loop
 from multicause.em.results import FitResult, Progress, StartResults, best_of, per_row
 from multicause.em.runners import MOST_STEPS, BlockRunner, ResidentRunner, join_starts, runs_single_starts
@@ -83,9 +84,12 @@ def learn_all(
     limits = Limits(np.float64(tol), np.asarray(int(max_iter)), np.asarray(True), np.asarray(learn_others))
     runner = (BlockRunner if data.resident is None else ResidentRunner)(model, data, schedule, limits, key)
     check_cut(model, starts, data, n_starts)
+    memory.check_memory(model, data)
 
     def first() -> LoopState:
         state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
+        if model.posterior.remembers:
+            state = state._replace(memory=memory.first_memory(model, data, starts, key))
         return _recorded(None, *runner(runner.split(state), 1), n_starts)
 
     every = watch is not None and getattr(watch, "every_iteration", True)
@@ -135,7 +139,7 @@ def compile_ahead(
     model: Model, data: Data, starts: Parameters, annealing: Annealing, key: Array, places: int | None = None
 ) -> None:
     """Compile the program that :func:`learn_all` will need for such arguments, while other programs run."""
-    if data.resident is None:
+    if data.resident is None or model.posterior.remembers:
         return
     n_starts = len(starts.components)
     places = _n_places(data, n_starts, places)

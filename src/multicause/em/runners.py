@@ -17,6 +17,7 @@ import numpy as np
 
 from multicause.annealing import Schedule
 from multicause.arrays import Array, compiled, on_cpu
+from multicause.em import memory
 from multicause.em.e_step import expect_blocks, expect_resident
 from multicause.em.step import EMState, HistoryRow, Limits, em_step
 from multicause.engines.base import Data
@@ -109,9 +110,15 @@ def _run_steps(
     def step(carry: tuple[EMState, HistoryRow, Array]) -> tuple[EMState, HistoryRow, Array]:
         state, rows, done = carry
         temperature = state.cooling.temperature
-        statistics = expect_resident(
-            model, keep_weights, mesh, blocks, state.trial, temperature, state.share, state.learning
-        )
+        if model.posterior.remembers:
+            statistics, kept = memory.expect_resident(
+                model, blocks, state.trial, temperature, state.learning, state.memory
+            )
+            state = state._replace(memory=kept)
+        else:
+            statistics = expect_resident(
+                model, keep_weights, mesh, blocks, state.trial, temperature, state.share, state.learning
+            )
         after, row = em_step(model, schedule, limits, key, state, statistics)
         rows = jax.tree.map(lambda all_of, new: all_of.at[done].set(new), rows, row)
         return _like(state, after), rows, done + 1
@@ -133,6 +140,13 @@ class BlockRunner:
         """Run one step, regardless of ``n_steps``: sums over many blocks take long enough."""
         (state,) = groups
         temperature, share = state.cooling.temperature, np.asarray(state.share)
+        if self._model.posterior.remembers:
+            statistics, kept = memory.expect_blocks(
+                self._model, self._data, state.trial, temperature, state.learning, state.memory
+            )
+            # The step does not need the memory, which would be copied into its program and out of it.
+            state, row = _one_step(self._model, *self._arguments, state._replace(memory={}), statistics)
+            return (state._replace(memory=kept),), [HistoryRow(*(np.asarray(values)[None] for values in row))]
         statistics = expect_blocks(self._model, self._data, state.trial, temperature, share, state.learning)
         state, row = _one_step(self._model, *self._arguments, state, statistics)
         return (state,), [HistoryRow(*(np.asarray(values)[None] for values in row))]

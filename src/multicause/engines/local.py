@@ -144,9 +144,9 @@ class BlockwiseData(Data):
         """Return the result of a block where it can be added to those of other blocks."""
         return term
 
-    def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
+    def map(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Sequence[Any]:
         """Return a list with one entry per block."""
-        return list(self._run(function, arguments, ()))
+        return list(self._run(function, arguments, aligned))
 
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return NumPy arrays without the padding rows."""

@@ -29,6 +29,7 @@ from multicause.em.initialization import (
     first_moments,
     lost_digits,
 )
+from multicause.em.memory import check_memory
 from multicause.em.results import FitResult, Phase, Progress, one_start
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines import Data
@@ -99,6 +100,7 @@ class CausalEstimator(DeclaredModel):
             n_components = self._n_causes(data)
             n_starts = solver.most_starts(model, n_components)
             data = arrange(model, data, n_components, n_starts, exact=solver.exact_blocks)
+            check_memory(model, data)
             problem = self._problem(solver.n_starts, model, data, record, random)
             so_far, n_tasks = partial(self._so_far, solver, model, record), solver.most_iterations(model)
             session.watch(rows, y, None if sample_weight is None else weights, so_far, n_tasks=n_tasks)

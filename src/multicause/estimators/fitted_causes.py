@@ -161,6 +161,7 @@ class FittedCauses(BaseModel):
     def score_single_causes(self, X: ArrayLike) -> np.ndarray:
         """Return log p(s_h, y) of the states with one active cause, up to a constant per row: (n_samples, H).
 
+        If causes have several levels, it is that of the best one.
         Causes that are not binary, or whose probability depends on higher causes, have no such states.
         """
         check_is_fitted(self)
@@ -239,6 +240,7 @@ class FittedCauses(BaseModel):
             "components_": preparer.components_of(record, components),
             "activity_": np.array(model.prior.activity(parameters.prior)),
             "noise_variance_": None if variance is None else np.asarray(variance)[()],
+            **model.prior.fitted(parameters.prior),
             "posterior_": clone(model.posterior),
             "update_": clone(model.update),
             **preparer.attributes(record, components.dtype),

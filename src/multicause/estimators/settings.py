@@ -88,7 +88,7 @@ def product(
     if settings.get("posterior") is not None:
         posterior = resolve(settings["posterior"], posteriors.NAMES, "posterior", Posterior)
     others = (Bernoulli() if prior is None else prior, rule, noise)
-    states = choose_posterior(estimator.n_components) if posterior is None else posterior
+    states = choose_posterior(estimator.n_components, len(others[0].strengths)) if posterior is None else posterior
     update = choose_update(*others, states, settings.get("update"))
     model = Model(*others, states, update, learn=frozenset(settings["learn"]))
     return check(model, type(estimator), free=() if settings.get("update") is not None else ("update",))

@@ -32,9 +32,11 @@ class LinearCauses(BinaryCauses):
         own variance.
     combination : Sum, optional
         ``Sum(nonnegative=True)`` constrains components to be non-negative.
-    prior : {"bernoulli"} or Prior, optional
-        Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact", "preselected", "beam"} or Posterior, optional
+    prior : {"bernoulli", "ternary", "graded"} or Prior, optional
+        Prior of the causes; by default ``Bernoulli()``, with one probability per cause. ``Ternary()`` has causes with
+        the values −1, 0 and 1, and ``Graded(levels)`` causes with other levels; the probability of each level of each
+        cause is then learned as ``level_probabilities_``.
+    posterior : {"exact", "preselected", "beam", "evolved"} or Posterior, optional
         States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"least_squares", "coordinates", "multiplicative", "multiplicative_counts", "gradient"} or Update, optional
         Update of the components in the M-step; by default least squares, under W ≥ 0 cause by cause.

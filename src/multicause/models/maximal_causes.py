@@ -36,7 +36,7 @@ class MaximalCauses(BinaryCauses):
         ``MaximumMagnitude()``, components have both signs, and the one farthest from zero is visible (MMCA).
     prior : {"bernoulli"} or Prior, optional
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact", "truncated", "preselected"} or Posterior, optional
+    posterior : {"exact", "truncated", "preselected", "evolved"} or Posterior, optional
         States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"credit", "gradient"} or Update, optional
         Update of the components in the M-step; by default the mean of the data weighted by credit (MCA08 eq. 9).

@@ -42,7 +42,7 @@ class NoisyOrCauses(CausalEstimator):
         Combination of the causes; by default ``NoisyOr()``.
     prior : {"bernoulli"} or Prior, optional
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact", "truncated", "preselected"} or Posterior, optional
+    posterior : {"exact", "truncated", "preselected", "evolved"} or Posterior, optional
         States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"activation_shares"} or Update, optional
         Update of the components in the M-step; by default exact EM.

@@ -31,7 +31,7 @@ class NonnegativeCauses(BinaryCauses):
         Combination of the causes; by default ``Sum(nonnegative=True)``, with an upper bound if the noise needs one.
     prior : {"bernoulli"} or Prior, optional
         Prior of the causes; by default ``Bernoulli()``, with one probability per cause.
-    posterior : {"exact", "preselected", "beam"} or Posterior, optional
+    posterior : {"exact", "preselected", "beam", "evolved"} or Posterior, optional
         States considered for a row; by default all if there are at most 10 causes, else ``Preselected(keep=None)``.
     update : {"coordinates", "multiplicative", "least_squares", "multiplicative_counts", "gradient"} or Update, optional
         Update of the components in the M-step; by default least squares under W ≥ 0, cause by cause. "multiplicative"

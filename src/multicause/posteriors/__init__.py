@@ -2,6 +2,7 @@
 
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.beam import Beam
+from multicause.posteriors.evolved import Evolved
 from multicause.posteriors.exact import Exact
 from multicause.posteriors.inverse import Inverse
 from multicause.posteriors.linear_gaussian import LinearGaussian
@@ -14,24 +15,35 @@ from multicause.posteriors.truncated import Truncated
 
 # Number of causes up to which all states are considered by default: 1024 states per row are as fast as a selection.
 SMALL = 10
-NAMES: dict[str, type] = {"exact": Exact, "truncated": Truncated, "preselected": Preselected, "beam": Beam}
+NAMES: dict[str, type] = {
+    "exact": Exact,
+    "truncated": Truncated,
+    "preselected": Preselected,
+    "beam": Beam,
+    "evolved": Evolved,
+}
 
 
-def choose_posterior(n_components: int) -> Posterior:
+def choose_posterior(n_components: int, n_strengths: int = 1) -> Posterior:
     """Return the default posterior: all states of few causes, and Expectation Truncation for more."""
-    return default_posteriors(n_components)[0]
+    return default_posteriors(n_components, n_strengths)[0]
 
 
-def default_posteriors(n_components: int) -> tuple[Posterior, Posterior]:
-    """Return the posteriors that ``posterior=None`` may stand for, the one for this number of causes first."""
+def default_posteriors(n_components: int, n_strengths: int = 1) -> tuple[Posterior, Posterior]:
+    """Return the posteriors that ``posterior=None`` may stand for, the one for this number of causes first.
+
+    ``n_strengths`` is the number of values that an active cause may have.
+    """
     defaults = (Exact(), Preselected(keep=None))
-    return defaults if n_components <= SMALL else defaults[::-1]
+    few = (1 + n_strengths) ** min(n_components, SMALL + 1) <= 2**SMALL
+    return defaults if few else defaults[::-1]
 
 
 __all__ = [
     "NAMES",
     "Beam",
     "ByFunction",
+    "Evolved",
     "Exact",
     "Inference",
     "Inverse",

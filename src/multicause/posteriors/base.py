@@ -66,6 +66,8 @@ class Inference(ABC):
     residuals: Array  # (D,) Σ_n w_n ⟨(y_nd − w̄_d)²⟩, in double precision
     weighted: Array  # (H, n) w_n q_n(h)
     slope_causes: Array  # (H, H) Σ_n w_n g′(v_a) v_b
+    #: ``level_counts(levels)`` returns Σ_n w_n q_n(s_h = φ_k), the expected number of rows with each level: (H, K).
+    level_counts: Callable[[tuple[float, ...]], Array]
     curvature_squares: Array  # (H, H) Σ_n w_n g″(v_a) v_b²
     total_effects: Array  # (H,) contribution of each real-valued cause to the log-likelihood of all rows
     #: ``pull(*terms)`` returns Σ_n w_n ⟨∂w̄_d/∂W_hd · (f(w̄_d)·y_nd + g(w̄_d))⟩ for each term (f, g): (terms, H, D).
@@ -103,6 +105,11 @@ class Inference(ABC):
         """Σ_n w_n p(cause is active), which is ``total_causes`` for binary causes: (H,)."""
         return self.total_causes
 
+    @property
+    def mean_active(self) -> Array:
+        """Probability that each cause is active, which is ``mean_causes`` for binary causes: (n, H)."""
+        return self.mean_causes
+
 
 class Posterior(Part):
     """A rule that says which states are considered for each row, and with which probabilities."""
@@ -115,6 +122,8 @@ class Posterior(Part):
     monotone = False
     #: Whether EM steps are meant to raise the bound, so that a step that lowers it was too long.
     ascends_bound = True
+    #: Whether states of rows are kept between iterations: it has ``first_memory``, ``breed`` and ``infer_from_memory``.
+    remembers = False
     #: Share of the rows explainable by the posterior that learning finally uses; None uses all rows.
     keep: float | None = None
     #: Maximum number of active causes of a state; None if there is no limit.

@@ -37,7 +37,7 @@ class BeamStates(SpikeInference):
         self._found = search_states(components, data, strengths_of(model, parameters), kept, observed)
         empty = jnp.sum(jnp.log1p(-model.prior.activity(parameters.prior)))
         scores = [jnp.zeros((len(data), 1), data.dtype), *(states.score for states in self._found)]
-        self._weigh(jnp.concatenate(scores, axis=1) + empty)
+        self._weigh(jnp.concatenate(scores, axis=1) + empty, self._log_base)
 
     @cached_property
     def _weighed(self) -> list[tuple[States, Array]]:

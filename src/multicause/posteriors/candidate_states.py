@@ -57,9 +57,9 @@ class Sums(NamedTuple):
     data: Array  # (H, D) sum of products with data relative to the origin: of ⟨s⟩ if causes add up, else of singles
 
 
-def n_own_states(n_candidates: int, max_active: int) -> int:
+def n_own_states(n_candidates: int, max_active: int, strengths: tuple[float, ...] = (1,)) -> int:
     """Return S', the number of states with two and more active candidates."""
-    return sparse_states(n_candidates, max_active).n_states - 1 - n_candidates
+    return sparse_states(n_candidates, max_active, strengths).n_states - 1 - n_candidates * len(strengths)
 
 
 def weigh(
@@ -373,7 +373,7 @@ class CandidateStates(Inference):
         weights = jnp.concatenate(
             [jnp.zeros((first, len(self.rows)), self.rows.dtype), self._weighed.own * self._scale]
         )
-        overlap = jnp.asarray(combination.overlap(tree), dtype=self.rows.dtype)
+        overlap = jnp.asarray(combination.overlap(tree.states()), dtype=self.rows.dtype)
 
         noise = self._model.noise
         _, shared = noise.split_parameters(self._parameters.noise)

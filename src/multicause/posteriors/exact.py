@@ -31,8 +31,8 @@ class Exact(Posterior):
 
     monotone = True
     exhaustive = True
-    requires = OF_STATES.also(supports=frozenset({Support.BINARY, Support.ONE_HOT, Support.SPIKE_SLAB}))
-    offers = EXPECTATIONS_OF_STATES
+    requires = OF_STATES.also(supports=frozenset({Support.BINARY, Support.ONE_HOT, Support.SPIKE_SLAB, Support.LEVELS}))
+    offers = EXPECTATIONS_OF_STATES | {Expectation.LEVELS}
 
     def __init__(self, *, max_states: int = 2**16) -> None:
         self.max_states = max_states
@@ -52,8 +52,14 @@ class Exact(Posterior):
         return 2 ** int(n_components)
 
     def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Exact:
-        """Return a posterior for causes with a strength, whose states take more memory, or this one for others."""
-        return ExactStrengths(max_states=self.max_states) if model.prior.support is Support.SPIKE_SLAB else self
+        """Return a posterior for causes with a strength or levels, which have more states, or this one for others."""
+        if model.prior.support is Support.SPIKE_SLAB:
+            return ExactStrengths(max_states=self.max_states)
+        if model.prior.support is not Support.LEVELS:
+            return self
+        bound = ExactLevels(model.prior.strengths, max_states=self.max_states)
+        bound.check(n_components)
+        return bound
 
     def check(self, n_components: int) -> None:
         """Raise ValueError if there are more than ``max_states`` states."""
@@ -80,6 +86,44 @@ class Exact(Posterior):
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return expectations over all states, which are the same for all rows."""
         tree = all_states(parameters.components.shape[0])
+        return SharedStates(model, parameters, tree, block, temperature)
+
+
+class ExactLevels(Exact):
+    """Posterior that enumerates all states of causes with a few levels. :meth:`Exact.bind` returns it for such causes.
+
+    Parameters
+    ----------
+    strengths : tuple of float
+        Levels other than zero.
+    max_states : int, default=65536
+        Maximum number of states; more raise an error.
+    """
+
+    def __init__(self, strengths: tuple[float, ...] = (1,), *, max_states: int = 2**16) -> None:
+        super().__init__(max_states=max_states)
+        self.strengths = strengths
+
+    def n_states(self, n_components: int) -> int:
+        """Return the number of states, K^H for K levels."""
+        return (1 + len(self.strengths)) ** int(n_components)
+
+    def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Exact:
+        """Return this posterior, which is bound already."""
+        return self
+
+    def check(self, n_components: int) -> None:
+        """Raise ValueError if there are more than ``max_states`` states."""
+        if self.n_states(n_components) > self.max_states:
+            raise ValueError(
+                f"The exact posterior of {n_components} causes with {1 + len(self.strengths)} levels has "
+                f"{1 + len(self.strengths)}^{n_components} states, more than max_states={self.max_states:,}. Use fewer "
+                "causes, posterior='preselected', or allow more with posterior=Exact(max_states=...)."
+            )
+
+    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+        """Return expectations over all states, which are the same for all rows."""
+        tree = all_states(parameters.components.shape[0], self.strengths)
         return SharedStates(model, parameters, tree, block, temperature)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from multicause.arrays import Array, one_by_one
-from multicause.compatibility import Requirements, Support
+from multicause.compatibility import Expectation, Requirements, Support
 from multicause.parts import resolve
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
 from multicause.posteriors.candidate_states import CandidateStates, Sums, Weighed, n_own_states, weigh
@@ -57,7 +57,7 @@ class Preselected(Posterior):
         others probably have more than γ causes. With None, all rows are used.
     """
 
-    offers = EXPECTATIONS_OF_STATES
+    offers = EXPECTATIONS_OF_STATES | {Expectation.LEVELS}
 
     def __init__(
         self,
@@ -79,7 +79,9 @@ class Preselected(Posterior):
         """Requirements of inference over candidates and of their selection."""
         selection = NAMES.get(self.selection) if isinstance(self.selection, str) else self.selection
         nonnegative = bool(getattr(selection, "nonnegative", False))
-        return OF_STATES.also(supports=frozenset({Support.BINARY}), selectable=True, nonnegative=nonnegative)
+        return OF_STATES.also(
+            supports=frozenset({Support.BINARY, Support.LEVELS}), selectable=True, nonnegative=nonnegative
+        )
 
     def validate(self) -> None:
         """Raise ValueError unless all settings are in range and γ ≤ H′."""
@@ -114,21 +116,24 @@ class Preselected(Posterior):
 
     def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
         """Return this posterior with numbers H′ and γ that suit the size of the data, and a selection."""
-        per_state = n_components if model.linear else n_features
+        strengths = model.prior.strengths
+        per_state = n_components if model.linear and len(strengths) == 1 else n_features
         for candidates, max_active in LADDER:
             candidates = min(n_components, candidates if self.candidates is None else self.candidates)
             max_active = min(candidates, max_active if self.max_active is None else self.max_active)
-            if n_rows * n_own_states(candidates, max_active) * per_state <= AFFORDABLE:
+            if n_rows * n_own_states(candidates, max_active, strengths) * per_state <= AFFORDABLE:
                 break
         if self.candidates is None and self.max_active is not None and self.max_active > candidates:
             candidates = min(n_components, int(self.max_active))
             max_active = candidates
-        n_states = n_own_states(candidates, max_active)
+        n_states = n_own_states(candidates, max_active, strengths)
         if n_states > MOST_STATES:
             raise ValueError(
                 f"Preselected(candidates={candidates}, max_active={max_active}) has {n_states:,} states for every row, "
                 f"more than the {MOST_STATES:,} that are practical. Lower max_active or candidates."
             )
+        if model.prior.support is Support.LEVELS:
+            return self._with_levels(candidates, max_active, strengths)
         return Preselected(
             candidates,
             max_active,
@@ -136,6 +141,18 @@ class Preselected(Posterior):
             selection=self._selection(),
             keep=self.keep,
         )
+
+    def _with_levels(self, candidates: int, max_active: int, strengths: tuple[float, ...]) -> Preselected:
+        """Return the posterior for causes with a few levels."""
+        from multicause.posteriors.preselected_levels import PreselectedLevels
+
+        if self.selection != "auto" or self.keep is not None:
+            raise ValueError(
+                "Candidates of causes with a few levels are selected by their best single state, and all rows are "
+                f"learned from: use Preselected with selection='auto' and keep=None; got selection={self.selection!r} "
+                f"and keep={self.keep!r}."
+            )
+        return PreselectedLevels(candidates, max_active, strengths=strengths, singletons=self.singletons)
 
     def _selection(self) -> Selection:
         if isinstance(self.selection, Selection) or (isinstance(self.selection, str) and self.selection != "auto"):

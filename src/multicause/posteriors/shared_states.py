@@ -82,7 +82,8 @@ class SharedStates(Inference):
     def _by_pairs(self) -> bool:
         """Whether values are missing and pairs of causes need less work than means of states."""
         H, D = self._parameters.components.shape
-        return self._model.missing and self._model.sums_squares and H * (H + 1) // 2 < 2 * D
+        binary = self._tree.strengths == (1,)
+        return self._model.missing and self._model.sums_squares and binary and H * (H + 1) // 2 < 2 * D
 
     @cached_property
     def _far(self) -> Array:
@@ -135,6 +136,16 @@ class SharedStates(Inference):
     def mean_causes(self) -> Array:  # type: ignore[override]
         """Posterior mean ⟨s⟩ of the causes: (n, H)."""
         return (matmul(self._states.T, self._u) / self._z).T
+
+    @property
+    def mean_active(self) -> Array:
+        """Probability that each cause is not zero: (n, H)."""
+        return (matmul((self._states != 0).astype(self._u.dtype).T, self._u) / self._z).T
+
+    def level_counts(self, levels: tuple[float, ...]) -> Array:
+        """Return the expected number of rows with each level of each cause: (H, K)."""
+        weights = self._state_weights.astype(jnp.float64)
+        return jnp.stack([matmul(weights, (self._states == level).astype(weights.dtype)) for level in levels], axis=1)
 
     @cached_property
     def _state_sums(self) -> tuple[Array, Array]:
@@ -253,7 +264,10 @@ class SharedStates(Inference):
         means = self._means[: tree.n_states]
         counts = self._state_weights[:, None] if self.observed is None else self._state_counts
         of_states = counts[: tree.n_states]
-        overlap, noise = jnp.asarray(self._model.combination.overlap(tree), dtype=means.dtype), self._parameters.noise
+        overlap, noise = (
+            jnp.asarray(self._model.combination.overlap(tree.states()), dtype=means.dtype),
+            self._parameters.noise,
+        )
         values = []
         for of_data, of_mean in terms:
             value = jnp.zeros_like(means)

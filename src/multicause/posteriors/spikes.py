@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Support
 from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Inference
 from multicause.posteriors.beam_search import Strengths
+from multicause.posteriors.row_weights import RowWeights
 
 
 class RecognizedStrengths(NamedTuple):
@@ -33,7 +33,7 @@ def strengths_of(model: Model, parameters: Parameters) -> Strengths:
     return Strengths(log_odds, jnp.ones_like(activity), jnp.zeros_like(activity))
 
 
-class SpikeInference(Inference):
+class SpikeInference(RowWeights):
     """Expectations under q_n(s) ∝ p(s, y_n)^β over states of each row, with the exact posterior of the strengths.
 
     The temperature only applies to the states: p(s, y) is the integral over all strengths. A subclass calls
@@ -52,8 +52,8 @@ class SpikeInference(Inference):
         self.rows, self.row_weights, self.observed = block.rows, block.weights, observed
         self._data = block.rows if observed is None else jnp.where(observed > 0, block.rows, 0)
         self._temperature = temperature.astype(block.rows.dtype)
-        # For binary causes, squares are computed around the origin of the noise, by ``residuals``.
-        self.linear = model.prior.support is not Support.BINARY
+        # For causes without a strength, squares are computed around the origin of the noise, by ``residuals``.
+        self.linear = model.prior.support is Support.SPIKE_SLAB
 
     @property
     def _log_base(self) -> Array:
@@ -70,18 +70,6 @@ class SpikeInference(Inference):
         noise = self._model.noise
         return noise.variance(self._parameters.components[0], self._parameters.noise).astype(jnp.float64)
 
-    def _weigh(self, log_joint: Array) -> None:
-        """Set probabilities of all states, given log p(s, y_n) (n, S) without terms common to all states of a row."""
-        self._base, beta = self._log_base, 1 / self._temperature
-        largest = jnp.max(log_joint, axis=1)
-        u = jnp.exp(beta * (log_joint - largest[:, None]))
-        z = jnp.sum(u, axis=1)
-        #: q_n(s): (n, S).
-        self.probabilities = u / z[:, None]
-        self._log_z = jnp.log(z) + beta * largest
-        finite = jnp.where(jnp.isfinite(log_joint), log_joint, 0)
-        self._log_joint = jnp.sum(self.probabilities * finite, axis=1)
-
     @property
     @abstractmethod
     def mean_causes(self) -> Array:  # type: ignore[override]
@@ -91,37 +79,6 @@ class SpikeInference(Inference):
     @abstractmethod
     def total_active(self) -> Array:
         """Expected number of rows in which each cause is active, Σ_n w_n ⟨s⟩: (H,)."""
-
-    @property
-    def log_evidence(self) -> Array:  # type: ignore[override]
-        """Log evidence log Σ p(s, y) over the states considered: (n,)."""
-        return self._log_z + self._base
-
-    @property
-    def free_energy(self) -> Array:  # type: ignore[override]
-        """Free energy T log Σ p^β + b(y) of each row: (n,)."""
-        return self._temperature * self._log_z + self._base
-
-    @property
-    def total_bound(self) -> Array:  # type: ignore[override]
-        """Bound F = ⟨log p⟩ + H(q) with H(q) = −β⟨log p⟩ + log Σ p^β, summed over all rows."""
-        return sum_in_double(self.row_weights * ((1 - 1 / self._temperature) * self._log_joint + self.log_evidence))
-
-    @property
-    def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Free energy Σ_n w_n (⟨log p⟩ + T H(q)), summed over all rows."""
-        return sum_in_double(self.row_weights * self.free_energy)
-
-    @property
-    def magnitude(self) -> Array:  # type: ignore[override]
-        """Size of the terms that cancel in the log-likelihood, as given by the noise, summed over rows."""
-        size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
-        return sum_in_double(self.row_weights * size)
-
-    @property
-    def total_causes(self) -> Array:  # type: ignore[override]
-        """Sum of the posterior means, Σ_n w_n ⟨s∘z⟩: (H,)."""
-        return sum_in_double(self.mean_causes * self.row_weights[:, None], axis=0)
 
     @cached_property
     def _products(self) -> Array:

@@ -23,10 +23,14 @@ class Prior(Part):
 
     #: Set of values that causes can have.
     support = Support.BINARY
-    #: Whether the prior offers ``log_probability_among`` and ``log_mass``, which truncation and preselection need.
+    #: Values of active causes.
+    strengths: tuple[float, ...] = (1,)
+    #: Whether the prior offers ``log_probability_among`` (or ``_of_levels``) and ``log_mass``, as preselection needs.
     selectable = False
     #: Whether the prior offers ``copied``, which repair needs.
     repairable = False
+    #: log p(s_h = φ) of all causes (H,) by level φ, given parameters; only of causes with a few levels.
+    log_probability_of_levels: Callable[[dict[str, Array]], dict[float, Array]]
     #: log p(s) of states (S, H') of candidates (H', n), with all other causes inactive, given parameters: (S, n).
     log_probability_among: Callable[[Array, np.ndarray, dict[str, Array]], Array]
     #: log P(|s| ≤ max_active), given parameters and ``max_active``: ().
@@ -36,13 +40,15 @@ class Prior(Part):
 
     def optional_methods(self) -> tuple[str, ...]:
         """Return the names of methods that ``selectable`` and ``repairable`` priors must have."""
-        candidates = ("log_probability_among", "log_mass") if self.selectable else ()
+        by_level = self.support is Support.LEVELS
+        among = "log_probability_of_levels" if by_level else "log_probability_among"
+        candidates = (among, "log_mass") if self.selectable else ()
         return candidates + (("copied",) if self.repairable else ())
 
     @property
     def has_singles(self) -> bool:
         """Whether states with a single active cause exist and have a probability in closed form."""
-        return self.support in (Support.BINARY, Support.ONE_HOT)
+        return self.support in (Support.BINARY, Support.ONE_HOT, Support.LEVELS)
 
     @abstractmethod
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
@@ -83,6 +89,10 @@ class Prior(Part):
         With ``max_active``, the prior is conditioned on at most so many active causes, because rows with more were
         excluded (ET10 algorithm 2).
         """
+
+    def fitted(self, parameters: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Return further attributes of a fitted model, apart from ``activity_``."""
+        return {}
 
     def rescaled(self, components: Array, parameters: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Return components and parameters of the same model, normalized to the scale that this prior uses.

@@ -38,7 +38,7 @@ from multicause.em.results import (
     one_start,
 )
 from multicause.engines.base import Data
-from multicause.inference import mean_causes
+from multicause.inference import active_causes
 from multicause.model import Block, Model, Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
@@ -249,7 +249,7 @@ def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
 
 def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.ndarray:
     """Compute Σ_n w_n log(1 − ⟨s_h⟩_n) of every cause, and Σ_n w_n: (H + 1,)."""
-    remaining = 1 - np.asarray(mean_causes(model, block, parameters), dtype=float)
+    remaining = 1 - np.asarray(active_causes(model, block, parameters), dtype=float)
     weights = np.asarray(block.weights, dtype=float)
     return np.append(weights @ np.log(np.maximum(remaining, LEAST_REMAINING)), weights.sum())
 

@@ -66,7 +66,7 @@ _HOME = {
     "peers": (
         "multicause.app.experiments.peers",
         "peers",
-        "models of other packages: noisy-or, maximum magnitude",
+        "models of other packages: noisy-or, maximum magnitude, levels",
     ),
     "tn10_bars": ("multicause.app.experiments.tn10_models", "bars", "TN10: a Helmholtz machine on bars"),
 }
