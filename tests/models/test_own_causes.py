@@ -101,5 +101,5 @@ def test_scikit_learns_own_checks():
     model = OwnCauses(linear, initialize, 2, max_iter=2, population=4, n_generations=1, random_state=0)
     results = check_estimator(model, on_skip=None, on_fail=None)
     failed = {r["check_name"] for r in results if r["status"] == "failed"}
-    # Rows are visited in random batches, in which repeated rows are not side by side.
+    # The initial parameters of this model depend on the rows, but not on their weights.
     assert failed <= {"check_sample_weight_equivalence_on_dense_data"}

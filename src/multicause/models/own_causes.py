@@ -17,17 +17,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from multicause.arrays import double_precision, key_from
-from multicause.estimators.base import warn
+from multicause.estimators.base import validate_weights, warn
 from multicause.outcomes import Outcome
 from multicause.solvers import log_joint as solver
+from multicause.solvers.log_joint import GradientState
 
 # Number of rows on which the function is tried before learning begins.
 ROWS_TO_TRY = 8
-# Number of passes whose mean bound is compared with that of as many passes before.
-WINDOW = 5
 
 
 @cache
@@ -136,41 +135,32 @@ class OwnCauses(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn the parameters from X; rows count by ``sample_weight`` if it is given."""
+        """Learn the parameters from X; passes show each row as often as its ``sample_weight`` says, if it is given."""
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+        weights = validate_weights(sample_weight, X)
         random = check_random_state(self.random_state)
         with double_precision():
             initial = self.initialize(X, int(self.n_components), random)
             parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf, X.dtype), initial)
             solver.check_log_joint(self.log_joint, parameters, X[:ROWS_TO_TRY], int(self.n_components))
             optimizer, sizes = self._optimizer(parameters)
-            moments, key = optimizer.init(parameters), key_from(random)
-            states = self._fresh(parameters, X)
-            bounds: list[float] = []
-            outcome = Outcome.MAX_ITER
-            for number in range(int(self.max_iter)):
-                order, total = random.permutation(len(X)), 0.0
-                size = min(int(self.batch_size), len(X))
-                for begin in range(0, len(X) - size + 1, size):
-                    some = order[begin : begin + size]
-                    now = jax.random.fold_in(jax.random.fold_in(key, number), begin)
-                    rows = jnp.asarray(X[some])
-                    states[some] = kept = self._bred(parameters, states[some], rows, now, 1)
-                    parameters, moments, bound = solver.stepped(
-                        self.log_joint, optimizer, parameters, moments, kept, rows, jnp.asarray(weights[some]), sizes
-                    )
-                    total += float(bound) * size
-                bounds.append(total / (len(X) // size * size))
-                if not np.isfinite(bounds[-1]):
-                    outcome = Outcome.NON_FINITE
-                    break
-                rise = np.mean(bounds[-WINDOW:]) - np.mean(bounds[-2 * WINDOW : -WINDOW] or [-np.inf])
-                if self.tol > 0 and len(bounds) >= 2 * WINDOW and rise < self.tol * WINDOW:
-                    outcome = Outcome.CONVERGED
-                    break
-            self.parameters_ = jax.tree.map(np.asarray, parameters)
-        self.lower_bounds_, self.lower_bound_, self.n_iter_ = np.array(bounds), bounds[-1], len(bounds)
+            found = solver.learn(
+                self.log_joint,
+                X,
+                weights,
+                GradientState(parameters, optimizer.init(parameters), self._fresh(parameters, X)),
+                optimizer=optimizer,
+                sizes=sizes,
+                batch_size=int(self.batch_size),
+                n_children=int(self.n_children),
+                max_iter=int(self.max_iter),
+                tol=float(self.tol),
+                key=key_from(random),
+            )
+            self.parameters_ = jax.tree.map(np.asarray, found.parameters)
+        outcome = Outcome.MAX_ITER if found.outcome is None else found.outcome
+        self.lower_bounds_, self.n_iter_ = np.array(found.bounds), len(found.bounds)
+        self.lower_bound_ = found.bounds[-1]
         self.outcome_, self.converged_ = outcome.value, outcome is Outcome.CONVERGED
         remedies = {
             Outcome.MAX_ITER: "Learning had not converged when it ended: raise max_iter, or tol.",
@@ -188,9 +178,10 @@ class OwnCauses(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """Return the lower bound log Σ p(s, y) over the states considered: (n_samples,)."""
         return self._infer(X)[3]
 
-    def score(self, X: ArrayLike, y: None = None) -> float:
-        """Return the mean of :meth:`score_samples`."""
-        return float(np.mean(self.score_samples(X), dtype=float))
+    def score(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean of :meth:`score_samples`, weighted by ``sample_weight`` (n_samples,) if given."""
+        scores = np.asarray(self.score_samples(X), dtype=float)
+        return float(np.average(scores, weights=validate_weights(sample_weight, scores[:, None])))
 
     def recognize(self, X: ArrayLike, top: int = 16) -> OwnRecognition:
         """Return the ``top`` most probable states of each row, with their probabilities and the log evidence."""

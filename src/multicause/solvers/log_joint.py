@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
+from multicause.arrays import Array, generator
+from multicause.em.driver import run_loop
+from multicause.outcomes import Outcome
 from multicause.posteriors.breeding import children_of, is_first
+from multicause.solvers.mini_batches import has_settled
+from multicause.solvers.presentation import repetitions, rows_to_show
 
 # Number of causes from which on there are more states than any population has.
 MOST_DIGITS = 40
@@ -74,26 +78,88 @@ def stepped(
     moments: Any,
     states: Array,
     rows: Array,
-    weights: Array,
+    shown: Array,
     sizes: Any = None,
 ) -> tuple[Any, Any, Array]:
-    """Return parameters after a step by the gradient of the bound, the optimizer's state, and the bound before it.
+    """Return parameters after a step by the gradient of the bound, the optimizer's state, and Σ F before it.
 
-    The gradient of log Σ p(s, y) over states is that of ⟨log p(s, y)⟩, the objective of the M-step.
+    The gradient of log Σ p(s, y) over states is that of ⟨log p(s, y)⟩, the objective of the M-step. ``shown`` (n,) is
+    zero for rows that only fill up the batch, whose step is shorter in proportion.
     ``sizes`` are lengths of steps for each array, if the optimizer gives directions only.
     """
+    n_shown = jnp.sum(shown)
 
     def loss(parameters: Any) -> Array:
-        return -jnp.sum(weights * weighed(log_joint, parameters, states, rows)[1]) / jnp.maximum(
-            jnp.sum(weights), jnp.finfo(weights.dtype).tiny
-        )
+        return -jnp.sum(shown * weighed(log_joint, parameters, states, rows)[1]) / n_shown
 
     value, gradient = jax.value_and_grad(loss)(parameters)
     updates, moments = optimizer.update(gradient, moments, parameters)
     if sizes is not None:
         updates = jax.tree.map(lambda update, size: -size * update, updates, sizes)
-    new = jax.tree.map(lambda a, b: (a + b).astype(a.dtype), parameters, updates)
-    return new, moments, -value
+    length = n_shown / len(shown)
+    new = jax.tree.map(lambda a, b: (a + length * b).astype(a.dtype), parameters, updates)
+    return new, moments, -value * n_shown
+
+
+class GradientState(NamedTuple):
+    """State of learning by gradients after some passes over the data."""
+
+    parameters: Any
+    moments: Any  # state of the optimizer
+    states: np.ndarray  # (N, S, H) states of each row
+    bounds: tuple[float, ...] = ()  # mean bound per shown row of each pass
+    outcome: Outcome | None = None
+
+
+def learn(
+    log_joint: LogJoint,
+    X: np.ndarray,
+    weights: np.ndarray,
+    start: GradientState,
+    *,
+    optimizer: Any,
+    sizes: Any,
+    batch_size: int,
+    n_children: int,
+    max_iter: int,
+    tol: float,
+    key: Array,
+) -> GradientState:
+    """Breed states and make a step of the parameters for each batch, over several passes over the rows X (N, D).
+
+    A pass shows each row as often as its weight says (:mod:`multicause.solvers.presentation`). Learning ends when the
+    mean bound stops rising.
+    """
+    expected = repetitions(weights)
+
+    def one_pass(state: GradientState) -> GradientState:
+        parameters, moments, states, number = state.parameters, state.moments, state.states.copy(), len(state.bounds)
+        random = generator(key, number)
+        rows = random.permutation(rows_to_show(expected, random))
+        size, total = min(batch_size, len(rows)), 0.0
+        for begin in range(0, len(rows), size):
+            some = rows[begin : begin + size]
+            shown = np.arange(size) < len(some)
+            filled = np.resize(some, size)
+            batch, own = jnp.asarray(X[filled]), jax.random.fold_in(jax.random.fold_in(key, number), begin)
+            kept = bred(log_joint, parameters, jnp.asarray(states[filled]), batch, own, n_children, 1)
+            states[some] = np.asarray(kept)[: len(some)]
+            parameters, moments, bound = stepped(
+                log_joint, optimizer, parameters, moments, kept, batch, jnp.asarray(shown, X.dtype), sizes
+            )
+            total += float(bound)
+        bounds = (*state.bounds, total / len(rows))
+        if not np.isfinite(bounds[-1]):
+            return state._replace(bounds=bounds, outcome=Outcome.NON_FINITE)
+        resting = has_settled(np.array(bounds)[:, None], tol)
+        return GradientState(parameters, moments, states, bounds, Outcome.CONVERGED if resting else None)
+
+    return run_loop(
+        GradientState,
+        lambda: start,
+        one_pass,
+        goes_on=lambda state: state.outcome is None and len(state.bounds) < max_iter,
+    )
 
 
 def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_components: int) -> None:

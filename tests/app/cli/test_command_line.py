@@ -146,7 +146,14 @@ def test_several_images(folder, tmp_path):
     models = [multicause.load(tmp_path / name / "model.multicause") for name in ("run", "same")]
     np.testing.assert_array_equal(models[0].components_, models[1].components_)
     assert "x.png and 1 other" in (tmp_path / "run" / "report.html").read_text()
-    assert result_of("transform", tmp_path / "run", *photos, "--out", tmp_path / "causes.npy")["shape"] == [80, 6]
+    result_of("transform", tmp_path / "run", *photos, "--out", tmp_path / "causes.csv")
+    causes = pandas.read_csv(tmp_path / "causes.csv")
+    assert causes.columns[:3].tolist() == ["file", "row", "column"]
+    assert causes["file"].nunique() == 2
+    assert causes.shape[1] == 3 + 6
+    run = call("transform", tmp_path / "run", *photos, "--out", tmp_path / "causes.npy")
+    assert run.exit_code == 2
+    assert "A .npy file holds the maps of one image, and there are 2" in run.stderr
     assert result_of("reconstruct", tmp_path / "run", *photos, "--out", tmp_path / "clean")["images"] == 2
     np.testing.assert_array_equal(imread(tmp_path / "clean" / "00000-x.png"), imread(photos[0]))
     run = call("reconstruct", tmp_path / "run", *photos, "--out", tmp_path / "clean.png")
@@ -337,7 +344,7 @@ def bad_files(path):
         ("short.wav", "has 50 samples, too few for one piece of 1000"),
         ("silent.wav", "is silent"),
         ("short.wav --sound noise", "Unknown sound 'noise'. Known: spectrogram, waveform"),
-        ("headless.csv --no-header --model magic", "Unknown model 'magic'. Known: maximal, linear"),
+        ("headless.csv --no-header --model magic", "Unknown model 'magic'. Known: auto, maximal, linear"),
         ("headless.csv --no-header --model kmeans --noise poisson", "The model 'kmeans' has no --noise; its settings"),
         ("headless.csv --no-header --set tol", "--set needs a name and a value"),
         (
@@ -386,7 +393,7 @@ def test_places_that_cannot_be_written_to(folder, tmp_path, monkeypatch):
     assert run.exit_code == 2
     assert run.stderr == "Error: 'closed': Permission denied.\n"
     for words in (["transform", folder / "run", folder / "rows.npy"], ["sample", folder / "run"]):
-        run = call(*words, "--out", tmp_path / "file")
+        run = call(*words, "--out", tmp_path / "file.txt")
         assert "must end in one of .npy" in run.stderr
         run = call(*words, "--out", tmp_path / "nowhere" / "x.npy")
         assert run.exit_code == 2
