@@ -123,7 +123,8 @@ def assert_same(one, other):
 
 def test_every_public_estimator_is_here():
     models = {name for name in multicause.__all__ if isinstance(getattr(multicause, name), type)}
-    assert {type(model).__name__ for model, _ in PROBLEMS.values()} == models
+    # A user's own model has no checkpoints: its function cannot be saved.
+    assert {type(model).__name__ for model, _ in PROBLEMS.values()} == models - {"OwnCauses"}
 
 
 def test_a_resumed_fit_ends_as_if_it_had_not_been_interrupted(problem, seed):

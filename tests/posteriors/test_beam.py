@@ -167,7 +167,8 @@ def test_a_dependent_component_does_no_harm():
     """Causes with equal components have Schur complements of zero, or slightly less, beside each other."""
     W = np.tile(np.eye(1, 4), (3, 1)).astype(np.float32)
     strengths = Strengths(jnp.full(3, -1.0), jnp.zeros(3), jnp.full(3, 1e6))
-    found = search_states(jnp.asarray(W), jnp.full((1, 4), 7.0), strengths, [3, 3, 1])
+    with double_precision():
+        found = search_states(jnp.asarray(W), jnp.full((1, 4), 7.0), strengths, [3, 3, 1])
     assert all(np.isfinite(leaf).all() for states in found for leaf in states)
 
 
@@ -227,3 +228,27 @@ def test_a_beam_may_be_wider_than_there_are_states():
     assert Beam(max_active=50, width=50).n_states(4) == 16
     assert numbers_of_states(4, 9, 5) == [4, 5, 4, 1]
     assert Beam(2, 3).n_states(100) == 7
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_nearly_dependent_components_in_single_precision(masked, seed):
+    """Strengths do not grow beyond all bounds where components differ by little: they are those of double precision."""
+    random = np.random.RandomState(seed)
+    shapes = random.normal(size=(2, 64))
+    W = shapes[random.randint(2, size=16)] + 0.005 * random.normal(size=(16, 64))
+    W *= 35 / np.linalg.norm(W, axis=1, keepdims=True)  # in units of the noise
+    rows = random.normal(size=(60, 2)) @ shapes * 35 + random.normal(size=(60, 64))
+    observed = np.where(random.uniform(size=rows.shape) < 0.3, 0.02, 1.0) if masked else None
+    data = rows if observed is None else observed * rows
+
+    def states(dtype):
+        prior = Strengths(*(jnp.full(16, value, dtype) for value in (-1.0, 0.0, 50.0)))
+        masks = None if observed is None else jnp.asarray(observed, dtype)
+        kept = numbers_of_states(16, 5, 4)
+        return search_states(jnp.asarray(W, dtype), jnp.asarray(data, dtype), prior, kept, masks)
+
+    with double_precision():
+        for single, double in zip(states(np.float32), states(np.float64), strict=True):
+            assert single.mean.dtype == np.float32
+            assert np.abs(single.mean).max() < 1.5 * np.abs(double.mean).max()
+            np.testing.assert_allclose(single.score, double.score, rtol=1e-3)

@@ -11,6 +11,10 @@ the larger state by a rank-one update with v = W·p, where p = W_j − Σ_i a_i 
 that active causes i do not explain. Products of p with all components are one matrix product for all states of all
 rows. This takes as long as reading the rows of the Gram matrix that belong to active causes, and it also works for rows
 with missing values, each of which has its own Gram matrix.
+
+The shares a_i are products of the posterior covariance of strengths, which is large for nearly dependent components,
+with scalar products that almost cancel. They are computed in double precision; in single precision their errors would
+become strengths of any size. The arrays involved are small.
 """
 
 from __future__ import annotations
@@ -25,6 +29,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
+
+# Rounding errors of a Schur complement, in units of the last digit of ‖W_h‖². That of a component which active causes
+# explain up to such errors is not known; zero in its place would turn rounding errors of the product with the residual
+# into strengths beyond all bounds.
+ROUNDINGS = 16
 
 
 class Strengths(NamedTuple):
@@ -59,6 +68,8 @@ def search_states(
     """
     m, H = len(data), len(components)
     gram = matmul(components, components.T)  # Gram matrix of complete rows
+    exact = components.astype(jnp.float64)
+    exact_gram = matmul(exact, exact.T) if observed is None else None
     # e and g of all causes, for each state: (m, states, H).
     products = matmul(data, components.T)[:, None]
     if observed is not None:
@@ -68,9 +79,10 @@ def search_states(
     states = States(
         jnp.zeros((m, 1), data.dtype),
         jnp.zeros((m, 1, 0), jnp.int32),
-        jnp.zeros((m, 1, 0), data.dtype),
-        jnp.zeros((m, 1, 0, 0), data.dtype),
+        jnp.zeros((m, 1, 0), jnp.float64),
+        jnp.zeros((m, 1, 0, 0), jnp.float64),
     )
+    least = ROUNDINGS * jnp.finfo(data.dtype).eps * lengths
     found, complete = [], True
     for size, n_states in enumerate(kept, 1):
         scores = states.score[..., None] + gains(strengths, products, lengths)
@@ -82,14 +94,16 @@ def search_states(
         mean, variance = _strength_of_added(strengths, products, lengths, parent, added)
         if size == 1:
             between = states.mean  # empty: no cause was active before
-        elif observed is None:
-            between = gram[states.active, added[..., None]]
+        elif exact_gram is not None:
+            between = exact_gram[states.active, added[..., None]]
         else:
-            own = components[added] * observed[:, None]
-            between = jnp.stack([_dot(components[states.active[..., i]], own) for i in range(size - 1)], axis=-1)
+            own = exact[added] * observed[:, None]
+            between = jnp.stack([_dot(exact[states.active[..., i]], own) for i in range(size - 1)], axis=-1)
         shares = jnp.sum(states.covariance * between[..., None, :], axis=-1)
         before, states = states, _grown(states, score, added, mean, variance, shares)
-        found.append(states)
+        shares = shares.astype(data.dtype)
+        mean_and_covariance = (each.astype(data.dtype) for each in (states.mean, states.covariance))
+        found.append(States(states.score, states.active, *mean_and_covariance))
         if size == len(kept):
             break
         if observed is None and size == 1:
@@ -101,15 +115,13 @@ def search_states(
             left = left if observed is None else left * observed[:, None]
             shared = matmul(left.reshape(m * n_states, -1), components.T).reshape(m, n_states, H)
         products = _of_parent(products, parent) - mean[..., None] * shared
-        lengths = _of_parent(lengths, parent) - variance[..., None] * shared**2
+        lengths = jnp.maximum(_of_parent(lengths, parent) - variance[..., None] * shared**2, least)
     return found
 
 
 def gains(strengths: Strengths, products: Array, lengths: Array) -> Array:
     """Return the change of log p(s, y) when a cause is added: (m, states, H)."""
     log_odds, mean, variance = strengths
-    # Rounding may leave a Schur complement slightly below zero.
-    lengths = jnp.maximum(lengths, 0)
     ratio = 1 + variance * lengths
     explained = (variance * products + 2 * mean) * products - mean**2 * lengths
     return log_odds + 0.5 * explained / ratio - 0.5 * jnp.log(ratio)
@@ -179,7 +191,7 @@ def _strength_of_added(
 ) -> tuple[Array, Array]:
     """Return posterior mean and variance of the strengths of the added causes: (m, B) each."""
     place = (jnp.arange(len(products))[:, None], parent, added)
-    product, length = products[place], jnp.maximum(lengths[place], 0)
+    product, length = products[place], lengths[place]
     mean, variance = strengths.mean[added], strengths.variance[added]
     ratio = 1 + variance * length
     return (mean + variance * product) / ratio, variance / ratio

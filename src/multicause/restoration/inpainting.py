@@ -26,15 +26,11 @@ def inpaint(
     restorer = Restorer(image, size, settings, random, progress, n_steps=2 * ROUNDS)
     missing = np.isnan(image)
     filled, learned = fill_smoothly(image), None
-    low, high = np.nanmin(image), np.nanmax(image)
-    span = high - low
     for _ in range(ROUNDS):
         max_iter = settings.max_iter if learned is None else settings.second_iter
         learned = restorer.learn(filled, filled, max_iter, level, learned)
         level = float(np.sqrt(learned.noise_variance))
         restored = restorer.restore(filled, filled, learned, np.where(missing, GUESSED, 1.0))
-        # Nearly dependent components can have posterior means beyond all bounds in single precision.
-        restored = np.clip(np.where(np.isfinite(restored), restored, filled), low - span, high + span)
         filled = np.where(missing, restored, image)
     return Restoration(restored, level, learned, size)
 
