@@ -88,8 +88,3 @@ def optimized():
     """For programs that run for longer than it takes to compile them well."""
     with optimizations():
         yield
-
-
-@pytest.fixture
-def compiled_quickly():
-    """All programs are."""

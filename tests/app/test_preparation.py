@@ -164,7 +164,7 @@ def test_a_prepared_run_is_used_by_all_commands(photo_run, tmp_path):
     assert np.abs(np.load(tmp_path / "new.npy").mean(axis=1)).max() < 1e-6  # as those of centred patches
 
 
-def test_counts_and_measurements_in_tables(tmp_path, compiled_quickly):
+def test_counts_and_measurements_in_tables(tmp_path):
     random = np.random.RandomState(0)
     np.savetxt(tmp_path / "counts.csv", random.poisson([1, 5, 9], (40, 3)), delimiter=",", fmt="%d", header="a,b,c")
     np.savetxt(tmp_path / "values.csv", random.normal([0, 99, 1], [1, 50, 0.1], (40, 3)), delimiter=",", header="a,b,c")

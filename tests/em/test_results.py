@@ -12,7 +12,7 @@ from multicause.em.results import (
     StartResults,
     best_of,
     concatenate_history,
-    has_copies,
+    has_died,
     offset_iterations,
 )
 from multicause.model import Parameters, Statistics
@@ -107,4 +107,6 @@ def test_iterations_are_counted_on():
     ],
 )
 def test_components_that_differ_nowhere_are_copies(components, copies):
-    assert has_copies(np.array(components), 1e-4) == copies
+    sums = SimpleNamespace(weight=10.0, prior={"active": np.full(len(components), 5.0)})
+    parameters = Parameters(np.array(components), {}, {})
+    assert has_died(parameters, sums, DATA, same=1e-4) == copies

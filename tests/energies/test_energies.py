@@ -19,7 +19,6 @@ from multicause.samplers import Hamiltonian
 from multicause.solvers.contrastive_divergence import Method, Rates, first_state, update
 
 EXPERTS = [Logistic(), Student(exponent=1.7)]
-pytestmark = pytest.mark.usefixtures("compiled_quickly")
 # Probability below which a distribution counts as wrong; a right one fails once in a hundred thousand runs.
 RARE = 1e-5
 

@@ -101,7 +101,6 @@ def test_the_exact_likelihood_ends_at_its_maximum(mixed, optimized):
     assert model.converged_
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_the_complete_case_is_independent_components(seed):
     """Cauchy causes without noise, and experts log(1 + h²): one likelihood, one maximum, two ways to it."""
     X = mixture(400, 3, seed)[0]
@@ -160,7 +159,6 @@ def test_a_second_layer_models_what_one_cannot(seed, optimized):
 
 
 @pytest.mark.parametrize("whiten", ["pca", "zca", None])
-@pytest.mark.usefixtures("compiled_quickly")
 def test_the_density_is_that_of_independent_sources(mixed, whiten):
     X, _, _ = mixed
     model = EnergyComponents(sampler="exact", whiten=whiten, max_iter=200, random_state=0).fit(X)
@@ -188,7 +186,6 @@ def grid(model, reach=9.0, n=401):
     [{"n_components": 1, "sampler": "exact"}, {"n_components": 3, "layers": (2,), "nonlinearity": "tanh"}],
     ids=["undercomplete", "layered"],
 )
-@pytest.mark.usefixtures("compiled_quickly")
 def test_densities_have_integral_one(settings, seed):
     """In the space of X, with the partition function that is known or estimated: to four standard errors.
 
@@ -203,7 +200,6 @@ def test_densities_have_integral_one(settings, seed):
     assert np.log(mass) == pytest.approx(0, abs=4 * estimate.standard_error + 2e-3)
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypatch, seed):
     """To four standard errors: a false alarm in some thousand runs."""
     X, A, _ = mixed
@@ -269,7 +265,6 @@ def test_samples_have_the_models_moments(seed, optimized):
 # ------------------------------------------------------------------------------------------------ the library's laws
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_scikit_learns_own_checks():
     """All hold but the equality of weighted and repeated rows, which random mini-batches have only on average.
 
@@ -287,7 +282,6 @@ def test_scikit_learns_own_checks():
     assert len(results) >= 54
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_weights_count_like_repetitions(mixed):
     X = mixed[0][:60]
     weights = np.random.RandomState(0).randint(0, 4, len(X))
@@ -303,7 +297,6 @@ def test_weights_count_like_repetitions(mixed):
     np.testing.assert_allclose(half.components_, alone.components_, rtol=1e-8)
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_whitening_is_that_of_scikit_learn(mixed):
     X, _, _ = mixed
     model = EnergyComponents(n_whitened=3, **EXACT).fit(X)
@@ -324,7 +317,6 @@ def test_whitening_is_that_of_scikit_learn(mixed):
     "settings",
     [{"sampler": "exact"}, {"n_components": 6, "expert": "student", "layers": (3,), "sampler": "metropolis"}],
 )
-@pytest.mark.usefixtures("compiled_quickly")
 def test_the_dtype_is_kept_and_blocks_and_order_do_not_matter(mixed, settings):
     X = mixed[0][:300]
     whole = EnergyComponents(batch_size=50, **FEW, **settings).fit(X)
@@ -360,7 +352,6 @@ def test_a_stream_is_learned(mixed, optimized):
         {"n_components": 6, "expert": Student(exponent=2.0), "layers": (3,), "sampler": "metropolis"},
     ],
 )
-@pytest.mark.usefixtures("compiled_quickly")
 def test_a_saved_model_goes_on_as_if_nothing_had_happened(mixed, tmp_path, settings):
     X = mixed[0][:500]
     model = EnergyComponents(**FEW, **settings).fit(X)
@@ -379,14 +370,12 @@ def test_a_saved_model_goes_on_as_if_nothing_had_happened(mixed, tmp_path, setti
     assert model.log_partition_ is None or model.log_partition_.standard_error == 0  # it belonged to older filters
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_a_function_cannot_be_saved_and_says_so(mixed, tmp_path):
     model = EnergyComponents(expert=soft_size, sampler="metropolis", **FEW).fit(mixed[0])
     with pytest.raises(TypeError, match="settings/expert cannot be saved"):
         model.save(tmp_path / "model")
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_a_second_fit_compiles_nothing(mixed):
     X = mixed[0][:300]
     compiled = []
@@ -433,7 +422,6 @@ class Stop:
         pass
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_callbacks_and_verbose(mixed):
     stop, text = Stop(), io.StringIO()
     model = EnergyComponents(max_iter=500, sampler="exact", verbose=1, random_state=0).set_callbacks(stop)
@@ -452,7 +440,6 @@ def test_callbacks_and_verbose(mixed):
 
 @pytest.mark.parametrize("c", [1e-6, 1e-3, 1e6])
 @pytest.mark.parametrize("whiten", ["pca", None])
-@pytest.mark.usefixtures("compiled_quickly")
 def test_units_do_not_matter(mixed, whiten, c):
     """Filters × 1/c, scores − D log c, the same outcome; also for chains, whose steps are relative to the data.
 
@@ -467,7 +454,6 @@ def test_units_do_not_matter(mixed, whiten, c):
         assert other.step_size_ == pytest.approx(one.step_size_)
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_momentum_and_decay_against_plain_numpy(mixed):
     """All rows in every update: v ← m v − η (g + λ W), W ← W + v with g of EBM01 eq. 6, and a linear schedule."""
     X = mixed[0][:200]
@@ -483,7 +469,6 @@ def test_momentum_and_decay_against_plain_numpy(mixed):
 
 
 @pytest.mark.parametrize("optimizer", ["adam", Optax("rmsprop", {"decay": 0.95, "momentum": 0.5}), Momentum(0.5)])
-@pytest.mark.usefixtures("compiled_quickly")
 def test_optimisers_of_optax(mixed, tmp_path, optimizer):
     """With all rows in every update they end at the maximum; states are saved and taken up again."""
     X = mixed[0][:300]
@@ -511,7 +496,6 @@ def test_a_kernel_of_ones_own_learns(mixed, tmp_path, optimized):
     np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_rows_on_disk_are_learned_from_a_sample(tmp_path):
     X = mixture(30_000, 4)[0].astype(np.float32)
     np.save(tmp_path / "rows.npy", X)
@@ -524,7 +508,6 @@ def test_rows_on_disk_are_learned_from_a_sample(tmp_path):
     assert there.score(stored) == pytest.approx(here.score(X), abs=0.5)
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_files_of_version_0_1_have_velocities(mixed, tmp_path):
     model = EnergyComponents(**EXACT).fit(mixed[0])
     state, now = model._state(), model._problem.updates
@@ -565,7 +548,6 @@ def with_columns(X, *columns):
     ],
 )
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.usefixtures("compiled_quickly")
 def test_data(mixed, change, text, dtype):
     X = change(mixed[0])
     if dtype == np.float32 and np.abs(X).max() > 1e100:
@@ -575,7 +557,6 @@ def test_data(mixed, change, text, dtype):
             EnergyComponents(whiten=whiten, **FEW).fit(X.astype(dtype))
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_deficient_data_can_be_learned_as_the_error_says(mixed):
     X = with_columns(mixed[0], mixed[0][:, 0] - 2 * mixed[0][:, 1])
     model = EnergyComponents(n_whitened=4, **EXACT).fit(X)
@@ -627,13 +608,11 @@ def test_deficient_data_can_be_learned_as_the_error_says(mixed):
         ({"engine": Local(memory_budget=1000)}, ValueError, "Lower batch_size|needs at least"),
     ],
 )
-@pytest.mark.usefixtures("compiled_quickly")
 def test_settings(mixed, settings, error, text):
     with pytest.raises(error, match=text):
         EnergyComponents(**(FEW | settings)).fit(mixed[0])
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_methods_of_a_model(mixed):
     with pytest.raises(NotFittedError):
         EnergyComponents().transform(mixed[0])
@@ -648,7 +627,6 @@ def test_methods_of_a_model(mixed):
         model.transform(np.ones((3, 6)))
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_learning_that_explodes_ends_with_a_name_and_finite_filters(mixed):
     X = mixed[0][:200]
     settings = {"expert": quartic, "sampler": "metropolis", "learning_rate": 1e200, "max_iter": 20, "random_state": 0}
@@ -670,7 +648,6 @@ def test_learning_that_explodes_ends_with_a_name_and_finite_filters(mixed):
 
 
 @pytest.mark.parametrize("sampler", ["exact", "metropolis"])
-@pytest.mark.usefixtures("compiled_quickly")
 def test_a_schedule_that_ends_too_early_is_not_called_converged(mixed, sampler):
     """Rates have fallen to a hundredth, so filters rest at the end; but far from where they belong."""
     with pytest.warns(ConvergenceWarning, match=r"in the last quarter of learning.*\(1\) Raise max_iter"):
@@ -679,7 +656,6 @@ def test_a_schedule_that_ends_too_early_is_not_called_converged(mixed, sampler):
     assert model.lower_bound_ < -10  # of −6.8 at the maximum
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_data_without_an_energy_are_no_success(mixed):
     """The expert has no value where one row is; a later, better batch is learned from, and warns of nothing."""
 
@@ -700,7 +676,6 @@ def test_data_without_an_energy_are_no_success(mixed):
     assert model.outcome_ == "max_iter"
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_persistent_chains_of_a_stream_follow_the_size_of_its_batches(mixed):
     model = EnergyComponents(sampler="metropolis", persistent=True, batch_size=None, **FEW)
     for n in (60, 100):
@@ -714,7 +689,6 @@ def quartic(h):
     return h**4
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_an_energy_that_is_not_finite_everywhere_is_reported(mixed):
     """Chains are rejected where the expert has no value, and their number is told."""
 
@@ -736,7 +710,6 @@ def test_an_energy_that_is_not_finite_everywhere_is_reported(mixed):
     assert np.isfinite(model.components_).all()
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_a_fit_is_repeatable_and_leaves_its_arguments_alone(mixed):
     X, expert = mixed[0][:300], FunctionExpert(soft_size)
     with warnings.catch_warnings():

@@ -227,7 +227,6 @@ def test_a_chain_leaves_a_place_without_an_energy(sampler):
     assert 0 < acceptance < 1
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_the_partition_function_of_heavy_tails_is_not_missed(seed):
     """Three experts in two dimensions, against quadrature in polar coordinates, to four standard errors.
 
@@ -289,7 +288,6 @@ def test_the_gradient_is_unbiased_in_the_limit_of_many_steps(sampler, seed):
     assert np.abs(errors).max() < FAR
 
 
-@pytest.mark.usefixtures("compiled_quickly")
 def test_heavy_tails_stay_in_range_for_models_in_single_precision():
     """Draws with exponent 0.55, the heaviest, exceed 1e38 now and then."""
     with double_precision():

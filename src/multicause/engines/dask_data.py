@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import cached_property, partial
@@ -249,7 +250,7 @@ def gather(client: Client, wanted: Any, blocks: Sequence[Future], numbers: Seque
         ) from error
     except Exception as error:
         failed = [number for number, block in zip(numbers, blocks, strict=True) if block.status == "error"]
-        if not failed or f"block {failed[0]}" in str(error).lower():
+        if not failed or re.search(r"\bblock \d", str(error).lower()):  # it names the block itself
             raise
         kind = ValueError if isinstance(error, ValueError) else OSError
         raise kind(f"Block {failed[0]} of X cannot be computed: {error}") from error

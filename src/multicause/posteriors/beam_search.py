@@ -69,7 +69,7 @@ def search_states(
     m, H = len(data), len(components)
     gram = matmul(components, components.T)  # Gram matrix of complete rows
     exact = components.astype(jnp.float64)
-    exact_gram = matmul(exact, exact.T) if observed is None else None
+    exact_gram = matmul(exact, exact.T)
     # e and g of all causes, for each state: (m, states, H).
     products = matmul(data, components.T)[:, None]
     if observed is not None:
@@ -94,7 +94,7 @@ def search_states(
         mean, variance = _strength_of_added(strengths, products, lengths, parent, added)
         if size == 1:
             between = states.mean  # empty: no cause was active before
-        elif exact_gram is not None:
+        elif observed is None:
             between = exact_gram[states.active, added[..., None]]
         else:
             own = exact[added] * observed[:, None]

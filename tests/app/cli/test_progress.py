@@ -23,7 +23,7 @@ class Phases(IterationCallback):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_fit_says_in_which_phase_it_is(compiled_quickly):
+def test_a_fit_says_in_which_phase_it_is():
     recorder = Phases()
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=160)
