@@ -126,6 +126,7 @@ def test_what_callbacks_remember_is_part_of_a_checkpoint(tmp_path):
 
 def test_progress_bars_alone_and_around(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("rich._console", None)  # the console of the process has the width of its first use
     clone(MODEL).set_callbacks(ProgressBar()).fit(X)
     assert "MixtureOfGaussians - fit" in capsys.readouterr().out
     GridSearchCV(clone(MODEL), {"n_components": [1, 2]}, cv=2).set_callbacks(ProgressBar()).fit(X)
@@ -142,6 +143,7 @@ def test_a_progress_bar_of_a_fit_that_ctrl_c_ends_stays_where_it_is(capsys, monk
                 signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr("rich._console", None)  # the console of the process has the width of its first use
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     clone(MODEL).set_callbacks(ProgressBar(), Press()).fit(X)
     signal.signal(signal.SIGINT, before)

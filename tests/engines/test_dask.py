@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import warnings
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from time import sleep
 from types import SimpleNamespace
@@ -58,19 +58,20 @@ CHUNK = 512
 
 @pytest.fixture(scope="module")
 def client():
-    with (
-        warnings.catch_warnings(),
-        distributed.LocalCluster(
+    with warnings.catch_warnings():
+        cluster = distributed.LocalCluster(
             n_workers=2,
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address=None,
             silence_logs=50,
             preload=[IGNORE_INTERRUPTS],
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
+        )
+        with distributed.Client(cluster) as client:
+            yield client
+        # A cluster may look for workers that tests have killed while it closes.
+        with suppress(KeyError):
+            cluster.close()
 
 
 @pytest.fixture(scope="module")

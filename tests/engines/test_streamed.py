@@ -116,7 +116,7 @@ def test_models_of_single_rows_learn_from_a_sample(stored, kind):
     np.testing.assert_allclose(found, model.transform(np.asarray(stored["memory map"])), rtol=1e-3, atol=1e-4)
 
 
-def test_a_search_from_disk_finds_all_bars(stored):
+def test_a_search_from_disk_finds_all_bars(stored, optimized):
     model = MaximalCauses(10, noise="poisson", engine=SMALL, random_state=0, max_iter=150).fit(stored["memory map"])
     assert ((model.components_ > 5).sum(axis=1) == 5).all()  # ten bars of five pixels each
 

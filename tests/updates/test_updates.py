@@ -52,10 +52,10 @@ def test_an_unknown_update_is_refused():
 
 def test_incomplete_part_is_named():
     class Halfway(Sum):
-        pull = Combination.pull
+        pull_states = Combination.pull_states
         overlap = Combination.overlap
 
-    with pytest.raises(TypeError, match=r"Halfway must implement overlap, pull, as Sum asks"):
+    with pytest.raises(TypeError, match=r"Halfway must implement overlap, pull_states, as Sum asks"):
         LinearCauses(2, combination=Halfway()).fit(np.eye(4))
 
 
