@@ -62,14 +62,16 @@ def reproduce(
                 if isinstance(found, Iterator):  # it takes long, and reports results as they are found
                     output.say(f"{line.what}: {line.found}", style="dim")
         title = f"{name}, {trials} trials" + (f", {setting} settings" if setting else "")
-        cells = [[line.what, line.asked, line.found, "[green]yes" if line.reached else "[red]no"] for line in lines]
-        output.table(title, ["", "asked", "found", ""], cells)
+        cells = [[line.what, line.expected, line.found, "[green]yes" if line.reached else "[red]no"] for line in lines]
+        output.table(title, ["", "expected", "found", ""], cells)
         reached = all(line.reached for line in lines)
         output.result(
             experiment=name,
             trials=trials,
             reached=reached,
-            lines=[{"what": a.what, "asked": a.asked, "found": a.found, "reached": bool(a.reached)} for a in lines],
+            lines=[
+                {"what": a.what, "expected": a.expected, "found": a.found, "reached": bool(a.reached)} for a in lines
+            ],
         )
         raise typer.Exit(0 if reached else 1)
 

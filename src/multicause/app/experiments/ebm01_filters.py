@@ -41,7 +41,7 @@ IMAGES = {
     "small": Images(8, 192, 20, 20_000, 0.02),
     "quick": Images(8, 96, 10, 500, 0.02),
 }
-ASKED_GABORS = 0.8
+EXPECTED_GABORS = 0.8
 # A spectrum has a peak if its largest value is this many times its mean.
 PEAK = 5
 
@@ -241,6 +241,6 @@ def _images(setting: str) -> tuple[Any, Gabors, list[Line]]:
         Line(f"{len(X)} patches of {name}, {model.n_iter_} updates", "run to the end", took,
              bool(np.isfinite(model.components_).all())),
         Line("filters that a Gabor function describes (error < 0.3, inside, size <= side/2)",
-             f">= {ASKED_GABORS:.0%} (paper: about 87 %, by eye)",
-             f"{int(found.localized.sum())} of {len(found.error)} ({share:.0%})", share >= ASKED_GABORS),
+             f">= {EXPECTED_GABORS:.0%} (paper: about 87 %, by eye)",
+             f"{int(found.localized.sum())} of {len(found.error)} ({share:.0%})", share >= EXPECTED_GABORS),
     ]  # fmt: skip

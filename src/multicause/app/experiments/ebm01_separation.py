@@ -51,9 +51,11 @@ def figure_1(trials: int = 10, *, setting: str = "paper", jobs: int = 1) -> list
     lines.append(Line(f"exact; best of {', '.join(runs.others)}", f"<= {limit:.2f}", f"{exact:.2f}; {best} "
                       f"{runs.others[best]:.2f}", exact <= limit))  # fmt: skip
     for name in CONTRASTIVE:
-        asked = f"within 15 % of {exact:.2f}"
+        expected = f"within 15 % of {exact:.2f}"
         reached = exact / CLOSE_TO_EXACT <= median[name] <= exact * CLOSE_TO_EXACT
-        lines.append(Line(f"{name}, median", asked, f"{median[name]:.2f} ({median[name] / exact - 1:+.0%})", reached))
+        lines.append(
+            Line(f"{name}, median", expected, f"{median[name]:.2f} ({median[name] / exact - 1:+.0%})", reached)
+        )
     lines.append(Line("equilibrium, median", "", f"{median['equilibrium']:.2f}", True))
     return [*lines, save_picture("ebm01_fig1", draw)]
 

@@ -24,7 +24,7 @@ SETTINGS = ("paper", "upper_bound", "default")
 FIRST_SEED = 1000
 # Default settings must find all causes in this share of the trials, with an error of at most this multiple of that with
 # known states, or this fraction of the causes' peak for data without noise.
-ASKED_NOISY, ASKED_NOISELESS = 0.99, 0.95
+EXPECTED_NOISY, EXPECTED_NOISELESS = 0.99, 0.95
 ABOVE_FLOOR = 1.15
 NOISELESS_ERROR = 0.005
 
@@ -173,15 +173,15 @@ def _line_of_paper(row: Row, results: list[Result]) -> Line:
     n, (found, error, _) = len(results), _summary(results)
     what = f"{row.kind}, {'noise' if row.noise else 'no noise'}, N={row.n_samples}, {row.n_iter} iterations"
     least = int(np.floor(row.found * n))
-    asked = f">= {least} of {n}" + (f", MAE <= {row.error}" if row.error else "") + f" (ET10: {row.reported})"
+    expected = f">= {least} of {n}" + (f", MAE <= {row.error}" if row.error else "") + f" (ET10: {row.reported})"
     reached = found >= least and (row.error is None or error <= row.error)
-    return Line(what, asked, f"{found} of {n}, MAE {error:.3f}", reached)
+    return Line(what, expected, f"{found} of {n}, MAE {error:.3f}", reached)
 
 
 def _lines_of_default(kind: str, noise: str | None, results: list[Result]) -> list[Line]:
     n, (found, error, floor) = len(results), _summary(results)
     what = f"{kind}, {'noise' if noise else 'no noise'}"
-    least = int(np.floor((ASKED_NOISY if noise else ASKED_NOISELESS) * n))
+    least = int(np.floor((EXPECTED_NOISY if noise else EXPECTED_NOISELESS) * n))
     most = ABOVE_FLOOR * floor if noise else max(ABOVE_FLOOR * floor, NOISELESS_ERROR * 10)
     return [
         Line(f"{what}: all causes found", f">= {least} of {n}", f"{found} of {n}", found >= least),

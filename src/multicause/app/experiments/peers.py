@@ -29,7 +29,7 @@ FIRST_SEED = 1000
 PIXEL = 0.8
 LEAK = 0.02
 # Part of the trials in which all bars must be found.
-ASKED = 0.99
+LEAST_SHARE = 0.99
 # Relative distance of a component from a bar up to which the bar is found.
 CLOSE = 0.25
 GRADED_TRIALS = 3
@@ -40,8 +40,8 @@ def peers(trials: int = 20, *, jobs: int = 1) -> Iterator[Line]:
     for name, finds_all in BARS.items():
         seeds = range(FIRST_SEED, FIRST_SEED + trials)
         found = sum(Parallel(n_jobs=jobs)(delayed(_quietly)(finds_all, seed) for seed in seeds))
-        asked = int(np.floor(ASKED * trials))
-        yield Line(f"{name}: trials that find all bars", f">= {asked} of {trials}", f"{found}", found >= asked)
+        expected = int(np.floor(LEAST_SHARE * trials))
+        yield Line(f"{name}: trials that find all bars", f">= {expected} of {trials}", f"{found}", found >= expected)
     errors = Parallel(n_jobs=jobs)(delayed(_quietly)(_error_of_levels, FIRST_SEED + k) for k in range(GRADED_TRIALS))
     worst = max(errors)
     yield Line(

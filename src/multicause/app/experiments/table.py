@@ -7,6 +7,6 @@ class Line(NamedTuple):
     """One result of an experiment."""
 
     what: str
-    asked: str
+    expected: str
     found: str
     reached: bool

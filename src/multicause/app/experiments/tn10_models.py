@@ -124,8 +124,8 @@ def factors(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list
             found[name] = abs(correlation)
         noisy = deviation > 1
         lines += [
-            Line(f"fig. 10.3: correlation, {name}, noise {deviation}", asked, f"{value:.3f}", reached)
-            for name, value, asked, reached in (
+            Line(f"fig. 10.3: correlation, {name}, noise {deviation}", expected, f"{value:.3f}", reached)
+            for name, value, expected, reached in (
                 ("factor analysis", found["factor"], ">= 0.9", found["factor"] >= 0.9),
                 (
                     "PCA",
@@ -154,10 +154,10 @@ def sources(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list
     else:
         K, W, _ = picard(X.T, ortho=False, extended=False, tol=1e-6, random_state=0)
         others["picard"] = amari_distance(np.linalg.inv(W @ K).T, A)
-    asked = ", ".join(f"{name} {value:.3f}" for name, value in others.items())
+    expected = ", ".join(f"{name} {value:.3f}" for name, value in others.items())
     # Two solvers stop at slightly different positions of the same maximum.
     reached = all(ours <= value + 1e-3 for value in others.values())
-    return [Line("ICA: Amari distance on 10 planted sources", f"<= {asked}", f"{ours:.3f}", reached)]
+    return [Line("ICA: Amari distance on 10 planted sources", f"<= {expected}", f"{ours:.3f}", reached)]
 
 
 def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> Iterator[Line]:
