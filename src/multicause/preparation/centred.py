@@ -16,7 +16,7 @@ class Centred(Preparation):
     """
 
     def measure(self, data: Data) -> Record:
-        """Return the mean."""
+        """Return the mean of the observed values of each feature, as the record ``origin``."""
         check_variation(data)
         return {"origin": data.overview.mean.astype(data.dtype)}
 

@@ -40,7 +40,7 @@ class Whitened(Preparation):
 
     @staticmethod
     def apply(record: Record, rows: np.ndarray) -> np.ndarray:
-        """Return whitened rows."""
+        """Return rows as coordinates that are uncorrelated and have variance one."""
         return (rows - record["mean"].astype(rows.dtype)) @ record["forward"].T.astype(rows.dtype)
 
     @staticmethod

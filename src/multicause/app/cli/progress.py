@@ -31,7 +31,7 @@ class FitProgress(IterationCallback):
         self._progress: Progress | None = None
 
     def begin(self, estimator: Any) -> None:
-        """Draw the line."""
+        """Show the progress line when a fit begins."""
         self._moments: list[tuple[int, float]] = [(0, time.monotonic())]
         self._name = type(estimator).__name__
         settings = estimator.get_params(deep=False)
@@ -50,7 +50,7 @@ class FitProgress(IterationCallback):
         self._progress.start()
 
     def after(self, iteration: Iteration) -> None:
-        """Redraw the line."""
+        """Show the progress line with the state of the last iteration."""
         if self._progress is None:
             return
         self._moments = [*self._moments, (iteration.number, time.monotonic())][-RECENT:]
