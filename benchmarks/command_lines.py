@@ -1,4 +1,4 @@
-"""Random command lines: ``python -m benchmarks.command_lines --trials 500 --seed 0``.
+"""Random command lines: ``python -m benchmarks.command_lines --trials 500 --jobs 2``.
 
 Words are drawn from commands, files of all kinds, options and values that suit them, do not suit them, or are nonsense.
 A line passes if it succeeds (0), or if it is refused (2) by one line that begins with "Error:"; no traceback, no
@@ -9,7 +9,6 @@ seed that repeats it.
 import argparse
 import json
 import tempfile
-import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -17,9 +16,12 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
+from benchmarks.side_by_side import add_options, run_side_by_side
 from multicause.app.cli.commands import app
 from multicause.app.cli.models import MODELS
 
+# Command lines that are run one after the other.
+LINES_OF_A_TASK = 25
 NONSENSE = ("", "-1", "0", "nan", "1e999", "ü", "a,b", "../..", "[x]", "10x", "None", "true")
 # Files that most models take.
 GOOD = ("rows.npy", "binary.npy", "table.csv", "image.png")
@@ -134,19 +136,22 @@ def try_one(seed: int, files: list[Path]) -> str:
     return "succeeded" if run.exit_code == 0 else "refused"
 
 
+def try_some(seeds: range) -> list[str]:
+    """Return the results of several command lines, which share their files."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = make_files(Path(folder))
+        return [try_one(seed, files) for seed in seeds]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first line")
-    parser.add_argument("--seconds", type=float, default=np.inf, help="end after this time")
+    add_options(parser)
     arguments = parser.parse_args()
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        files = make_files(Path(folder))
-        results: list[str] = []
-        for seed in range(arguments.seed, arguments.seed + arguments.trials):
-            if time.monotonic() - started < arguments.seconds:
-                results.append(try_one(seed, files))
+    last = arguments.seed + arguments.trials
+    tasks = [range(first, min(first + LINES_OF_A_TASK, last)) for first in range(arguments.seed, last, LINES_OF_A_TASK)]
+    found = run_side_by_side(try_some, tasks, arguments.jobs, arguments.seconds)
+    results = [result for _, some in found for result in some]
     good = ("succeeded", "refused")
     print(*[result for result in results if result not in good], sep="\n")
     print(dict(Counter(result if result in good else "wrong" for result in results)))

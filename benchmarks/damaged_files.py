@@ -1,14 +1,15 @@
 """Model files that are damaged in every way: are all refused in one clear sentence, and is none of them run?
 
-``python -m benchmarks.damaged_files [files] [seed]`` changes random bytes, truncates, puts a pickle in place, and,
-harder, changes random values of the header and computes the checksum anew, as somebody with bad intentions would. Such
-a file may be a valid model by chance; it must not end in any other error than that of a file that is no model.
+``python -m benchmarks.damaged_files --trials 10000`` changes random bytes, truncates, puts a pickle in place, and,
+harder, changes random values of the header and computes the checksum anew, as somebody with bad intentions would, each
+in a quarter of the files. A forged file may be a valid model by chance; it must not end in any other error than that of
+a file that is no model.
 """
 
+import argparse
 import json
 import os
 import pickle
-import sys
 import tempfile
 import warnings
 from collections import Counter
@@ -18,11 +19,14 @@ from typing import Any
 import numpy as np
 
 import multicause
+from benchmarks.side_by_side import add_options, run_side_by_side
 from multicause import EnergyComponents, HelmholtzMachine, MaximalCauses, PrincipalComponents
 from multicause.datasets import make_bars
 from multicause.persistence import ModelFileError, container
 
-FILES = 200
+KINDS = ("bytes changed", "truncated", "pickle", "forged")
+# Files that are damaged one after the other, with one seed.
+FILES_OF_A_TASK = 800
 WORDS = [None, True, -1, 10**30, 1e308, "os:system", "multicause.__main__:main", "multicause.app.cli:main", [], {}]
 
 
@@ -70,43 +74,62 @@ def damaged(kind: str, path: Path, random: np.random.RandomState, trace: Path) -
         container.write(path, header, arrays)
 
 
-def main(files: int, seed: int) -> bool:
-    """Print what became of the files; says whether all went well."""
-    random, outcomes, bad = np.random.RandomState(seed), Counter(), []
+def damage_some(task: tuple[int, int]) -> tuple[Counter[tuple[str, str]], list[str]]:
+    """Return how often files of each kind were refused, and what went wrong."""
+    warnings.simplefilter("ignore")
+    seed, n_files = task
+    random, outcomes, wrong = np.random.RandomState(seed), Counter[tuple[str, str]](), []
+    models = fitted_models()
+    with tempfile.TemporaryDirectory() as folder:
+        path, trace = Path(folder) / "model", Path(folder) / "trace"
+        for number in range(n_files):
+            kind = KINDS[number % len(KINDS)]
+            models[number // len(KINDS) % len(models)].save(path)
+            damaged(kind, path, random, trace)
+            try:
+                multicause.load(path)
+                outcomes[kind, "a model"] += 1
+                if kind != "forged":
+                    wrong.append(f"{kind}: was loaded")
+            except ModelFileError as error:
+                outcomes[kind, "refused"] += 1
+                if "\n" in str(error):
+                    wrong.append(f"{kind}: more than one line: {error}")
+            except BaseException as error:  # what must not happen
+                wrong.append(f"{kind}: {type(error).__name__}: {error}")
+            if trace.exists():
+                wrong.append(f"{kind}: code was run")
+                trace.rmdir()
+    return outcomes, [f"seed {seed}, {text}" for text in wrong]
+
+
+def fitted_models() -> list[Any]:
+    """Return small models of all kinds."""
     images = make_bars(40, size=3, noise="poisson", random_state=0).data
-    models = [
+    return [
         MaximalCauses(3, noise="poisson", max_iter=5, random_state=0).fit(images),
         PrincipalComponents(2, random_state=0).fit(images),
         HelmholtzMachine(3, max_iter=2, random_state=0).fit((images > 0).astype(float)),
         EnergyComponents(3, max_iter=10, whiten=None, random_state=0).fit(images),
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        path, trace = Path(folder) / "model", Path(folder) / "trace"
-        for kind in ("bytes changed", "truncated", "pickle", "forged"):
-            for number in range(files):
-                models[number % len(models)].save(path)
-                damaged(kind, path, random, trace)
-                try:
-                    multicause.load(path)
-                    outcomes[kind, "a model"] += 1
-                    if kind != "forged":
-                        bad.append(f"{kind}: was loaded")
-                except ModelFileError as error:
-                    outcomes[kind, "refused"] += 1
-                    if "\n" in str(error):
-                        bad.append(f"{kind}: more than one line: {error}")
-                except BaseException as error:  # what must not happen
-                    bad.append(f"{kind}: {type(error).__name__}: {error}")
-                if trace.exists():
-                    bad.append(f"{kind}: code was run")
-                    trace.rmdir()
-    for (kind, outcome), number in outcomes.items():
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=800, help="number of files")
+    add_options(parser)
+    arguments = parser.parse_args()
+    sizes = [min(FILES_OF_A_TASK, arguments.trials - done) for done in range(0, arguments.trials, FILES_OF_A_TASK)]
+    tasks = [(arguments.seed + number, size) for number, size in enumerate(sizes)]
+    outcomes, wrong = Counter[tuple[str, str]](), []
+    for _, (some, bad) in run_side_by_side(damage_some, tasks, arguments.jobs, arguments.seconds):
+        outcomes += some
+        wrong += bad
+    for (kind, outcome), number in sorted(outcomes.items()):
         print(f"{kind:15s} {outcome:8s} {number:5d}")
-    print(*bad[:20], f"all well: {not bad}", sep="\n")
-    return not bad
+    print(*wrong[:20], f"all well: {not wrong}", sep="\n")
+    raise SystemExit(bool(wrong))
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    numbers = [int(argument) for argument in sys.argv[1:]]
-    sys.exit(not main(*numbers, *[FILES, 0][len(numbers) :]))
+    main()

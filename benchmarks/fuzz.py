@@ -3,32 +3,56 @@
 A draw passes if the fit ends with a named outcome and finite attributes, all methods then work, the input is unchanged
 and no foreign warning is given; or if it is refused by a ValueError or TypeError of this library or of scikit-learn's
 validation. Everything else is reported with the seed that repeats it: ``--seed SEED --trials 1 --only NAME``.
-``--quick`` draws data of one shape and settings that share programs, as ``tests/test_fuzz.py`` does.
+``--quick`` draws data of one shape and settings that share programs, as ``tests/test_fuzz.py`` does. ``--jobs`` runs
+draws side by side, and ``--seconds`` begins none after that time.
 """
 
 import argparse
 import tempfile
-import time
 import traceback
 import warnings
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 import multicause
+from benchmarks.side_by_side import add_options, run_side_by_side
 
 OUTCOMES = {"converged", "max_iter", "bound_fell", "cause_died", "non_finite", "stopped"}
 # Estimators that take binary data alone, or none below zero.
 BINARY = ("HelmholtzMachine", "NoisyOrCauses")
 NONNEGATIVE = ("RestrictedMaximalCauses", "SoftmaxNetwork", "MixtureOfPoissons")
-# OwnCauses takes functions of the user, and has tests of those that are wrong.
-SKIPPED = ("OwnCauses", "enable_compilation_cache", "fit_trials", "load")
+SKIPPED = ("enable_compilation_cache", "fit_trials", "load")
 NAMES = tuple(name for name in multicause.__all__ if name not in SKIPPED)
+# Draws of one estimator that are run one after the other.
+DRAWS_OF_A_TASK = 10
 # Settings that are drawn if only few programs are to be compiled.
 QUICK = ("activity", "init", "noise_scale", "tol")
+
+
+def squared_error(parameters: Any, states: Any, rows: Any) -> Any:
+    """Return the log joint of a model of a user; tests/models/test_own_causes.py has functions that are wrong."""
+    errors = rows[:, None] - states @ parameters["components"]
+    scale = parameters["log_scale"]
+    return -0.5 * jnp.sum(errors**2, axis=-1) * jnp.exp(-2 * scale) - rows.shape[1] * scale
+
+
+def first_parameters(X: np.ndarray, n_components: int, random: np.random.RandomState) -> dict[str, Any]:
+    """Return the first parameters of that model."""
+    return {"components": X[random.choice(len(X), n_components)], "log_scale": np.log(X.std() or 1.0)}
+
+
+FUNCTIONS = (squared_error, first_parameters)
+
+
+def estimator_of(name: str) -> Any:
+    """Return the estimator of a name; a user's own model comes with its functions."""
+    return partial(multicause.OwnCauses, *FUNCTIONS) if name == "OwnCauses" else getattr(multicause, name)
 
 
 def draw_data(random: np.random.RandomState, quick: bool = False) -> tuple[str, np.ndarray]:
@@ -65,7 +89,7 @@ def draw_data(random: np.random.RandomState, quick: bool = False) -> tuple[str, 
 
 def draw_settings(name: str, random: np.random.RandomState, quick: bool = False) -> dict[str, Any]:
     """Return random settings of an estimator, out of those that it has."""
-    known = getattr(multicause, name)().get_params(deep=False)
+    known = estimator_of(name)().get_params(deep=False)
     choices: dict[str, list[Any]] = {
         "n_components": [1, 2, 5],
         "max_iter": [1, 3],
@@ -107,7 +131,7 @@ def try_one(name: str, seed: int, quick: bool = False) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = getattr(multicause, name)(**settings)
+            model = estimator_of(name)(**settings)
             model.fit(X, sample_weight=weights) if weights is not None else model.fit(X)
         except (ValueError, TypeError) as error:
             return "refused" if _is_helpful(error) else f"{where}: unhelpful {type(error).__name__}: {error}"
@@ -179,30 +203,38 @@ def _saved_and_loaded(model: Any, X: np.ndarray) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         model.save(path)
-        np.testing.assert_array_equal(multicause.load(path).transform(X), model.transform(X))
+        np.testing.assert_array_equal(multicause.load(path, parts=FUNCTIONS).transform(X), model.transform(X))
+
+
+def try_some(task: tuple[str, range, bool]) -> list[str]:
+    """Return the results of several draws."""
+    name, seeds, quick = task
+    return [try_one(name, seed, quick) for seed in seeds]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=20, help="draws for each estimator")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the first draw")
     parser.add_argument("--quick", action="store_true", help="share programs between draws")
-    parser.add_argument("--seconds", type=float, default=np.inf, help="end after this time")
     parser.add_argument("--only", nargs="+", default=NAMES, choices=NAMES, metavar="NAME")
+    add_options(parser)
     arguments = parser.parse_args()
-    failed, started = 0, time.monotonic()
-    for number, name in enumerate(arguments.only, start=1):
-        results = []
-        for seed in range(arguments.seed, arguments.seed + arguments.trials):
-            if time.monotonic() - started < arguments.seconds * number / len(arguments.only):
-                results.append(try_one(name, seed, arguments.quick))
-        wrong = [result for result in results if result not in ("passed", "refused")]
-        counts = Counter(result if result in ("passed", "refused") else "wrong" for result in results)
-        print(f"{name:24s} {dict(counts)}", flush=True)
-        for result in wrong:
-            print("  " + result.replace("\n", "\n    "), flush=True)
-        failed += len(wrong)
-    raise SystemExit(1 if failed else 0)
+    last = arguments.seed + arguments.trials
+    tasks = [
+        (name, range(first, min(first + DRAWS_OF_A_TASK, last)), arguments.quick)
+        for first in range(arguments.seed, last, DRAWS_OF_A_TASK)
+        for name in arguments.only
+    ]
+    counts: dict[str, Counter[str]] = {name: Counter() for name in arguments.only}
+    for (name, *_), results in run_side_by_side(try_some, tasks, arguments.jobs, arguments.seconds):
+        for result in results:
+            known = result in ("passed", "refused")
+            counts[name][result if known else "wrong"] += 1
+            if not known:
+                print("  " + result.replace("\n", "\n    "), flush=True)
+    for name, own in counts.items():
+        print(f"{name:24s} {dict(own)}")
+    raise SystemExit(any(own["wrong"] for own in counts.values()))
 
 
 if __name__ == "__main__":

@@ -22,9 +22,9 @@ from benchmarks.steps import one_iteration
 from multicause import LinearCauses, MaximalCauses
 from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
-from multicause.em.initialization import InitialConditions, first_moments
 from multicause.engines import Local
 from multicause.inference import arrange
+from multicause.initialization.conditions import InitialConditions, first_moments
 from multicause.posteriors import Preselected
 
 TEMPERATURE = 1.5

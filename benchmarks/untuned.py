@@ -2,25 +2,24 @@
 
 Data sets come with scikit-learn and scikit-image, or lie in a folder (``--data``, with the names below). Of each, half
 of at most 800 rows are learned from by LinearCauses (tables, centred) or MaximalCauses (images, spectra, counts), with
-nothing but ``n_components`` given and with each of several hand settings. The table has the held-out score of the
+nothing but ``n_components`` given and with each of 50 hand settings. The table has the held-out score of the
 defaults, the worst and the best of the hand settings, and how far the defaults are below the best, in percent of the
 range between the worst and the best (negative: better than all of them).
 
-``--save FILE`` keeps the rows of all data sets for ``--rows FILE`` on another machine; ``--jobs`` runs data sets side
-by side, and ``--seconds`` begins no fit after that time.
+``--save FILE`` keeps the rows of all data sets for ``--rows FILE`` on another machine; ``--jobs`` runs fits side by
+side, and ``--seconds`` begins no fit after that time.
 """
 
 import argparse
 import itertools
-import multiprocessing
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import numpy as np
+
+from benchmarks.side_by_side import add_options, run_side_by_side
 
 ROWS, COMPONENTS, PATCH = 800, 8, 8
 TABLES = ("iris", "wine", "breast_cancer", "diabetes", "linnerud")
@@ -88,47 +87,45 @@ def _spectra(path: Path) -> np.ndarray:
     return 10 * size / size.max()
 
 
-def hand_settings(few: bool) -> list[dict[str, Any]]:
-    """Return temperatures, starts, posteriors and numbers of restarts that a user would try: 48, or 12."""
+def hand_settings(n_settings: int) -> list[dict[str, Any]]:
+    """Return temperatures, starts, posteriors and numbers of restarts that a user would try, at most 50, shuffled."""
     from multicause.annealing import LinearCooling
 
-    cooling = [
-        None,
-        *(LinearCooling(temperature, n_iter=60) for temperature in ((3, 10) if few else (2, 4, 8, 16, 32))),
-    ]
-    products = itertools.product(cooling, ("random", "data"), ("exact",) if few else ("exact", "truncated"), (1, 4))
-    return [dict(zip(("annealing", "init", "posterior", "n_init"), each, strict=True)) for each in products]
+    cooling = [None, *(LinearCooling(temperature, n_iter=60) for temperature in (2, 4, 8, 16, 32))]
+    names = ("annealing", "init", "posterior", "n_init")
+    products = itertools.product(cooling, ("random", "data"), ("exact", "truncated"), (1, 4))
+    settings = [dict(zip(names, each, strict=True)) for each in products]
+    settings += [{"annealing": None, "init": start, "n_init": 16} for start in ("random", "data")]
+    return [settings[place] for place in np.random.RandomState(0).permutation(len(settings))[:n_settings]]
 
 
-def compare(task: tuple[str, np.ndarray, bool, float]) -> str:
-    """Return a line of the table."""
-    name, rows, few, until = task
+def score(task: tuple[str, np.ndarray, int, int, int]) -> float:
+    """Return the held-out score with one of the hand settings, or with defaults (number 0)."""
     from multicause import LinearCauses, MaximalCauses
 
     warnings.simplefilter("ignore")
-    rows = rows[np.random.RandomState(0).permutation(len(rows))[:ROWS]]
+    name, rows, number, n_settings, seed = task
+    rows = rows[np.random.RandomState(seed).permutation(len(rows))[:ROWS]]
+    model: Any = LinearCauses if name in TABLES else MaximalCauses
     if name in TABLES:
         rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-12)
-        model: Any = LinearCauses
     else:
-        rows, model = rows[:, rows.std(axis=0) > 0], MaximalCauses
+        rows = rows[:, rows.std(axis=0) > 0]
     noise = {"noise": "poisson"} if name in COUNTS else {}
-    train, test = rows[::2], rows[1::2]
+    settings = hand_settings(n_settings)[number - 1] if number else {}
+    fitted = model(COMPONENTS, random_state=seed, **noise, **settings).fit(rows[::2])
+    return float(fitted.score(rows[1::2])) if fitted.outcome_ != "non_finite" else -np.inf
 
-    def score(settings: dict[str, Any]) -> float:
-        fitted = model(COMPONENTS, random_state=0, **noise, **settings).fit(train)
-        return float(fitted.score(test)) if fitted.outcome_ != "non_finite" else -np.inf
 
-    default, scores = score({}), []
-    for settings in hand_settings(few):
-        if monotonic() < until:
-            scores.append(score(settings))
-    if not scores:
-        return f"{name:14s} {len(train):5d} {rows.shape[1]:4d}  {default:10.3f}  (no time for hand settings)"
-    low, high = min(scores), max(scores)
+def line(name: str, scores: dict[int, float]) -> str:
+    """Return a line of the table, given the scores by number of the settings."""
+    if 0 not in scores or len(scores) < 3:
+        return f"{name:14s}  (no time)"
+    default, others = scores[0], [found for number, found in scores.items() if number]
+    finite = [found for found in others if np.isfinite(found)]
+    low, high = min(finite), max(finite)
     gap = 100 * (high - default) / max(high - low, 1e-9)
-    size = f"{name:14s} {len(train):5d} {rows.shape[1]:4d}"
-    return f"{size}  {default:10.3f}  {low:10.3f}  {high:10.3f}  {gap:7.1f} %  of {len(scores)}"
+    return f"{name:14s}  {default:10.3f}  {low:10.3f}  {high:10.3f}  {gap:7.1f} %  of {len(others)}"
 
 
 def main() -> None:
@@ -137,23 +134,25 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--only", nargs="+")
-    parser.add_argument("--few", action="store_true", help="12 hand settings instead of 48")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--settings", type=int, default=50, help="number of hand settings")
+    add_options(parser)
     arguments = parser.parse_args()
     found = dict(np.load(arguments.rows)) if arguments.rows else collect(arguments.data)
     if arguments.save:
         np.savez_compressed(arguments.save, **found)
         return
-    if arguments.jobs > 1:
-        os.environ["OMP_NUM_THREADS"] = "1"
-        os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    until = monotonic() + arguments.seconds
-    tasks = [(name, rows, arguments.few, until) for name, rows in found.items() if name in (arguments.only or found)]
-    print("data            rows cols     default       worst        best  below best")
-    with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
-        for line in pool.imap_unordered(compare, tasks, chunksize=1):
-            print(line, flush=True)
+    names = [name for name in found if name in (arguments.only or found)]
+    tasks = [
+        (name, found[name], number, arguments.settings, arguments.seed)
+        for number in range(arguments.settings + 1)
+        for name in names
+    ]
+    scores: dict[str, dict[int, float]] = {name: {} for name in names}
+    for (name, _, number, *_), own in run_side_by_side(score, tasks, arguments.jobs, arguments.seconds):
+        scores[name][number] = own
+    print("data               default       worst        best  below best")
+    for name, own in scores.items():
+        print(line(name, own))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ LAYERS = (
     "engines",
     "persistence",
     "inference",
+    "initialization",
     "em",
     "search",
     "preparation",

@@ -28,6 +28,7 @@ _HOME = {
     "SoftmaxNetwork": "multicause.models.softmax_network",
     "SparseCoding": "multicause.models.sparse_coding",
     "SpikeAndSlabCauses": "multicause.models.spike_and_slab_causes",
+    "TruncatedAutoencoder": "multicause.models.truncated_autoencoder",
     "enable_compilation_cache": "multicause.runtime.compilation_cache",
     "fit_trials": "multicause.estimators.trials",
     "load": "multicause.persistence",
@@ -51,6 +52,7 @@ __all__ = [
     "SoftmaxNetwork",
     "SparseCoding",
     "SpikeAndSlabCauses",
+    "TruncatedAutoencoder",
     "enable_compilation_cache",
     "fit_trials",
     "load",
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from multicause.models.softmax_network import SoftmaxNetwork
     from multicause.models.sparse_coding import SparseCoding
     from multicause.models.spike_and_slab_causes import SpikeAndSlabCauses
+    from multicause.models.truncated_autoencoder import TruncatedAutoencoder
     from multicause.persistence import load
     from multicause.runtime.compilation_cache import enable_compilation_cache
 

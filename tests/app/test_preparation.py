@@ -99,6 +99,7 @@ def test_the_model_is_chosen_by_the_kind_of_data():
     assert chosen("patches", patches, (2, 4)).name == "slabs"
     assert chosen("patches", patches, (20,)).name == "slabs"
     assert chosen("patches", patches, given={"noise": "poisson"}).name == "maximal"
+    assert chosen("patches", patches, given={"posterior": "evolved"}).name == "maximal"  # slabs cannot have it
     assert not chosen("patches", patches, center=False).center
     assert chosen("spectrogram", patches).name == "maximal"
     assert chosen("waveform", patches - 0.5).name == "slabs"

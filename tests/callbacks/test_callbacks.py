@@ -195,6 +195,9 @@ def test_callbacks_see_the_rows_and_weights_that_fit_was_given():
         def on_fit_task_end(self, estimator, context, *, X=None, metadata=None):
             self.seen = X, metadata
 
+        def after(self, iteration):
+            return None
+
     for model in (FactorAnalysis(2, max_iter=2), MODEL, SoftmaxNetwork(2, temperature=2.0, max_iter=2)):
         rows, watcher = np.abs(X), Watcher()
         clone(model).set_callbacks(watcher).fit(rows)

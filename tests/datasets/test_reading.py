@@ -5,10 +5,12 @@ import sys
 import numpy as np
 import pandas
 import pytest
+import scipy.sparse
 from PIL import Image
 from scipy.io import wavfile
 from skimage.io import imsave
 
+from multicause.datasets import tables
 from multicause.datasets.overlap import reconstruct_image
 from multicause.datasets.reading import Reading, read_data
 
@@ -42,6 +44,16 @@ def test_tables_have_the_same_rows_in_every_format(tmp_path):
     swapped = read_data(tmp_path / "t.csv", Reading(columns=("c", "a"), dtype="float32"))
     np.testing.assert_array_equal(swapped.rows, numbers[:, [2, 0]].astype(np.float32))
     assert swapped.names == ["c", "a"]
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+def test_sparse_matrices_of_scipy_are_tables(kind, tmp_path, monkeypatch):
+    counts = np.random.RandomState(0).poisson(0.5, size=(6, 4))
+    scipy.sparse.save_npz(tmp_path / "counts.npz", scipy.sparse.csr_matrix(counts).asformat(kind))
+    np.testing.assert_array_equal(read_data(tmp_path / "counts.npz").rows, counts)
+    monkeypatch.setattr(tables, "LARGEST_DENSE", 100)
+    with pytest.raises(ValueError, match=r"^'.*counts.npz' is a sparse matrix of 6×4, which would take .* In Python"):
+        read_data(tmp_path / "counts.npz")
 
 
 def test_a_missing_package_is_named_with_its_extra(tmp_path, monkeypatch):

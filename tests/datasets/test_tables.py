@@ -36,6 +36,7 @@ COUNTED = "t,c\n" + "".join(f"{n},{n * n % 7}\n" for n in range(1, 8))
         ("user_id,c\n10,2\n33,2.5\n", {"index": "none"}, [[10, 2], [33, 2.5]], "2 rows, 2 columns user_id, c"),
         ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": "u"}, [[2, 3], [2.5, 4]], "2 rows, 2 columns c, d, index: u"),
         ("u,c,d\n10,2,3\n33,2.5,4\n", {"index": -1}, [[10, 2], [33, 2.5]], "2 rows, 2 columns u, c, index: d"),
+        ('"a, b",c\n1,2\n3,4.5\n', {}, [[1, 2], [3, 4.5]], "2 rows, 2 columns 'a, b', c"),
         (COUNTED, {}, [[n * n % 7] for n in range(1, 8)], "7 rows, 1 column c, index: t"),
         ("id,a\n12345678901234567890,1\n12345678901234567891,2\n", {}, [[1], [2]], "2 rows, 1 column a, index: id"),
         # Without a header no row is lost.
@@ -80,7 +81,7 @@ COUNTED = "t,c\n" + "".join(f"{n},{n * n % 7}\n" for n in range(1, 8))
         ("a\n1\n2\n", {}, [[1], [2]], "2 rows, 1 column a"),
         ("a,when\n1,2024-01-31\n2,2024-02-01\n", {}, [[1], [2]], "1 text column ignored: when"),
         ("a,b,c\n1,2,3\n4,5,6\n", {"drop": ("a,b",)}, [[3], [6]], "2 rows, 1 column c, 2 columns left out: a, b"),
-        ('"a,b",c,d\n1,2,3\n4,5,6\n', {"drop": ("a,b", "c")}, [[3], [6]], "1 column d, 2 columns left out: a,b, c"),
+        ('"a,b",c,d\n1,2,3\n4,5,6\n', {"drop": ("a,b", "c")}, [[3], [6]], "1 column d, 2 columns left out: 'a,b', c"),
     ],
 )
 def test_tables_are_understood_and_the_summary_says_how(text, settings, rows, summary, tmp_path):

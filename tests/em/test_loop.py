@@ -16,7 +16,7 @@ from multicause.engines import Local
 from multicause.inference import arrange
 from multicause.posteriors import Preselected
 from multicause.priors import truncation
-from multicause.search.repair import least_missed
+from multicause.search.variants import least_missed
 from tests.oracles import enumeration
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -1,9 +1,8 @@
-"""Results of loops: the best start, histories one after the other, copies of components."""
+"""Results of loops: the best start, and histories one after the other."""
 
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from multicause.em.results import (
     FitResult,
@@ -12,7 +11,6 @@ from multicause.em.results import (
     StartResults,
     best_of,
     concatenate_history,
-    has_died,
     offset_iterations,
 )
 from multicause.model import Parameters, Statistics
@@ -94,19 +92,3 @@ def test_iterations_are_counted_on():
     assert watch(Progress(2, np.ones(1), np.zeros(1), Parameters(np.ones((1, 1, 1)), {}, {})))
     assert seen == [9]
     assert offset_iterations(None, 7) is None
-
-
-@pytest.mark.parametrize(
-    ("components", "copies"),
-    [
-        ([[1.0, 2.0], [1.0, 2.0]], True),
-        ([[1.0, 2.0], [1.0, 2.0 + 1e-5]], True),
-        ([[1.0, 2.0], [1.0, 2.1]], False),
-        ([[1e6, 2e6], [1e6, 2e6 + 1]], True),  # relative to the largest weight
-        ([[1.0, 2.0]], False),
-    ],
-)
-def test_components_that_differ_nowhere_are_copies(components, copies):
-    sums = SimpleNamespace(weight=10.0, prior={"active": np.full(len(components), 5.0)})
-    parameters = Parameters(np.array(components), {}, {})
-    assert has_died(parameters, sums, DATA, same=1e-4) == copies

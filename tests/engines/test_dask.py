@@ -1,22 +1,17 @@
-"""Learning on a Dask cluster of two processes: the same results as in this process, whatever happens to workers."""
+"""Learning on a Dask cluster: the same results as without one, and errors that name blocks and workers.
 
-import errno
-import os
-import signal
-import socket
-import subprocess
-import sys
-import warnings
-from contextlib import nullcontext, suppress
+The workers are threads of this process that are reached by TCP, so that everything is serialized as between machines,
+but programs are compiled once. What needs processes of their own is in test_dask_processes.py.
+"""
+
+from contextlib import nullcontext
 from functools import partial
 from time import sleep
-from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from multicause import (
     EnergyComponents,
@@ -37,14 +32,14 @@ from multicause import (
     SpikeAndSlabCauses,
     load,
 )
+from multicause.annealing import LinearCooling
 from multicause.app.cli.engines import EngineChoice
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars, open_rows
 from multicause.engines import Dask, Local
-from multicause.engines.dask_clusters import IGNORE_INTERRUPTS, check_versions, dashboard_link
+from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.dask_data import DaskData
 from multicause.engines.local import LocalData, weighted_quantile
-from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
 from multicause.model import Block
 from multicause.posteriors import Beam, Preselected
 from tests.app.cli.test_command_line import call, result_of
@@ -58,20 +53,21 @@ CHUNK = 512
 
 @pytest.fixture(scope="module")
 def client():
-    with warnings.catch_warnings():
-        cluster = distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            host="127.0.0.1",
-            dashboard_address=None,
-            silence_logs=50,
-            preload=[IGNORE_INTERRUPTS],
-        )
-        with distributed.Client(cluster) as client:
-            yield client
-        # A cluster may look for workers that tests have killed while it closes.
-        with suppress(KeyError):
-            cluster.close()
+    with thread_cluster(2) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def thread_cluster(n_workers):
+    """Return a cluster whose workers are threads of this process, reached by TCP."""
+    return distributed.LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -116,18 +112,6 @@ def test_a_fit_on_a_cluster_equals_one_in_this_process(client, rows, chunked, mo
     assert there.score(chunked) == pytest.approx(here.score(rows), rel=1e-5)
 
 
-@pytest.fixture(scope="module")
-def threads():
-    """Two workers in this process, which share its compiled programs."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -139,13 +123,13 @@ def threads():
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_other_models_of_sums_equal_those_of_this_process(threads, model):
+def test_other_models_of_sums_equal_those_of_this_process(client, model):
     rows = make_bars(2048, noise="poisson", random_state=0).data.astype(np.float32)
     if isinstance(model, NoisyOrCauses):
         rows = (rows > 4).astype(np.float32)
     if isinstance(model, MixtureOfGaussians):
         model = clone(model).set_params(init=rows[:2] + 0.5)
-    engines = [(FourBlocks(), rows), (Dask(threads), da.from_array(rows, chunks=(512, 25)))]
+    engines = [(FourBlocks(), rows), (Dask(client), da.from_array(rows, chunks=(512, 25)))]
     here, there = (clone(model).set_params(engine=engine).fit(X) for engine, X in engines)
     np.testing.assert_allclose(there.lower_bound_, here.lower_bound_, rtol=1e-5)
     np.testing.assert_allclose(np.abs(there.components_), np.abs(here.components_), rtol=1e-3, atol=1e-3)
@@ -188,18 +172,6 @@ def test_workers_read_files(client, rows, tmp_path):
     np.save(tmp_path / "1.npy", bad)
     with pytest.raises(ValueError, match=r"infinity: row 600, column 3 of .*1\.npy"):
         clone(model).fit(source)
-
-
-def test_workers_reuse_freed_memory(client, monkeypatch):
-    # Dask tells them not to, which makes an iteration take twice as long.
-    assert set(client.run(os.environ.get, OF_DASK[0]).values()) == {OF_DASK[1]}
-    calls = []
-    monkeypatch.setattr("ctypes.CDLL", lambda name: SimpleNamespace(mallopt=lambda *setting: calls.append(setting)))
-    for value, expected in [("65536", [(-1, 2**28), (-3, 2**25)]), ("1000", []), ("", [])]:
-        monkeypatch.setenv(OF_DASK[0], value)
-        reuse_freed_memory.__wrapped__()
-        assert calls == expected
-        calls.clear()
 
 
 def test_a_search_on_a_cluster_finds_all_bars(client, chunked):
@@ -282,87 +254,6 @@ def _arranged_in_four(engine, data, summarize, *sizes, exact=False):
     return LocalData(engine, data._X, data._weights, blocks)
 
 
-class KillWorker(IterationCallback):
-    """Kills the process of a worker after some iterations."""
-
-    def __init__(self, client, iteration):
-        self.client, self.iteration = client, iteration
-
-    def after(self, iteration):
-        if iteration.number == self.iteration:
-            os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)
-
-
-class AddWorker(IterationCallback):
-    """Adds a worker to a cluster after the first iteration, and waits until it can be used."""
-
-    def __init__(self, client):
-        self.client = client
-
-    def after(self, iteration):
-        if iteration.number == 1:
-            self.client.cluster.scale(3)
-            self.client.wait_for_workers(3, timeout=60)
-
-
-class SlowWorker(IterationCallback):
-    """Lets one worker sleep after each iteration, while others go on."""
-
-    def __init__(self, client):
-        self.client, self.sleeping = client, []
-
-    def after(self, iteration):
-        worker = next(iter(self.client.nthreads()))
-        self.sleeping.append(self.client.submit(sleep, 0.5, workers=[worker], pure=False))
-
-
-class Interrupt(IterationCallback):
-    """Presses Ctrl-C in the second iteration, which all processes of a terminal get."""
-
-    def __init__(self, client):
-        self.client = client
-
-    def after(self, iteration):
-        if iteration.number == 2:
-            for process in self.client.run(os.getpid).values():
-                os.kill(process, signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(client, chunked):
-    return LinearCauses(4, engine=Dask(client), **PLAIN).fit(chunked)
-
-
-@pytest.mark.parametrize("form", ["dask array", "array"])
-def test_a_killed_worker_changes_nothing(client, rows, chunked, undisturbed, form):
-    # Rows that were sent from this process survive the worker that holds them, too.
-    model = LinearCauses(4, engine=Dask(client), **PLAIN)
-    killing = clone(model).set_callbacks(KillWorker(client, 1))
-    if form == "array":
-        client.wait_for_workers(2, timeout=60)  # an array is divided among the workers that there are
-        undisturbed = model.fit(rows)
-    survived = killing.fit(chunked if form == "dask array" else rows)
-    np.testing.assert_array_equal(survived.components_, undisturbed.components_)
-
-
-def test_a_worker_that_joins_or_is_slow_changes_nothing(client, chunked, undisturbed):
-    for callback in (SlowWorker(client), AddWorker(client)):
-        found = clone(undisturbed).set_callbacks(callback).fit(chunked)
-        np.testing.assert_array_equal(found.components_, undisturbed.components_)
-    assert len(client.nthreads()) == 3
-    client.cluster.scale(2)
-
-
-def test_an_interrupted_fit_ends_with_the_current_iteration(client, chunked, undisturbed, tmp_path, ctrl_c):
-    model = clone(undisturbed).set_callbacks(Interrupt(client), Checkpoint(tmp_path, every=1))
-    stopped = model.fit(chunked)
-    assert stopped.outcome_ == "stopped"
-    assert stopped.n_iter_ == 2
-    resumed = clone(undisturbed).fit(chunked, resume=tmp_path)
-    np.testing.assert_array_equal(resumed.components_, undisturbed.components_)
-
-
 class Progress(IterationCallback):
     def __init__(self):
         self.seen = []
@@ -371,66 +262,10 @@ class Progress(IterationCallback):
         self.seen.append(iteration.number)
 
 
-def test_callbacks_follow_a_fit_on_a_cluster(client, chunked, undisturbed):
+def test_callbacks_follow_a_fit_on_a_cluster(client, chunked):
     progress = Progress()
-    clone(undisturbed).set_callbacks(progress).fit(chunked)
+    LinearCauses(4, **PLAIN).set_callbacks(progress).fit(chunked)
     assert progress.seen == [1, 2, 3, 4]
-
-
-# ------------------------------------------------------------------------------- a scheduler that is restarted
-
-SERVICES = "import sys; from distributed.cli.dask_{0} import main; sys.exit(main())"
-
-
-class Cluster:
-    """Scheduler and one worker in processes of their own, at a fixed address."""
-
-    def __init__(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        self.processes = []
-
-    def start(self):
-        port = self.address.rpartition(":")[2]
-        options = {
-            "scheduler": ["--host", "127.0.0.1", "--port", port, "--no-dashboard"],
-            "worker": [self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard"],
-        }
-        for name, words in options.items():
-            command = [sys.executable, "-c", SERVICES.format(name), *words]
-            self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        return self
-
-    def stop(self):
-        for process in self.processes:
-            process.kill()
-            process.wait()
-        self.processes.clear()
-
-
-class StopCluster(IterationCallback):
-    def __init__(self, cluster):
-        self.cluster = cluster
-
-    def after(self, iteration):
-        if iteration.number == 2:
-            self.cluster.stop()
-
-
-def test_a_fit_goes_on_after_the_scheduler_has_been_restarted(rows, tmp_path):
-    cluster = Cluster().start()
-    try:
-        model = LinearCauses(4, engine=Dask(cluster.address, timeout=120), **PLAIN)
-        whole = clone(model).fit(rows)
-        broken = clone(model).set_callbacks(Checkpoint(tmp_path, every=1), StopCluster(cluster))
-        with pytest.raises(ConnectionError, match=r"scheduler at tcp://127.0.0.1:\d+ was lost.*resume"):
-            broken.fit(rows)
-        cluster.start()
-        resumed = clone(model).fit(rows, resume=tmp_path)
-        np.testing.assert_array_equal(resumed.components_, whole.components_)
-    finally:
-        cluster.stop()
 
 
 def test_a_fit_on_a_cluster_is_resumed(client, chunked, tmp_path):
@@ -504,17 +339,30 @@ def test_a_block_that_cannot_be_computed_is_named(client, rows):
         LinearCauses(3, **PLAIN).fit([dask.delayed(rows[:100]), dask.delayed(rows[0])])
 
 
-@pytest.mark.parametrize(("keep", "n_trips"), [(None, 1), (0.9, 2)])
-def test_an_iteration_is_one_round_trip_and_two_with_a_data_cut(client, chunked, keep, n_trips, monkeypatch):
-    counts, waited = [], DaskData._gather
-    monkeypatch.setattr(DaskData, "_gather", lambda data, wanted: counts.append(1) or waited(data, wanted))
-    found = []
-    for max_iter in (2, 5):
-        counts.clear()
-        model = LinearCauses(4, posterior=Preselected(3, 2, keep=keep), **{**PLAIN, "max_iter": max_iter})
-        model.fit(chunked)
-        found.append(len(counts))
-    assert 3 <= found[1] - found[0] <= 3 * n_trips
+@pytest.mark.parametrize("keep", [None, 0.9])
+def test_an_iteration_is_one_round_trip_and_two_with_a_data_cut(client, chunked, keep, monkeypatch):
+    counts, found = {"_gather": 0, "quantile": 0}, []
+
+    def counted(name, method):
+        def call(*arguments):
+            counts[name] += 1
+            return method(*arguments)
+
+        monkeypatch.setattr(DaskData, name, call)
+
+    class Note(IterationCallback):
+        def after(self, iteration):
+            found.append(list(counts.values()))
+
+    for name in counts:
+        counted(name, getattr(DaskData, name))
+    settings = {**PLAIN, "annealing": LinearCooling(2.0, n_iter=6), "max_iter": 8}
+    model = LinearCauses(4, posterior=Preselected(3, 2, keep=keep), **settings)
+    model.set_callbacks(Note()).fit(chunked)
+    n_trips, n_cuts = np.diff(found, axis=0).T
+    # The data cut begins at two thirds of the schedule.
+    assert set(n_cuts.tolist()) == ({0} if keep is None else {0, 1})
+    np.testing.assert_array_equal(n_trips, 1 + n_cuts)
 
 
 def test_a_file_that_vanishes_while_workers_read_it(client, rows, tmp_path):
@@ -532,50 +380,18 @@ def test_missing_values_are_named_where_a_model_needs_all(client, rows):
         IndependentComponents(3, max_iter=1).fit(da.from_array(bad, chunks=(CHUNK, 25)))
 
 
-def test_memory_maps_and_stored_arrays_are_read_by_workers(client, rows, undisturbed, tmp_path):
+def test_memory_maps_and_stored_arrays_are_read_by_workers(client, rows, chunked, tmp_path):
     h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
     np.save(tmp_path / "rows.npy", rows)
     zarr.create_array(tmp_path / "rows.zarr", data=rows, chunks=(500, 25))
     with h5py.File(tmp_path / "rows.h5", "w") as file:
         file["rows"] = rows
+    expected = LinearCauses(4, engine=Dask(client), **PLAIN).fit(chunked)
     with h5py.File(tmp_path / "rows.h5") as file:
         for X in (np.load(tmp_path / "rows.npy", mmap_mode="r"), zarr.open(tmp_path / "rows.zarr"), file["rows"]):
-            assert undisturbed.engine.source(X) is not None
-            found = clone(undisturbed).fit(X)
-            np.testing.assert_allclose(found.components_, undisturbed.components_, rtol=1e-4, atol=1e-4)
-
-
-def test_workers_with_other_versions_are_named(client, monkeypatch):
-    with monkeypatch.context() as patched:
-        patched.setattr("jax.__version__", "0.0.1")
-        with pytest.raises(RuntimeError, match=r"Dask worker tcp://.* has jax .* instead of 0\.0\.1"):
-            check_versions(client)
-    with monkeypatch.context() as patched:
-        patched.setattr("multicause.__version__", "0.0.1")
-        with pytest.raises(RuntimeError, match=r"has multicause .* instead of 0\.0\.1. All workers need the versions"):
-            LinearCauses(3, engine=Dask(client), **PLAIN).fit(np.eye(4))
-
-
-def test_a_worker_without_the_package_is_named():
-    hidden = "import sys; sys.modules['multicause'] = None"
-    with (
-        distributed.LocalCluster(
-            n_workers=1, host="127.0.0.1", dashboard_address=None, silence_logs=50, preload=[hidden]
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-        pytest.raises(RuntimeError, match=r"Dask worker tcp://.* cannot import multicause.*Install multicause=="),
-    ):
-        LinearCauses(3, engine=Dask(client), **PLAIN).fit(np.eye(4))
-
-
-def test_a_grid_search_runs_on_a_cluster(client, rows):
-    joblib = pytest.importorskip("joblib")
-    search = GridSearchCV(LinearCauses(3, **PLAIN), {"n_components": [2, 4]}, cv=2)
-    here = clone(search).fit(rows[:400])
-    with joblib.parallel_config("dask", client=client):
-        there = clone(search).fit(rows[:400])
-    np.testing.assert_allclose(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"], rtol=1e-6)
-    assert there.best_params_ == here.best_params_
+            assert expected.engine.source(X) is not None
+            found = clone(expected).fit(X)
+            np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-4, atol=1e-4)
 
 
 def test_weights_of_another_length(client, chunked):
@@ -619,11 +435,42 @@ def test_a_scheduler_that_does_not_answer():
 
 def test_a_cluster_without_workers():
     with (
-        distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None, silence_logs=50) as cluster,
+        thread_cluster(0) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
         pytest.raises(TimeoutError, match="has had no worker for 0.5 seconds"),
     ):
         LinearCauses(3, engine=Dask(client, timeout=0.5)).fit(np.eye(5))
+
+
+def test_a_cluster_that_loses_all_workers_ends_the_fit(rows, tmp_path):
+    class RemoveWorkers(IterationCallback):
+        def after(self, iteration):
+            if iteration.number == 2:
+                cluster.scale(0)
+                while client.nthreads():
+                    sleep(0.01)
+
+    with thread_cluster(1) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        model = LinearCauses(4, engine=Dask(client, timeout=0.5), **PLAIN)
+        broken = clone(model).set_callbacks(Checkpoint(tmp_path, every=1), RemoveWorkers())
+        with pytest.raises(TimeoutError, match=r"has lost all its workers and has had none for 0.5 seconds.*resume="):
+            broken.fit(rows)
+        cluster.scale(1)
+        client.wait_for_workers(1, timeout=60)
+        resumed = clone(model).set_params(engine__timeout=60).fit(rows, resume=tmp_path)
+        whole = clone(model).set_params(engine__timeout=60).fit(rows)
+    np.testing.assert_array_equal(resumed.components_, whole.components_)
+
+
+def test_a_client_that_has_been_closed(rows):
+    class CloseClient(IterationCallback):
+        def after(self, iteration):
+            client.close()
+
+    with thread_cluster(1) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        model = LinearCauses(4, engine=Dask(client), **PLAIN).set_callbacks(CloseClient())
+        with pytest.raises(ConnectionError, match=r"scheduler at tcp://127.0.0.1:\d+ was lost.*the client is closed"):
+            model.fit(rows)
 
 
 def test_an_engine_can_be_cloned_and_saved(client, chunked, tmp_path):
@@ -636,31 +483,6 @@ def test_an_engine_can_be_cloned_and_saved(client, chunked, tmp_path):
 # ------------------------------------------------------------------------------------------- the command line
 
 OPTIONS = ["--model", "mixture", "--components", 3, "--seed", 1, "--iterations", 6, "--set", "tol=0", "--no-report"]
-
-
-def test_the_command_line_learns_on_a_cluster_and_resumes_there(client, rows, tmp_path, monkeypatch):
-    np.save(tmp_path / "rows.npy", rows[:300])
-    address = client.scheduler.address
-    result_of("fit", tmp_path / "rows.npy", *OPTIONS, "--out", tmp_path / "here")
-    monkeypatch.setattr("multicause.app.cli.fitting.dashboard_link", lambda client: "http://scheduler:8787/status")
-    words = ["fit", tmp_path / "rows.npy", *OPTIONS, "--engine", "dask", "--scheduler", address, "--checkpoint", 0]
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device", "x")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("multicause.app.cli.fitting.write_run", full)
-        run = call(*words, "--out", tmp_path / "there")
-    assert run.exit_code == 2
-    said = " ".join(run.stdout.split())
-    assert f"Dask cluster {address}: 2 workers, 2 threads." in said
-    assert "Dashboard: http://scheduler:8787/status" in said
-    found = result_of("fit", "--resume", tmp_path / "there")
-    assert found["engine"]["engine"] == "dask"
-    models = [load(tmp_path / name / "model.multicause") for name in ("here", "there")]
-    np.testing.assert_allclose(models[0].components_, models[1].components_, rtol=1e-6)
-    # A model in a file does not need the cluster.
-    assert isinstance(models[1].engine, Local)
 
 
 def test_a_run_on_a_cluster_may_go_on_in_this_process(client, rows, tmp_path, monkeypatch):

@@ -27,7 +27,7 @@ SCRIPT = """
     from multicause.datasets import make_bars
     from multicause.engines import Local
     from multicause.engines.streamed import StreamedData
-    from multicause.posteriors import Preselected
+    from multicause.posteriors import Evolved, Preselected
 
     warnings.simplefilter("ignore")
     assert len(jax.devices()) == 8
@@ -38,6 +38,7 @@ SCRIPT = """
     models = [
         LinearCauses(4, **plain),
         MaximalCauses(4, noise="poisson", posterior=Preselected(3, 2, keep=0.8), **plain),  # with a data cut
+        LinearCauses(4, posterior=Evolved(6), **plain),  # with states that are kept with the rows
     ]
     for model in models:
         one = model.set_params(engine=Local()).fit(X, sample_weight=weights)

@@ -15,6 +15,7 @@ from multicause import (
     PrincipalComponents,
     SparseCoding,
     SpikeAndSlabCauses,
+    TruncatedAutoencoder,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -50,6 +51,7 @@ ESTIMATORS = [
     (SparseCoding(2, max_iter=2, tol=0, random_state=0), {}),
     (SpikeAndSlabCauses(2, max_iter=3, random_state=0), {}),
     (IndependentComponents(1, max_iter=3, random_state=0), {}),
+    (TruncatedAutoencoder(2, max_iter=2, random_state=0), STARTS),
 ]
 
 

@@ -13,6 +13,7 @@ from multicause import (
     RestrictedMaximalCauses,
     SoftmaxNetwork,
     SparseCoding,
+    TruncatedAutoencoder,
 )
 from tests.laws.classical import CLASSICAL, IMAGES, Classical
 from tests.laws.configurations import CAUSES, CONFIGURATIONS
@@ -25,6 +26,7 @@ OTHERS = [
     Classical("sparse-coding-defaults", SparseCoding, IMAGES),
     Classical("sparse-coding-cauchy", SparseCoding, IMAGES, {"prior": "cauchy", "max_iter": 3}),
     Classical("mixture-full", MixtureOfGaussians, IMAGES, {"covariance": "full", "max_iter": 3}),
+    Classical("autoencoder", TruncatedAutoencoder, IMAGES),
     Classical("linear-automatic", LinearCauses, IMAGES, {"max_iter": 60}),
 ]
 WITH_UNIT = [
@@ -33,7 +35,7 @@ WITH_UNIT = [
     if configuration.noise not in WITHOUT_UNIT and configuration.name != "helmholtz-machine"
 ]
 # Models whose noise or components have a mean of their own.
-WITH_MEAN = ("mixture", "k-means", "factor", "principal", "independent")
+WITH_MEAN = ("mixture", "k-means", "factor", "principal", "independent", "autoencoder")
 
 
 def dimensions(model, X):

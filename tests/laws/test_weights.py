@@ -65,6 +65,7 @@ CASES = [
     ),
     Weighted(multicause.IndependentComponents, IMAGES, {"n_components": None}, init=False),
     Weighted(multicause.SpikeAndSlabCauses, IMAGES, PLAIN),
+    *(Weighted(multicause.TruncatedAutoencoder, IMAGES, {"batch_size": size}, init=False) for size in (7, 200)),
     Weighted(multicause.NoisyOrCauses, binary, PLAIN, init=False),
     *(Weighted(multicause.HelmholtzMachine, binary, {"tol": 0.0, "batch_size": size}) for size in (1, 7)),
     *(

@@ -16,11 +16,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import multicause
-from multicause import EnergyComponents, IndependentComponents
+from multicause import EnergyComponents, IndependentComponents, load
 from multicause.app.experiments.ebm01_beyond import amplitude_coupled
 from multicause.energies import FunctionExpert, Logistic, Student
 from multicause.engines import Local
 from multicause.metrics import amari_distance
+from multicause.persistence import ModelFileError
 from multicause.samplers import Hamiltonian
 from multicause.samplers.annealed import LogPartition
 from multicause.solvers.energy_problem import FormerUpdateState
@@ -370,10 +371,16 @@ def test_a_saved_model_goes_on_as_if_nothing_had_happened(mixed, tmp_path, setti
     assert model.log_partition_ is None or model.log_partition_.standard_error == 0  # it belonged to older filters
 
 
-def test_a_function_cannot_be_saved_and_says_so(mixed, tmp_path):
+def test_a_function_is_saved_by_its_name_and_given_when_the_file_is_read(mixed, tmp_path):
     model = EnergyComponents(expert=soft_size, sampler="metropolis", **FEW).fit(mixed[0])
-    with pytest.raises(TypeError, match="settings/expert cannot be saved"):
-        model.save(tmp_path / "model")
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"the function 'soft_size' of .*load\(path, parts=\[soft_size\]\)"):
+        load(tmp_path / "model")
+    loaded = load(tmp_path / "model", parts=[soft_size])
+    np.testing.assert_array_equal(loaded.energy(mixed[0]), model.energy(mixed[0]))
+    nameless = EnergyComponents(expert=lambda h: soft_size(h), sampler="metropolis", **FEW).fit(mixed[0])
+    with pytest.raises(TypeError, match="settings/expert cannot be saved: .* a lambda has none. Define it with def"):
+        nameless.save(tmp_path / "model")
 
 
 def test_a_second_fit_compiles_nothing(mixed):

@@ -15,6 +15,7 @@ from multicause.metrics import found_causes
 from multicause.model import Block
 from multicause.posteriors import RecognitionNetwork
 from multicause.priors.layered_networks import Machine, fantasies, importance, recognized
+from multicause.solvers.optimizers import Optax
 from multicause.solvers.wake_sleep import step
 from multicause.updates.wake_sleep import WakeSleep, WakeSleepSettings
 
@@ -144,7 +145,8 @@ def test_plain_wake_and_sleep_are_the_rules_of_the_appendix():
             ({"weights": arrays[3], "bias": arrays[4]},),
         )
         key = jax.random.key(1)
-        new, _ = step(WakeSleepSettings(1, False), machine, jnp.asarray(u), jnp.ones(6), key, jnp.asarray(0.1))
+        plain, rows = (WakeSleepSettings(1, False), Optax("sgd")), jnp.asarray(u)
+        new, _, _ = step(*plain, machine, (), rows, jnp.ones(6), key, jnp.asarray(0.1))
         wake, sleep = jax.random.split(key)
         v = np.asarray(
             recognized(machine.recognition, jnp.asarray(u), jax.random.uniform(wake, (1, 6, 3), float))[1][0]

@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
-from multicause import LinearCauses, OwnCauses
+from multicause import LinearCauses, OwnCauses, load
 from multicause.datasets import make_bars
+from multicause.persistence import ModelFileError
+from multicause.posteriors import Beam, Evolved, Truncated
+from multicause.solvers.optimizers import Optax
 
 BARS = make_bars(200, size=3, combination="sum", noise="gaussian", random_state=0)
 
@@ -23,6 +26,19 @@ def linear(parameters, states, rows):
 def initialize(X, n_components, random):
     components = X.std() * random.normal(1, 0.5, (n_components, X.shape[1]))
     return {"components": components, "log_odds": np.full(n_components, -0.5), "log_sigma": np.log(X.std() / 2 + 1e-3)}
+
+
+def observed(parameters, states, rows):
+    """The log joint of observed values alone."""
+    odds, sigma, missing = parameters["log_odds"], jnp.exp(parameters["log_sigma"]), jnp.isnan(rows)
+    errors = jnp.where(missing, 0, rows)[:, None] - states @ parameters["components"]
+    squares = jnp.sum(jnp.where(missing[:, None], 0, errors / sigma) ** 2, axis=-1)
+    normalizer = jnp.sum(~missing, axis=-1) * (jnp.log(sigma) + 0.5 * jnp.log(2 * jnp.pi))
+    return states @ odds - jnp.logaddexp(0, odds).sum() - 0.5 * squares - normalizer[:, None]
+
+
+def incomplete(X, n_components, random):
+    return initialize(np.nan_to_num(X), n_components, random)
 
 
 class Given:
@@ -60,7 +76,7 @@ def test_it_agrees_with_linear_causes():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_few_states_give_a_lower_bound_and_weights_count():
     settings = {"max_iter": 3, "random_state": 0}
-    every, few = (OwnCauses(linear, initialize, 6, population=k, **settings).fit(BARS.data) for k in (64, 12))
+    every, few = (OwnCauses(linear, initialize, 6, posterior=Evolved(k), **settings).fit(BARS.data) for k in (64, 12))
     few.parameters_ = every.parameters_
     assert (few.score_samples(BARS.data) <= every.score_samples(BARS.data) + 1e-9).all()
     half = np.arange(200) < 100
@@ -98,8 +114,47 @@ def test_the_function_is_tried_before_learning_begins(function, message):
 
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_own_checks():
-    model = OwnCauses(linear, initialize, 2, max_iter=2, population=4, n_generations=1, random_state=0)
+    # Checks of models that accept missing values use some.
+    model = OwnCauses(observed, incomplete, 2, max_iter=2, random_state=0)
     results = check_estimator(model, on_skip=None, on_fail=None)
     failed = {r["check_name"] for r in results if r["status"] == "failed"}
     # The initial parameters of this model depend on the rows, but not on their weights.
-    assert failed <= {"check_sample_weight_equivalence_on_dense_data"}
+    assert failed <= {f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_missing_values_are_left_out_by_the_function():
+    X = np.where(np.random.RandomState(0).uniform(size=BARS.data.shape) < 0.3, np.nan, BARS.data)
+    exact = LinearCauses(6, init=BARS.causes * 0.8 + 0.5, annealing=None, max_iter=20).fit(X)
+    settings = {"max_iter": 1, "learning_rate": 1e-9, "random_state": 0}
+    same = OwnCauses(observed, Given(exact), 6, **settings).fit(X)
+    np.testing.assert_allclose(same.score_samples(X), exact.score_samples(X), rtol=1e-5)
+    with pytest.raises(ValueError, match="NaN for rows with missing values, which are NaN. Leave them out"):
+        OwnCauses(linear, Given(exact), 6, **settings).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_file_names_the_functions_and_does_not_run_them(tmp_path):
+    model = OwnCauses(
+        linear, initialize, 6, optimizer=Optax("rmsprop"), posterior=Beam(6, 20), max_iter=1, random_state=0
+    )
+    model.fit(BARS.data).save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match=r"uses the function '(linear|initialize)' .* which a file cannot hold"):
+        load(tmp_path / "model")
+    loaded = load(tmp_path / "model", parts=[linear, initialize])
+    np.testing.assert_array_equal(loaded.score_samples(BARS.data), model.score_samples(BARS.data))
+
+    def other(parameters, states, rows):
+        return linear(parameters, states, rows)[:, 0]
+
+    other.__module__, other.__qualname__ = linear.__module__, linear.__qualname__
+    with pytest.raises(ModelFileError, match=r"the log joint of its parameters has shape \(1,\), not \(1, 2\)"):
+        load(tmp_path / "model", parts=[other, initialize])
+    nameless = OwnCauses(lambda p, s, y: linear(p, s, y), initialize, 6, max_iter=1, random_state=0).fit(BARS.data)
+    with pytest.raises(TypeError, match="settings/log_joint cannot be saved: .* a lambda has none"):
+        nameless.save(tmp_path / "model")
+
+
+def test_a_posterior_that_needs_more_than_a_log_joint_is_refused():
+    with pytest.raises(TypeError, match=r"must be 'evolved' or 'beam', .* got Truncated\(.*With Evolved\(population\)"):
+        OwnCauses(linear, initialize, 6, posterior=Truncated(2)).fit(BARS.data)

@@ -9,13 +9,13 @@ from scipy.optimize import linear_sum_assignment
 import multicause
 from multicause import LinearCauses, SpikeAndSlabCauses
 from multicause.compatibility import IncompatiblePartsError
+from multicause.em import usage
 from multicause.em.results import FitResult
 from multicause.engines import Local
 from multicause.inference import arrange
 from multicause.model import Statistics
 from multicause.posteriors import Beam
 from multicause.priors import SpikeAndSlab
-from multicause.search import replacement
 from multicause.search.replacement import replace_unused
 from tests.conftest import optimizations
 from tests.oracles.parts import SpikeEnumeration
@@ -167,7 +167,7 @@ def test_an_unused_component_becomes_a_residual(model, data):
 @pytest.mark.parametrize("n_init", [1, 2])
 def test_replacements_are_part_of_the_history(n_init, data, monkeypatch):
     """With a threshold so high, less active components are replaced at every opportunity."""
-    monkeypatch.setattr(replacement, "UNUSED", 0.95)
+    monkeypatch.setattr(usage, "HARDLY_USED", 0.95)
     settings = {"posterior": Beam(2, 2), "random_state": 0, "max_iter": 40, "tol": 0}
     model = SpikeAndSlabCauses(H, n_init=n_init, **settings).fit(data[0][:300])
     assert [phase.start for phase in model.phases_] == ([9, 17, 25, 33] if n_init == 1 else [21, 29])

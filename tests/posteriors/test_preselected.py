@@ -74,7 +74,7 @@ def all_of(model, block, parameters, temperature):
 
 @pytest.mark.parametrize(
     ("candidates", "max_active", "singletons", "temperature"),
-    [(4, 3, True, 2.5), (3, 2, True, 1.0), (3, 2, False, 1.7), (1, 1, False, 1.0)],
+    [(4, 3, True, 2.5), (H, 3, True, 1.3), (3, 2, True, 1.0), (3, 2, False, 1.7), (1, 1, False, 1.0)],
 )
 def test_moments_and_statistics_are_sums_over_the_states_considered(
     case, candidates, max_active, singletons, temperature, seed
@@ -486,3 +486,19 @@ def test_nonnegative_models_need_a_positive_value():
         with pytest.raises(ValueError, match=r"no positive value.*LinearCauses"):
             estimator(3).fit(X)
     LinearCauses(3, max_iter=3).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "n_components", "n_rows", "candidates"),
+    [
+        (MaximalCauses, 12, 500, 12),
+        (MaximalCauses, 12, 100_000, 5),
+        (MaximalCauses, 40, 500, 8),
+        (LinearCauses, 12, 500, 10),
+    ],
+)
+def test_all_causes_are_candidates_where_their_sparse_states_are_cheap(estimator, n_components, n_rows, candidates):
+    model = estimator(n_components)._parts()
+    posterior = Preselected(keep=None).bind(model, n_components, 25, n_rows)
+    assert posterior.candidates == candidates
+    assert posterior.shares_states(n_components) == (candidates == n_components)

@@ -11,9 +11,9 @@ from multicause.annealing import ConditionalCooling, LinearCooling
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum
 from multicause.datasets import make_bars
-from multicause.em.initialization import InitialConditions, first_moments
 from multicause.engines import Local
 from multicause.inference import arrange
+from multicause.initialization.conditions import InitialConditions, first_moments
 from multicause.metrics import recovered_causes
 from multicause.posteriors import Preselected, Truncated
 from multicause.priors import Categorical

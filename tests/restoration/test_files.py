@@ -26,9 +26,26 @@ def test_white_of_pixels_of_any_units(tmp_path, pixels, white):
     assert written.mean() == pytest.approx(0.5 * np.iinfo(written.dtype).max, rel=0.01)
 
 
+@pytest.mark.parametrize("white", [1.0, 255.0])
+def test_noise_beyond_white_does_not_change_its_value(tmp_path, white):
+    """An image from 0 to 1 with noise has pixels above one; it must not be taken for a dark one from 0 to 255."""
+    clean = white * np.tile([0.0, 0.5, 1.0], (3, 1))
+    noisy = clean + 0.4 * white * np.eye(3)
+    write_picture(tmp_path / "out.png", 1.03 * clean, StoredPicture(noisy, None))
+    np.testing.assert_array_equal(read_picture(tmp_path / "out.png").pixels, np.tile([0, 131, 255], (3, 1)))
+
+
+def test_floats_keep_their_units_in_tif_files(tmp_path):
+    pixels = np.array([[-1.5, 0.0], [2.5, 4000.25]], np.float32)
+    Image.fromarray(pixels).save(tmp_path / "in.tif")
+    stored = read_picture(tmp_path / "in.tif")
+    write_picture(tmp_path / "out.tif", stored.pixels + 0.5, stored)
+    np.testing.assert_array_equal(read_picture(tmp_path / "out.tif").pixels, pixels + 0.5)
+
+
 def test_pixels_that_no_image_file_can_hold(tmp_path):
     with pytest.raises(ValueError, match=r"values up to 1e\+06, which no image file can hold.*Write a .npy file"):
-        write_picture(tmp_path / "out.png", np.eye(3), StoredPicture(1e6 * np.eye(3), None))
+        write_picture(tmp_path / "out.png", 1e6 * np.eye(3), StoredPicture(1e6 * np.eye(3), None))
 
 
 def test_several_frames_are_no_colours(tmp_path):

@@ -13,6 +13,7 @@ from multicause import SpikeAndSlabCauses
 from multicause.app.cli.commands import app
 from multicause.restoration import denoise_image, denoise_sound, estimate_noise_level, inpaint_image
 from multicause.restoration.counts import expected_counts, stabilize_counts
+from multicause.restoration.denoising import Settings, detail_of, with_model_for
 from multicause.restoration.inpainting import fill_smoothly
 from multicause.restoration.patches import PatchGrid
 
@@ -146,6 +147,23 @@ def test_noise_level_of_white_noise_with_missing_pixels():
     noise = 3 * np.random.RandomState(0).normal(size=(200, 200))
     noise[::7, ::5] = np.nan
     assert estimate_noise_level(noise) == pytest.approx(3, rel=0.05)
+
+
+def test_detail_is_the_variance_of_the_signal_within_patches_relative_to_the_noise():
+    stripes = np.tile([1.0, -1.0], (160, 80))[..., None]  # a variance of one within any patch
+    for level, expected in ((0.5, 4.0), (2.0, 0.25)):
+        noisy = stripes + level * np.random.RandomState(0).normal(size=stripes.shape)
+        # Variances of 400 patches of 64 pixels: the limit is five standard errors or more.
+        assert detail_of(noisy, level) == pytest.approx(expected, abs=0.06 * (1 + expected))
+
+
+def test_models_grow_with_detail_unless_their_size_is_given():
+    stripes = np.tile([1.0, -1.0], (32, 16))[..., None]
+    sizes = [with_model_for(stripes, level, Settings()) for level in (0.5, 0.66, 2.0)]
+    found = [(each.n_components, each.search.max_active, each.second_search.max_active) for each in sizes]
+    assert found == [(1024, 8, 8), (512, 5, 8), (512, 5, 5)]
+    colours = with_model_for(np.repeat(stripes, 3, axis=2), 0.5, Settings())
+    assert (colours.n_components, colours.second_search.max_active) == (512, 8)
 
 
 @pytest.mark.parametrize("step", [1, 3])
@@ -361,6 +379,11 @@ def test_the_command_line_denoises_a_recording(tmp_path):
             "All pixels of the image are missing",
         ),
         (("inpaint", "image.png", "--out", "out.png"), "No pixel of"),
+        (("inpaint", "nan.wav", "--out", "out.wav"), "is a recording; only images can be filled in"),
+        (
+            ("inpaint", "gaps.csv", "--out", "out.csv"),
+            "then 'multicause reconstruct run gaps.csv --impute --out whole.csv'",
+        ),
         (
             ("inpaint", "image.png", "--mask", "small.png", "--out", "out.png"),
             "The mask must have the size of the image",

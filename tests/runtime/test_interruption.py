@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -14,17 +15,21 @@ from multicause.app.writing import new_folder, parents_of
 from multicause.runtime.interruption import STOPPING, clean_up, interruptible
 
 # A program that presses Ctrl-C some times, one by one, when a condition holds in its main thread.
-PRESS = """
-import signal, sys, threading, time
+PRESS = r"""
+import faulthandler, signal, sys, tempfile, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 MAIN = threading.main_thread().ident
 
 def is_compiling():
-    frame, names = sys._current_frames()[MAIN], set()
-    while frame is not None:
-        names.add(frame.f_globals.get("__name__"))
-        frame = frame.f_back
-    return {{"jax._src.compiler", "multicause.em.loop"}} <= names
+    # faulthandler reads all frames without giving way to their threads. A walk along f_back could be interrupted, and
+    # could then meet frames that have ended.
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file)
+        file.seek(0)
+        stacks = file.read().split("\n\n")
+    # A thread that is about to start has the number of the thread that starts it, and no frames.
+    main = "".join(stack for stack in stacks if f"{{MAIN:x}}" in stack.partition("\n")[0]).replace("\\", "/")
+    return "jax/_src/compiler.py" in main and "multicause/em/loop.py" in main
 
 def compiles_for_long():
     return is_compiling() and time.sleep(0.1) is None and is_compiling()
@@ -57,12 +62,11 @@ main()
 
 
 def run(program, *words, condition, times):
-    """Run a program until it has been interrupted."""
-    text = PRESS.format(condition=condition, times=times) + program
-    environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
-    return subprocess.run(
-        [sys.executable, "-c", text, *map(str, words)], capture_output=True, text=True, env=environment, timeout=120
-    )
+    """Run a program until it has been interrupted, with an empty compilation cache, so that it compiles for long."""
+    command = [sys.executable, "-c", PRESS.format(condition=condition, times=times) + program, *map(str, words)]
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": cache}
+        return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
 
 
 @pytest.fixture
@@ -85,7 +89,7 @@ def test_ctrl_c_twice_on_the_command_line(rows, tmp_path):
     assert list(tmp_path.iterdir()) == [rows]
 
 
-@pytest.mark.parametrize("module", ["typer", "numpy", "sklearn", "jax"])
+@pytest.mark.parametrize("module", ["pathlib", "typer", "numpy", "sklearn", "jax"])
 def test_ctrl_c_while_modules_are_imported(rows, tmp_path, module):
     words = ["fit", rows, "--out", tmp_path / "run", "--json"]
     found = run(COMMAND, *words, condition=f"{module!r} in sys.modules", times=1)

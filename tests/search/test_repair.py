@@ -6,17 +6,19 @@ import pytest
 from multicause.arrays import double_precision
 from multicause.outcomes import Outcome
 from multicause.search import repair as module
-from multicause.search.repair import LIFT, report_best
+from multicause.search import tournament, variants
+from multicause.search.tournament import report_best
+from multicause.search.variants import LIFT
 from tests.search.problem import CAUSES, problem
 
 # One cause twice, and another that mixes two (MCA08 fig. 7).
 STUCK = np.array([CAUSES[0], CAUSES[0] + 0.1, 0.5 * (CAUSES[1] + CAUSES[2])]) + 0.05
 
 
-def repaired(fit, max_iter=200, watch=None, kind="max"):
+def repaired(fit, max_iter=200, watch=None, kind="max", **more):
     given = problem(kind)
     with double_precision():
-        settings = {"random": np.random.RandomState(0), "watch": watch, **given.settings}
+        settings = {"random": np.random.RandomState(0), "watch": watch, **given.settings, **more}
         return module.repair(given.model, given.data, fit, max_iter=max_iter, **settings)
 
 
@@ -34,7 +36,7 @@ def test_each_variant_splits_one_cause_in_two(lifted):
     W = np.random.RandomState(1).normal(size=(3, 6))
     parameters = given.parameters(W)
     parameters.prior["activity"] = np.array([0.2, 0.3, 0.4])
-    found = module._variants(given.model, parameters, 1, np.random.RandomState(0), lifted=lifted)
+    found = variants.copied(given.model, parameters, 1, np.random.RandomState(0), lifted=lifted)
     sources = [0, 1, 2] if lifted else [0, 2]
     assert len(found.components) == len(sources)
     for components, activity, source in zip(found.components, found.prior["activity"], sources, strict=True):
@@ -49,7 +51,7 @@ def test_each_variant_splits_one_cause_in_two(lifted):
 
 def test_one_variant_lifts_all_weights_above_zero():
     given, W = problem(), np.where(CAUSES > 0, CAUSES, 0.0)
-    found = module._variants(given.model, given.parameters(W), 1, np.random.RandomState(0), lifted=True)
+    found = variants.copied(given.model, given.parameters(W), 1, np.random.RandomState(0), lifted=True)
     np.testing.assert_allclose(found.components[1], W + LIFT * W.mean())
     assert (found.components >= 0).all()
 
@@ -70,7 +72,7 @@ def test_a_fit_that_no_variant_surpasses_is_kept():
     kept = repaired(best)
     assert kept.bound == best.bound
     assert kept.n_iter == best.n_iter
-    assert kept.n_rounds >= best.n_rounds + module.ATTEMPTS * module.ROUNDS[0][0]
+    assert kept.n_rounds >= best.n_rounds + module.ATTEMPTS * tournament.ROUNDS[0][0]
     np.testing.assert_array_equal(kept.parameters.components, best.parameters.components)
 
 
@@ -102,12 +104,42 @@ def test_one_cause_has_nothing_to_be_exchanged_with(stuck):
 
 
 def test_a_variant_without_a_finite_bound_never_wins(stuck, monkeypatch):
-    real = module.learn_all
+    real = tournament.learn_all
 
     def all_but_one_fail(*words, **settings):
         trials = real(*words, **settings)
         bound = np.where(np.arange(len(trials.bound)) == 0, trials.bound, np.nan)
         return trials._replace(bound=bound)
 
-    monkeypatch.setattr(module, "learn_all", all_but_one_fail)
+    monkeypatch.setattr(tournament, "learn_all", all_but_one_fail)
     assert np.isfinite(repaired(stuck).bound)
+
+
+@pytest.mark.parametrize("always", [True, False])
+def test_dead_causes_come_back_after_the_last_phase(always):
+    """From rows of a pool, which may be all rows."""
+    given = problem("sum")
+    start = np.vstack([CAUSES[:2], 1e3 * np.ones((1, 6))])
+    fit = given.fit(start)
+    assert fit.outcome == Outcome.CAUSE_DIED
+    pool = given.data if always else problem("sum", n_rows=60).data
+    found = repaired(fit, kind="sum", pool=pool)
+    assert found.outcome == Outcome.CONVERGED
+    assert found.bound > fit.bound + 1
+    order = np.argsort(np.argmax(found.parameters.components, axis=1))
+    np.testing.assert_allclose(found.parameters.components[order], CAUSES, atol=1.0)
+
+
+def test_a_fit_without_dead_causes_stays_as_it_is_after_the_last_phase():
+    fit = problem("sum").fit(CAUSES + 0.05)
+    found = repaired(fit, kind="sum", pool=problem("sum", n_rows=60).data)
+    assert found.n_rounds == fit.n_rounds
+    np.testing.assert_array_equal(found.parameters.components, fit.parameters.components)
+
+
+def test_a_fit_that_has_not_converged_is_continued():
+    fit = problem().fit(CAUSES + 0.5, max_iter=2)
+    assert not fit.converged
+    found = repaired(fit)
+    assert found.converged
+    assert found.bound > fit.bound

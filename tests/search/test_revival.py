@@ -5,7 +5,11 @@ import pytest
 
 from multicause import LinearCauses
 from multicause.arrays import double_precision
-from multicause.em.results import dead_causes
+from multicause.em.usage import dead_causes
+from multicause.engines import Local
+from multicause.inference import arrange
+from multicause.model import Parameters
+from multicause.priors import Graded
 from multicause.search.revival import WORST, revive, worst_rows
 from tests.oracles import enumeration as oracle
 from tests.search.problem import CAUSES, problem
@@ -51,6 +55,23 @@ def test_new_components_are_residuals_of_the_rows_with_the_lowest_evidence():
     assert np.abs(residuals - revived.components[2]).max(axis=1).min() < 1e-9
     np.testing.assert_array_equal(revived.components[:2], W[:2])
     np.testing.assert_allclose(revived.prior["activity"], [0.2, 0.4, 0.3])
+
+
+def test_revived_causes_of_several_levels_have_the_mean_probabilities_of_the_others():
+    rows = additive(60)[0]
+    estimator = LinearCauses(4, prior=Graded((0, 1, 2)))
+    with double_precision():
+        data = Local().load(rows)
+        model = estimator._wire(data)
+        data = arrange(model, data, 4)
+        probabilities = np.array([[0.5, 0.3, 0.2], [0.7, 0.1, 0.2], [0.9, 0.05, 0.05], [0.1, 0.1, 0.8]])
+        noise = {"variance": np.array(1.0), "floor": np.array(1e-6), "origin": rows.mean(axis=0)}
+        parameters = Parameters(rows[:4], {"level_probabilities": probabilities}, noise, model.posterior.initialize())
+        dead = np.array([False, False, True, True])
+        revived = revive(model, data, parameters, dead, np.arange(6), np.random.RandomState(0))
+    found = revived.prior["level_probabilities"]
+    np.testing.assert_array_equal(found[:2], probabilities[:2])
+    np.testing.assert_allclose(found[2:], [[0.6, 0.2, 0.2]] * 2)
 
 
 def test_causes_that_no_row_uses_come_back():

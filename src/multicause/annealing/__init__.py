@@ -1,6 +1,7 @@
 """Annealing schedules: the temperature of each iteration of EM."""
 
 from multicause.annealing.base import Annealing, Cooling, Schedule
+from multicause.annealing.choice import choose_annealing
 from multicause.annealing.conditional import ConditionalCooling, ConditionalSchedule
 from multicause.annealing.linear import (
     PLAIN_ITERATIONS,
@@ -21,4 +22,5 @@ __all__ = [
     "LinearSchedule",
     "NoAnnealing",
     "Schedule",
+    "choose_annealing",
 ]

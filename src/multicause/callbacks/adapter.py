@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -206,7 +207,7 @@ class Iteration:
         return Resumption(session.identity._asdict(), session.journal.record(), session.history._asdict(), memories)
 
 
-class IterationCallback:
+class IterationCallback(ABC):
     """Base class of callbacks that are called after every iteration of a model of this library.
 
     A subclass implements ``after(iteration)``, which may return True to stop the fit, and optionally
@@ -233,13 +234,15 @@ class IterationCallback:
 
     def begin(self, estimator: Any) -> None:
         """Prepare for a new fit."""
+        return
 
+    @abstractmethod
     def after(self, iteration: Iteration) -> bool | None:
         """Process an iteration; return True to stop the fit."""
-        raise NotImplementedError
 
     def interrupted(self, iteration: Iteration) -> None:
         """Process the iteration at which Ctrl-C ends the fit, after ``after`` of all callbacks."""
+        return
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Run before a fit (hook of scikit-learn)."""
@@ -253,6 +256,7 @@ class IterationCallback:
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Run before a task (hook of scikit-learn)."""
+        return
 
     def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
         """Run after a task (hook of scikit-learn)."""
@@ -261,6 +265,7 @@ class IterationCallback:
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """Run after a fit (hook of scikit-learn)."""
+        return
 
 
 @contextmanager

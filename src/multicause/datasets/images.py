@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_sample_image
 from sklearn.utils import check_random_state
+
+from multicause.datasets.files import stored
 
 # Photographs bundled with scikit-image, and the number of pixels that their borders lose to the filter.
 BUNDLED = ("camera", "astronaut", "coffee", "cat", "rocket")
@@ -25,19 +26,16 @@ def load_photographs(path: str | Path | None = None) -> list[np.ndarray]:
     folder that the environment variable MULTICAUSE_DATA names; without either, they are those that come with
     scikit-image, or, where it is not installed, with scikit-learn.
     """
-    root = os.environ.get("MULTICAUSE_DATA")
-    if path is None and root is not None:
-        found = Path(root) / "natural_free" / "natural_free.npz"
-        path = found if found.exists() else None
+    path = stored("natural_free/natural_free.npz") if path is None else path
     if path is not None:
-        with np.load(path) as stored:
-            return [stored[name].astype(float) for name in stored.files if stored[name].ndim == 2]
+        with np.load(path) as images:
+            return [images[name].astype(float) for name in images.files if images[name].ndim == 2]
     try:
         from skimage import data
     except ImportError:
         return [load_sample_image(name).mean(axis=2) for name in ("china.jpg", "flower.jpg")]
-    images = (np.asarray(getattr(data, name)(), dtype=float) for name in BUNDLED)
-    return [image if image.ndim == 2 else image.mean(axis=2) for image in images]
+    bundled = (np.asarray(getattr(data, name)(), dtype=float) for name in BUNDLED)
+    return [image if image.ndim == 2 else image.mean(axis=2) for image in bundled]
 
 
 def whiten_image(image: np.ndarray, cutoff: float = CUTOFF) -> np.ndarray:

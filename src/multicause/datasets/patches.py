@@ -56,7 +56,7 @@ def make_patches(
     if height > pixels.shape[0] or width > pixels.shape[1]:
         raise ValueError(
             f"A patch of {height}×{width} does not fit into the image of {pixels.shape[0]}×{pixels.shape[1]}; "
-            "choose a smaller shape."
+            "choose smaller patches."
         )
     random = check_random_state(random_state)
     rows = random.randint(0, pixels.shape[0] - height + 1, n_samples)

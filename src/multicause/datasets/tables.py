@@ -16,6 +16,8 @@ from multicause.datasets.text_tables import TextTable
 
 ARRAYS = (".npy", ".npz")
 SUFFIXES = (*ARRAYS, *text_tables.SUFFIXES, ".parquet")
+# Arrays in a file of scipy.sparse.save_npz, and how many bytes its matrix may take with all zeros.
+SPARSE, LARGEST_DENSE = {"format", "shape", "data"}, 4 * 2**30
 SEPARATOR_NAMES = {"\t": "tab", " ": "white space"}
 
 
@@ -138,7 +140,7 @@ def remark_on_missing(rows: np.ndarray, names: Sequence[str] | None = None) -> t
     more = f" and {len(columns) - LISTED} more" if len(columns) > LISTED else ""
     size, share = absent.size, absent.mean()
     return (
-        f"{int(absent.sum()):,} of {size:,} values ({share:.2g} of all) are missing (empty or NaN), in columns "
+        f"{int(absent.sum()):,} of {size:,} values ({100 * share:.2g} %) are missing (empty or NaN), in columns "
         f"{some}{more}. Models learn from the others alone; 'multicause reconstruct --impute' fills them in.",
     )
 
@@ -146,11 +148,11 @@ def remark_on_missing(rows: np.ndarray, names: Sequence[str] | None = None) -> t
 def _summary(rows: np.ndarray, columns: Columns, facts: Sequence[str] = ()) -> str:
     """Describe a table in one line."""
     names = columns.features
-    shown = ", ".join(names) if len(names) <= LISTED else f"{names[0]}…{names[-1]}"
+    shown = _joined(names) if len(names) <= LISTED else f"{names[0]}…{names[-1]}"
     parts = [_counted(len(rows), "row"), f"{_counted(len(names), 'column')} {shown}"]
     for what, group in (("index", columns.identifiers), ("text", columns.texts), ("empty", columns.empty)):
         if group and what == "index":
-            parts.append(f"index: {', '.join(group)}")
+            parts.append(f"index: {_joined(group)}")
         elif group:
             parts.append(f"{_counted(len(group), f'{what} column')} ignored: {_shortened(group)}")
     if columns.dropped:
@@ -162,8 +164,13 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def _joined(names: Sequence[str]) -> str:
+    """Return names separated by commas, with quotation marks if a name has a comma itself."""
+    return ", ".join(repr(name) if "," in name else name for name in names)
+
+
 def _shortened(names: Sequence[str]) -> str:
-    return ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
+    return _joined(names[:LISTED]) + (", …" if len(names) > LISTED else "")
 
 
 def _facts_of_format(table: TextTable) -> list[str]:
@@ -224,19 +231,39 @@ def _read_array(path: Path, array: str | None) -> np.ndarray:
             return stored
         with stored:
             names = list(stored.files)
+            if array is None and set(names) >= SPARSE:
+                return _dense(path, stored["shape"])
             if array is None and len(names) == 1:
                 array = names[0]
             if array not in names:
                 what = "expected one" if array is None else f"there is no {array!r}"
-                raise LookupError(
+                raise _UnsuitableError(
                     f"{str(path)!r} holds {len(names)} arrays ({', '.join(names)}); {what}. Choose one with --array "
                     "NAME."
                 )
             return stored[array]
-    except LookupError as error:
-        raise ValueError(error.args[0]) from None
+    except _UnsuitableError:
+        raise
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{str(path)!r} cannot be read as an array of numbers: {_first_line(error)}") from error
+
+
+class _UnsuitableError(ValueError):
+    """A file can be read, but not be used; its text is complete."""
+
+
+def _dense(path: Path, shape: np.ndarray) -> np.ndarray:
+    """Read a sparse matrix that scipy.sparse.save_npz has written, with all of its zeros."""
+    from scipy.sparse import load_npz
+
+    size = 8 * int(np.prod(shape, dtype=object))
+    if size > LARGEST_DENSE:
+        raise _UnsuitableError(
+            f"{str(path)!r} is a sparse matrix of {shape[0]}×{shape[1]}, which would take {size / 2**30:.3g} GiB with "
+            "its zeros. In Python, models of counts take sparse matrices as they are: "
+            "NonnegativeCauses(noise='poisson').fit(scipy.sparse.load_npz(path))."
+        )
+    return load_npz(path).toarray()
 
 
 def _check_beginning(path: Path) -> None:

@@ -84,7 +84,6 @@ def learn_all(
     limits = Limits(np.float64(tol), np.asarray(int(max_iter)), np.asarray(True), np.asarray(learn_others))
     runner = (BlockRunner if data.resident is None else ResidentRunner)(model, data, schedule, limits, key)
     check_cut(model, starts, data, n_starts)
-    memory.check_memory(model, data)
 
     def first() -> LoopState:
         state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
@@ -119,7 +118,9 @@ def learn_all(
         ones = state.cooling._replace(temperature=np.ones(places))
         active = np.arange(places) < n_starts
         again = state._replace(trial=state.parameters, cooling=ones, learning=active, iteration=np.asarray(-1))
-        statistics = join_starts(runner(runner.split(again), 1)[0]).statistics
+        both = zip(runner.split(again), found.groups, strict=True)
+        groups = tuple(group._replace(memory=before.memory) for group, before in both)
+        statistics = join_starts(runner(groups, 1)[0]).statistics
     used = jax.tree.map(lambda leaf: leaf[:n_starts], (state.parameters, statistics, state.outcome, state.last))
     parameters, statistics, outcome, last = used
     return StartResults(

@@ -1,7 +1,8 @@
 """E-steps of posteriors that keep states of every row between iterations, such as ``Evolved``.
 
-The memory of all rows is a dictionary of arrays (starts, blocks, ...), part of the state of EM, so that it is saved in
-checkpoints. It stays with the blocks of rows in this process; other engines have no place for it yet.
+What is kept is a dictionary of arrays (starts, blocks, ..., n), with the rows of a block along the last axis, or a
+handle on such arrays where the rows are (:mod:`multicause.engines.row_memory`). It is part of the state of EM, so that
+it is saved in checkpoints.
 """
 
 from __future__ import annotations
@@ -15,35 +16,51 @@ import numpy as np
 
 from multicause.arrays import Array, jit_by_parts, over_active, select
 from multicause.em.e_step import statistics_of
-from multicause.engines.base import Data
-from multicause.engines.local import LocalData, add
+from multicause.engines.base import ROWS, Data
+from multicause.engines.row_memory import rearranged
 from multicause.model import Block, Model, Parameters, Statistics
+from multicause.posteriors.row_draws import seeds_of_rows
 
 
-def check_memory(model: Any, data: Data) -> None:
-    """Raise ValueError if the engine cannot keep what a posterior remembers of each row."""
-    if not model.posterior.remembers or (isinstance(data, LocalData) and data.mesh is None):
-        return
-    raise ValueError(
-        f"{model.posterior!r} keeps states of every row between iterations, which rows in files, on several devices or "
-        "on a cluster cannot do yet. Use engine=Local() with rows that fit into memory, partial_fit, or a posterior "
-        "that keeps nothing, such as Preselected(keep=None)."
-    )
-
-
-def first_memory(model: Any, data: Any, starts: Parameters, key: Array) -> dict[str, np.ndarray]:
-    """Return the memory before the first E-step, on the host: arrays (starts, blocks, ...)."""
-    places, n_blocks = len(starts.components), len(data.blocks)
-    # As numbers, so that they can be saved in a checkpoint.
-    keys = np.asarray(jax.random.key_data(jax.random.split(key, places * n_blocks))).reshape(places, n_blocks, -1)
-    tasks = [keys[:, number] for number in range(n_blocks)]
-    return _stacked(data.map(partial(_first_of_block, model), starts, aligned=tasks))
+def first_memory(model: Any, data: Data, starts: Parameters, key: Array) -> Any:
+    """Return the memory before the first E-step; random numbers of a row follow from its number in the data."""
+    keys = np.asarray(jax.random.key_data(jax.random.split(key, len(starts.components))))
+    return data.remember(partial(_first_of_block, model), starts, keys)
 
 
 def expect_resident(
+    model: Any,
+    mesh: jax.sharding.Mesh | None,
+    blocks: Block,
+    parameters: Parameters,
+    temperature: Array,
+    active: Array,
+    memory: dict[str, Array],
+) -> tuple[Statistics, dict[str, Array]]:
+    """Compute statistics over all blocks, and the memory after it, as part of a compiled program.
+
+    If the rows of each block are distributed over the devices of a ``mesh``, so is the memory.
+    """
+    if mesh is None:
+        return _expect_here(model, blocks, parameters, temperature, active, memory)
+
+    def on_device(*arguments: Any) -> tuple[Statistics, dict[str, Array]]:
+        statistics, after = _expect_here(model, *arguments)
+        return jax.lax.psum(statistics, axis_name=ROWS), after
+
+    everywhere, spread = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec(None, ROWS)
+    of_memory = {
+        name: jax.sharding.PartitionSpec(*(None for _ in values.shape[1:]), ROWS) for name, values in memory.items()
+    }
+    specs = (spread, everywhere, everywhere, everywhere, of_memory)
+    program = jax.shard_map(on_device, mesh=mesh, in_specs=specs, out_specs=(everywhere, of_memory), check_vma=False)
+    return program(blocks, parameters, temperature, active, memory)
+
+
+def _expect_here(
     model: Any, blocks: Block, parameters: Parameters, temperature: Array, active: Array, memory: dict[str, Array]
 ) -> tuple[Statistics, dict[str, Array]]:
-    """Compute statistics over all blocks, and the memory after it, as part of a compiled program."""
+    """Compute the statistics over the rows of one device, and their memory."""
 
     def one(parameters: Parameters, temperature: Array, memory: dict[str, Array]) -> tuple[Statistics, Any]:
         def of_block(total: Statistics, own: tuple[Block, Any]) -> tuple[Statistics, Any]:
@@ -51,6 +68,9 @@ def expect_resident(
             return jax.tree.map(jnp.add, total, statistics), after
 
         first = jax.tree.map(lambda leaf: leaf[0], (blocks, memory))
+        if len(blocks.rows) == 1:
+            statistics, after = _expect_one(model, parameters, temperature, *first)
+            return statistics, jax.tree.map(lambda leaf: leaf[None], after)
         shapes = jax.eval_shape(lambda own: _expect_one(model, parameters, temperature, *own)[0], first)
         nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
         return jax.lax.scan(of_block, nothing, (blocks, memory))
@@ -59,29 +79,24 @@ def expect_resident(
     return statistics, select(active, after, memory)
 
 
+def for_resident(data: Data, memory: dict[str, Any]) -> dict[str, Any]:
+    """Return a memory in the blocks of resident data, in case a checkpoint had others."""
+    blocks: Any = data.resident
+    n_blocks, size = blocks.rows.shape[:2]
+    return rearranged(memory, n_blocks, size, data.n_rows)
+
+
 def expect_blocks(
-    model: Model, data: Any, parameters: Parameters, temperature: Any, active: Any, memory: dict[str, Any]
-) -> tuple[Statistics, dict[str, np.ndarray]]:
+    model: Model, data: Data, parameters: Parameters, temperature: Any, active: Any, memory: Any
+) -> tuple[Statistics, Any]:
     """Compute statistics over all blocks, and the memory after it, with one call of a program per block."""
-    own = [{name: values[:, number] for name, values in memory.items()} for number in range(len(data.blocks))]
-    found = data.map(partial(_expect_block, model), parameters, temperature, active, aligned=own)
-    total = None
-    for statistics, _ in found:
-        total = statistics if total is None else add(total, statistics)
-    assert total is not None
-    return total, _stacked([after for _, after in found])
-
-
-def _stacked(memories: Any) -> dict[str, np.ndarray]:
-    """Return memories of blocks, with a leading axis of starts, as arrays (starts, blocks, ...)."""
-    return jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves], axis=1), *memories)
+    return data.sum_remembering(partial(_expect_block, model), memory, parameters, temperature, active)
 
 
 def _expect_one(
     model: Any, parameters: Parameters, temperature: Array, block: Block, memory: dict[str, Array]
 ) -> tuple[Statistics, dict[str, Array]]:
-    memory = model.posterior.breed(model, parameters, block, memory)
-    inference = model.posterior.infer_from_memory(model, parameters, block, temperature, memory)
+    inference, memory = model.posterior.evolve(model, parameters, block, temperature, memory)
     return statistics_of(model, parameters, block, inference), memory
 
 
@@ -97,5 +112,9 @@ def _expect_block(
 
 
 @jit_by_parts
-def _first_of_block(model: Any, block: Block, parameters: Parameters, keys: Array) -> dict[str, Array]:
-    return jax.lax.map(lambda start: model.posterior.first_memory(model, start[0], block, start[1]), (parameters, keys))
+def _first_of_block(model: Any, block: Block, parameters: Parameters, keys: Array, start: Array) -> dict[str, Array]:
+    def one(own: tuple[Parameters, Array]) -> dict[str, Array]:
+        seeds = seeds_of_rows(own[1], start + jnp.arange(len(block.rows)))
+        return model.posterior.first_memory(model, own[0], block, seeds)
+
+    return jax.lax.map(one, (parameters, keys))

@@ -7,18 +7,13 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from multicause.annealing import Annealing
+from multicause.em.usage import has_died
 from multicause.engines.base import Data
 from multicause.model import Parameters, Statistics
 from multicause.outcomes import Outcome
 
-# A cause is dead if the expected number of rows that it explains is below this; a continuous cause if it raises the
-# log-likelihood of all rows together by less than this.
-LEAST_USE = 0.5
-# Components that differ by less than this fraction of the largest weight are copies.
-SAME = 1e-6
 # Outcomes that a dead cause overrides; ``converged`` still distinguishes them.
 MAY_HAVE_DIED = (Outcome.CONVERGED, Outcome.MAX_ITER)
 
@@ -229,25 +224,3 @@ def per_row(statistics: Statistics, *names: str) -> tuple[np.ndarray, ...]:
 def final_outcome(why: Outcome, parameters: Parameters, sums: Statistics, data: Data) -> Outcome:
     """Return how learning ended; a dead cause overrides other outcomes."""
     return Outcome.CAUSE_DIED if why in MAY_HAVE_DIED and has_died(parameters, sums, data) else why
-
-
-def has_died(parameters: Parameters, sums: Statistics, data: Data, same: float = SAME) -> bool:
-    """Return whether some cause is dead, see :func:`dead_causes`."""
-    return bool(dead_causes(parameters, sums, data, same).any())
-
-
-def dead_causes(parameters: Parameters, sums: Statistics, data: Data, same: float = SAME) -> np.ndarray:
-    """Return which causes explain practically no row, have zero weights, or are copies of earlier ones: (H,).
-
-    Components that differ nowhere by more than ``same`` times their largest weight are copies. Integer weights count as
-    repetitions of a row, weights that are fractions as whole rows.
-    """
-    repetitions = max(1.0, float(data.n_weighted / sums.weight))
-    unused = np.asarray(sums.prior["active"], dtype=float) * repetitions < LEAST_USE
-    components = np.asarray(parameters.components, dtype=float)
-    largest = np.abs(components).max(axis=1)
-    dead = unused | (largest <= SAME * largest.max())
-    first, second = np.triu_indices(len(components), k=1)
-    copies = pdist(components, "chebyshev") < same * np.maximum(largest[first], largest[second])
-    dead[second[copies & ~dead[first]]] = True
-    return dead

@@ -68,6 +68,8 @@ class ResidentRunner:
 
     def _run(self, number: int, state: EMState, n_steps: int) -> tuple[EMState, HistoryRow, Array]:
         """Run steps of one group of starts."""
+        if state.memory:
+            state = state._replace(memory=memory.for_resident(self._data, state.memory))
         arguments = (self._schedules[number], self._limits, self._key, state, np.asarray(n_steps))
         keep_weights = self._weights_are_kept(state)
         return _run_steps(self._model, keep_weights, self._data.mesh, self._data.resident, *arguments)
@@ -112,7 +114,7 @@ def _run_steps(
         temperature = state.cooling.temperature
         if model.posterior.remembers:
             statistics, kept = memory.expect_resident(
-                model, blocks, state.trial, temperature, state.learning, state.memory
+                model, mesh, blocks, state.trial, temperature, state.learning, state.memory
             )
             state = state._replace(memory=kept)
         else:
@@ -179,8 +181,12 @@ def split_starts(record: Any) -> tuple[Any, ...]:
     return tuple(map(one, range(n_starts)))
 
 
-def join_starts(groups: Sequence[Any]) -> Any:
-    """Return the record of all starts on the host, given those of groups; of numbers without an axis the largest."""
+def join_starts(groups: Sequence[EMState]) -> EMState:
+    """Return the state of all starts on the host, given those of groups, without what posteriors keep of rows.
+
+    Of numbers without an axis of starts, it has the largest.
+    """
+    groups = [state._replace(memory={}) for state in groups]
 
     def join(*leaves: Any) -> np.ndarray:
         arrays = [np.asarray(leaf) for leaf in leaves]

@@ -21,6 +21,11 @@ class Expert(Part):
 
     #: Whether the tails are so heavy that draws may exceed the range of single precision.
     wide_range: bool = False
+    #: Optional: ``log_partition(shape, n_units, dtype)`` computes log ∫ exp(−E_j(h)) dh of each unit: (units,).
+    log_partition: Any
+    #: Optional: ``draw(key, shape, n_samples, n_units, dtype)`` draws independent activities with densities
+    #: proportional to exp(−E_j): (n_samples, n_units).
+    draw: Any
 
     def initial(self, n_units: int, dtype: Any) -> Shape:
         """Return initial values of the shape, arrays of length ``n_units``; empty if nothing is learned."""
@@ -34,18 +39,10 @@ class Expert(Part):
         """Return the nearest valid shape; ``proper`` requires a finite integral of exp(−E_j) for each unit."""
         return shape
 
-    def log_partition(self, shape: Shape, n_units: int, dtype: Any) -> Array:
-        """Compute log ∫ exp(−E_j(h)) dh of each unit: (units,)."""
-        raise NotImplementedError
-
     def tail_exponents(self, shape: Shape) -> Array | None:
         """Return x with exp(−E_j(h)) ~ |h|^(−x) for large |h|: (units,); None if the tails are lighter or unknown."""
         return None
 
-    def draw(self, key: Array, shape: Shape, n_samples: int, n_units: int, dtype: Any) -> Array:
-        """Draw independent activities with densities proportional to exp(−E_j): (n_samples, n_units)."""
-        raise NotImplementedError
-
     def offers(self, method: str) -> bool:
         """Return whether this expert implements one of the optional methods."""
-        return getattr(type(self), method) is not getattr(Expert, method)
+        return callable(getattr(self, method, None))

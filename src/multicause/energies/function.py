@@ -14,7 +14,8 @@ class FunctionExpert(Expert):
 
     Passing the function itself as ``expert`` has the same effect. The density of such a model is not normalised; for
     exact densities derive a class from :class:`multicause.energies.Expert` that implements ``log_partition`` and
-    ``draw``. A model with a function cannot be saved, one with a class can.
+    ``draw``. The file of a model with a function names it, and it must be
+    passed to :func:`multicause.load`.
 
     Parameters
     ----------

@@ -117,6 +117,22 @@ class Data(ABC):
         """
 
     @abstractmethod
+    def remember(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what ``function(block, *arguments, start)`` keeps of the rows of every block, beside them.
+
+        ``start`` is the number of the block's first row. The result has arrays (starts, ..., n) by name; together they
+        are a memory of all rows (:mod:`multicause.engines.row_memory`).
+        """
+
+    @abstractmethod
+    def sum_remembering(self, function: Callable[..., Any], memory: Any, *arguments: Any) -> tuple[Any, Any]:
+        """Return Σ over blocks of the first result of ``function(block, *arguments, own)``, and the next memory.
+
+        ``own`` is the memory of the block, and the second result replaces it. ``memory`` comes from :meth:`remember`,
+        from this method or from a checkpoint; it must not be used afterwards.
+        """
+
+    @abstractmethod
     def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
         """Return ``function(weights)`` of every block, in order, without reading its rows."""
 

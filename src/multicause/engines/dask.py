@@ -16,7 +16,8 @@ import numpy as np
 from multicause.engines import dask_tasks as tasks
 from multicause.engines.base import Engine
 from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
-from multicause.engines.dask_data import DaskData, gather, gather_facts
+from multicause.engines.dask_data import DaskData
+from multicause.engines.dask_results import gather, gather_facts
 from multicause.engines.sources import Source, source_for_workers
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Dask(Engine):
     memory_budget : str or int, default="2GiB"
         Largest memory of temporary arrays on each worker; see :class:`multicause.engines.Local`.
     timeout : float, default=30
-        Seconds to wait for the scheduler and for the first worker.
+        Seconds to wait for the scheduler, for the first worker, and for new workers if a cluster has lost all of them.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None, refus
         X.check_from_now(refusal)
     chunks = _chunks(client, X)
     numbers = list(range(len(chunks)))
-    sizes = gather(client, client.map(len, chunks, pure=False), chunks, numbers)
+    sizes = gather(client, client.map(len, chunks, pure=False), chunks, numbers, engine.timeout)
     starts = np.cumsum([0, *sizes])
     if weights is not None and len(weights) != starts[-1]:
         raise ValueError(f"sample_weight has {len(weights)} values, but X has {starts[-1]:,} rows.")
@@ -151,7 +152,7 @@ def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None, refus
         if stop > start
     ]
     numbers = [number for number in numbers if sizes[number]]
-    return DaskData(engine, client, parts, numbers, gather_facts(client, parts, numbers))
+    return DaskData(engine, client, parts, numbers, gather_facts(client, parts, numbers, engine.timeout))
 
 
 def _chunks(client: Client, X: Any) -> list[Any]:

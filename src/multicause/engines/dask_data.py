@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,9 @@ import numpy as np
 from multicause.arrays import bytes_from
 from multicause.engines import dask_tasks as tasks
 from multicause.engines.base import Data
+from multicause.engines.dask_results import address_of, gather, gather_facts, lost_scheduler
 from multicause.engines.local import Local, LocalData, block_shape
+from multicause.engines.row_memory import joined_rows
 from multicause.model import Block
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class DaskData(Data):
         facts: Sequence[tuple[int, int, int, str]],
         shapes: Sequence[Block] = (),
     ) -> None:
-        self._engine, self._client, self._parts, self._facts, self._shapes = engine, client, parts, facts, shapes
+        self._engine, self._connection, self._parts, self._facts, self._shapes = engine, client, parts, facts, shapes
+        self._address = address_of(client)
         self._numbers = numbers  # of the chunks of X from which the parts were made
         if not parts:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
@@ -61,13 +62,19 @@ class DaskData(Data):
         self.n_rows, self.n_features = sum(self._sizes), widths[0]
         self.n_weighted, self.dtype = sum(weighted for _, _, weighted, _ in facts), np.dtype(dtypes[0])
 
+    @property
+    def _client(self) -> Client:
+        if self._connection.status == "closed":  # it has waited for the scheduler, and has given up
+            raise lost_scheduler(self._address, "the client is closed")
+        return self._connection
+
     def _replaced(self, function: Callable[..., Any], *arguments: Any) -> DaskData:
         parts = [self._client.submit(tasks.on_worker, function, part, *arguments, pure=False) for part in self._parts]
-        facts = gather_facts(self._client, parts, self._numbers)
+        facts = gather_facts(self._client, parts, self._numbers, self._engine.timeout)
         return DaskData(self._engine, self._client, parts, self._numbers, facts)
 
     def _gather(self, wanted: Any) -> Any:
-        return gather(self._client, wanted, self._parts, self._numbers)
+        return gather(self._client, wanted, self._parts, self._numbers, self._engine.timeout)
 
     def arranged(
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
@@ -95,10 +102,42 @@ class DaskData(Data):
         n_parts = len(self._parts)
         # Sending many tasks together costs the scheduler half as much as sending them one by one.
         terms = self._client.map(tasks.sum_part, self._parts, [shared] * n_parts, aligned or [()] * n_parts, pure=False)
+        return self._total(terms)
+
+    def _total(self, terms: Sequence[Future]) -> Any:
+        """Sum results of parts in a tree of fixed order."""
         while len(terms) > 1:
             groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
             terms = self._client.map(tasks.add_all, groups, pure=False)
         return self._gather(terms[0])
+
+    def remember(self, function: Callable[..., Any], *arguments: Any) -> WorkerMemory:
+        """Keep arrays of each part on its worker."""
+        shared = self._share((function, jax.device_get(arguments)))
+        starts = np.cumsum([0, *self._sizes])[:-1].tolist()
+        numbers = [shared] * len(self._parts)
+        return WorkerMemory(self, self._client.map(tasks.remember_part, self._parts, numbers, starts, pure=False))
+
+    def sum_remembering(self, function: Callable[..., Any], memory: Any, *arguments: Any) -> tuple[Any, WorkerMemory]:
+        """Sum on the workers, where the memory stays; that of a checkpoint is sent there first."""
+        if not isinstance(memory, WorkerMemory):
+            memory = WorkerMemory(self, self._sent(memory))
+        shared = self._share((function, jax.device_get(arguments)))
+        shares = [shared] * len(self._parts)
+        found = self._client.map(tasks.sum_part_remembering, self._parts, shares, memory.parts, pure=False)
+        terms, after = (
+            [self._client.submit(tasks.entry, each, number, pure=False) for each in found] for number in (0, 1)
+        )
+        return self._total(terms), WorkerMemory(self, after)
+
+    def _sent(self, memory: dict[str, Any]) -> list[Future]:
+        """Return the memory of each part, as a task that survives its worker."""
+        rows = {name: joined_rows(values, self.n_rows) for name, values in memory.items()}
+        ends, sent = np.cumsum(self._sizes), []
+        for part, start, stop in zip(self._parts, [0, *ends[:-1]], ends, strict=True):
+            own = {name: np.ascontiguousarray(values[..., start:stop]) for name, values in rows.items()}
+            sent.append(self._client.submit(tasks.memory_of_part, part, own, pure=False))
+        return sent
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """Return futures of one list for each part, with one entry for each of its blocks."""
@@ -236,26 +275,23 @@ class DaskData(Data):
         )
 
 
-def gather(client: Client, wanted: Any, blocks: Sequence[Future], numbers: Sequence[int]) -> Any:
-    """Return the results of futures; an error that comes from a block names it.
+class WorkerMemory(dict[str, Any]):
+    """What is kept of each row on the workers, as the futures of the memories of all parts.
 
-    ``blocks`` are the futures of blocks on which the results depend, and ``numbers`` their numbers in X.
+    Its items, which checkpoints save, are transferred to this process. If a worker is lost, Dask computes the memory of
+    its parts again, from the first iteration, or from the checkpoint from which the fit was resumed.
     """
-    try:
-        return client.gather(wanted)
-    except CancelledError as error:
-        raise ConnectionError(
-            f"The Dask scheduler at {client.scheduler.address} was lost or has been restarted ({error}). Start it "
-            "again, and go on from the last checkpoint with fit(X, resume=...), or begin again."
-        ) from error
-    except Exception as error:
-        failed = [number for number, block in zip(numbers, blocks, strict=True) if block.status == "error"]
-        if not failed or re.search(r"\bblock \d", str(error).lower()):  # it names the block itself
-            raise
-        kind = ValueError if isinstance(error, ValueError) else OSError
-        raise kind(f"Block {failed[0]} of X cannot be computed: {error}") from error
 
+    def __init__(self, data: DaskData, parts: Sequence[Future]) -> None:
+        super().__init__()
+        self._data, self.parts = data, parts
 
-def gather_facts(client: Client, parts: Sequence[Future], numbers: Sequence[int]) -> Any:
-    """Return the sizes and dtypes of parts."""
-    return gather(client, client.map(tasks.facts_of, parts, pure=False), parts, numbers)
+    def items(self) -> Any:
+        """Return names and arrays (starts, 1, ..., N) of all rows as one block."""
+        data = self._data
+        rows = [
+            data._client.submit(tasks.rows_of_memory, part, own, pure=False)
+            for part, own in zip(data._parts, self.parts, strict=True)
+        ]
+        found = data._gather(rows)
+        return {name: np.concatenate([own[name] for own in found], axis=-1)[:, None] for name in found[0]}.items()

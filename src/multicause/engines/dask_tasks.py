@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from multicause.arrays import double_precision
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.local import Local, LocalData, add, weighted_quantile
 from multicause.engines.missing import check_finite
+from multicause.engines.row_memory import in_blocks, joined_rows
 from multicause.engines.worker_memory import reuse_freed_memory
 
 # Number of order statistics by which each part summarises its values.
@@ -104,6 +106,45 @@ def fold_part(
             given = () if aligned is None else (aligned[position],)
             carry = part.fold(function, carry, *arguments, *given, order=[number])
         return jax.device_get(carry)
+
+
+def remember_part(part: LocalData, shared: tuple[Callable[..., Any], Any], start: int) -> Any:
+    """Return what a function keeps of the rows of a part, whose first row has the number ``start``."""
+    reuse_freed_memory()
+    function, arguments = shared
+    with double_precision():
+        return part.remember(partial(_from_row, function, start), *arguments)
+
+
+def _from_row(function: Callable[..., Any], first: int, *arguments: Any) -> Any:
+    return function(*arguments[:-1], arguments[-1] + first)
+
+
+def sum_part_remembering(part: LocalData, shared: tuple[Callable[..., Any], Any], memory: Any) -> tuple[Any, Any]:
+    """Sum a function over the blocks of a part; also return the next memory of its rows."""
+    reuse_freed_memory()
+    function, arguments = shared
+    # The memory that was given must not change: if this task runs again, it needs the same one.
+    memory = {name: np.array(values) for name, values in memory.items()}
+    with double_precision():
+        total, after = part.sum_remembering(function, memory, *arguments)
+        return jax.device_get(total), after
+
+
+def rows_of_memory(part: LocalData, memory: Any) -> Any:
+    """Return what is kept of the rows of a part: arrays (starts, ..., n)."""
+    return {name: joined_rows(values, part.n_rows) for name, values in memory.items()}
+
+
+def memory_of_part(part: LocalData, rows: Any) -> Any:
+    """Return the memory of a part from what is kept of its rows."""
+    n_blocks, size = len(part.blocks), len(part.blocks[0].rows)
+    return {name: in_blocks(values, n_blocks, size) for name, values in rows.items()}
+
+
+def entry(record: Sequence[Any], number: int) -> Any:
+    """Return one entry of a record."""
+    return record[number]
 
 
 def number_of_blocks(part: LocalData) -> int:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import bytes_from, fastest_block, on_cpu
+from multicause.engines import row_memory
 from multicause.engines.base import ROWS, Data, Engine
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.overview import ROWS_AT_ONCE, Overview, joined, overview_of
@@ -147,6 +148,25 @@ class BlockwiseData(Data):
     def map(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Sequence[Any]:
         """Return a list with one entry per block."""
         return list(self._run(function, arguments, aligned))
+
+    def remember(self, function: Callable[..., Any], *arguments: Any) -> row_memory.Memory:
+        """Keep arrays of all blocks in this process, or in a temporary file."""
+        size = len(self.blocks[0].rows)
+        starts = [np.asarray(number * size) for number in range(len(self.blocks))]
+        return row_memory.first_of_blocks(self._run(function, arguments, starts), len(starts), self.can_keep)
+
+    def sum_remembering(
+        self, function: Callable[..., Any], memory: row_memory.Memory, *arguments: Any
+    ) -> tuple[Any, row_memory.Memory]:
+        """Replace the memory of one block after the other."""
+        n_blocks = len(self.blocks)
+        memory = row_memory.rearranged(memory, n_blocks, len(self.blocks[0].rows), self.n_rows)
+        memory = row_memory.within_budget(memory, self.can_keep)
+        own, total = [row_memory.block_of(memory, number) for number in range(n_blocks)], None
+        for number, (term, after) in enumerate(self._run(function, arguments, own)):
+            row_memory.store(memory, number, after)
+            total = self._on_one_device(term) if total is None else add(total, self._on_one_device(term))
+        return total, memory
 
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return NumPy arrays without the padding rows."""
@@ -303,9 +323,14 @@ class _Slices(Sequence):
         return jax.tree.map(lambda leaf: leaf[number], self._stacked)
 
 
-def block_shape(engine: Local, n_rows: int, bytes_per_row: int, fixed_bytes: int, *, exact: bool) -> tuple[int, int]:
-    """Return the number of rows of a block and the number of blocks; see :meth:`Data.arranged`."""
-    size = _largest_block(engine, bytes_per_row, fixed_bytes)
+def block_shape(
+    engine: Local, n_rows: int, bytes_per_row: int, fixed_bytes: int, *, exact: bool, waiting_bytes_per_row: int = 0
+) -> tuple[int, int]:
+    """Return the number of rows of a block and the number of blocks; see :meth:`Data.arranged`.
+
+    Blocks that are read ahead take ``waiting_bytes_per_row`` of the memory budget, but not of the processor's cache.
+    """
+    size = _largest_block(engine, bytes_per_row, fixed_bytes, waiting_bytes_per_row)
     if not exact:
         size = rounded(size, up=False)
     n_blocks = -(-n_rows // size)
@@ -318,13 +343,13 @@ def block_shape(engine: Local, n_rows: int, bytes_per_row: int, fixed_bytes: int
     return size, n_blocks
 
 
-def _largest_block(engine: Local, bytes_per_row: int, fixed_bytes: int) -> int:
+def _largest_block(engine: Local, bytes_per_row: int, fixed_bytes: int, waiting_bytes_per_row: int) -> int:
     """Return the largest number of rows of a block within the memory budget."""
-    budget = engine.memory_budget
-    affordable = (bytes_from(budget) - fixed_bytes) // bytes_per_row
+    budget, needed = engine.memory_budget, bytes_per_row + waiting_bytes_per_row
+    affordable = (bytes_from(budget) - fixed_bytes) // needed
     if affordable < 1:
         raise ValueError(
-            f"This model needs at least {fixed_bytes + bytes_per_row:,} bytes of temporary memory, more than the "
+            f"This model needs at least {fixed_bytes + needed:,} bytes of temporary memory, more than the "
             f"budget of {budget!r}. Raise it with engine=Local(memory_budget=...), use float32 data, "
             "or lower n_components."
         )

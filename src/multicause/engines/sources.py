@@ -13,6 +13,9 @@ from scipy.sparse import issparse
 
 from multicause.engines.missing import check_finite
 
+# Number of bytes of which the address of an array must be a multiple for JAX.
+ALIGNMENT = 64
+
 
 class Source(ABC):
     """Base class of tables of numbers (N, D) outside memory, whose rows can be read."""
@@ -137,7 +140,7 @@ class _FileSource(Source):
         if os.fstat(self._file).st_size > self._size:
             raise OSError("it has become larger since it was opened. Do not write to a file while it is in use.")
         width = self.shape[1] * self._stored.itemsize
-        values = np.empty((stop - start, self.shape[1]), self._stored)
+        values = aligned_empty((stop - start, self.shape[1]), self._stored)
         buffer, done = values.data.cast("B"), 0
         while done < len(buffer):
             count = os.preadv(self._file, [buffer[done:]], self._offset + start * width + done)
@@ -149,6 +152,14 @@ class _FileSource(Source):
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             os.close(self._file)
+
+
+def aligned_empty(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    """Return an array whose memory begins where JAX can use it on a CPU without a copy."""
+    n_bytes = shape[0] * shape[1] * dtype.itemsize
+    memory = np.empty(n_bytes + ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % ALIGNMENT
+    return memory[begin : begin + n_bytes].view(dtype).reshape(shape)
 
 
 def as_source(X: Any) -> Source | None:

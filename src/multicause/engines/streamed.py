@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import bytes_from, on_cpu
@@ -84,10 +83,12 @@ class StreamedData(BlockwiseData):
         data = self.released()
         data._summarize = summarize
         # A block that is read ahead exists both in the dtype of the source and in that of the data.
-        bytes_per_row += 2 * READ_AHEAD * self.n_features * self.dtype.itemsize
-        data._size, _ = block_shape(self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact)
+        waiting = 2 * READ_AHEAD * self.n_features * self.dtype.itemsize
+        data._size, _ = block_shape(
+            self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact, waiting_bytes_per_row=waiting
+        )
         if not self._devices:  # the budget is that of each device
-            most = bytes_from(self._engine.memory_budget) // (fixed_bytes + data._size * bytes_per_row)
+            most = bytes_from(self._engine.memory_budget) // (fixed_bytes + data._size * (bytes_per_row + waiting))
             data.n_jobs = max(1, min(most, self.n_jobs))
         return data
 
@@ -108,10 +109,10 @@ class StreamedData(BlockwiseData):
         assert self._summarize is not None
         start, size = number * self._size, self._size
         rows, weights = filled_up(self._read(start, start + size), self._weights_of(start, start + size), size)
-        if self._devices:
-            rows, weights = jax.device_put((rows, weights), self._devices[number % len(self._devices)])
-        on_device = jnp.asarray(rows)
-        return Block(on_device, jnp.asarray(weights), self._summarize(on_device))
+        device = self._devices[number % len(self._devices)] if self._devices else None
+        # On a CPU, device_put takes an aligned array over without a copy. Nothing writes to it later.
+        on_device, weights_on_device = jax.device_put((rows, weights), device)
+        return Block(on_device, weights_on_device, self._summarize(on_device))
 
     def _on_one_device(self, term: Any) -> Any:
         return jax.device_put(term, self._devices[0]) if self._devices else term

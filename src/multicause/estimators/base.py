@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from abc import abstractmethod
 from contextlib import AbstractContextManager
 from os import PathLike
 from typing import Any, NamedTuple
@@ -55,9 +56,9 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
     components_: np.ndarray
     engine: Engine | None
 
+    @abstractmethod
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Return a number for each row that says how well the model explains it: (n_samples,)."""
-        raise NotImplementedError
 
     def score(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean of :meth:`score_samples`, weighted by ``sample_weight`` (n_samples,) if given."""
@@ -73,9 +74,9 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         """Return why no value may be missing, as part of an error message; empty if values may be missing."""
         return "learns from complete rows"
 
+    @abstractmethod
     def _value_labels(self) -> ValueLabels:
         """Return descriptions of the values of a fitted model, for reports and plots."""
-        raise NotImplementedError
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file, which :func:`multicause.load` reads."""
@@ -92,9 +93,14 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         """Return advice for the user on the outcome of a fit; None if there is nothing to improve."""
         return advice_on(outcome, self)
 
+    @abstractmethod
     def _state(self) -> dict[str, Any]:
         """Return the state that :meth:`_restore` needs in addition to constructor arguments and history."""
-        raise NotImplementedError
+
+    def _set(self, attributes: dict[str, Any]) -> None:
+        """Set each of the attributes, as results of learning have them, to its value."""
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
     def _engine(self, X: Any = None) -> Engine:
         """Return the engine that the user has chosen, or the default engine for the type of X."""
@@ -126,7 +132,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         """Return a dask array of a function's results, which are computed where the chunks of X are."""
         if out is not None:
             raise TypeError("The result for a dask array is a dask array: leave out=, and use its to_zarr or store.")
-        example = function(np.zeros((1, self.n_features_in_), dtype=self.components_.dtype), *arguments)
+        example = function(np.zeros((1, self.n_features_in_), dtype=self._fitted_dtype), *arguments)
         if not isinstance(example, np.ndarray):
             raise TypeError(
                 "Lists of states are made of rows in the memory of this process alone. Give some rows of the dask "
@@ -183,6 +189,11 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
             f"columns out, or fill the values in: {MODELS_FOR_MISSING} learn from the observed values alone, and "
             "their method impute fills the others in."
         )
+
+    @property
+    def _fitted_dtype(self) -> np.dtype:
+        """Return the precision in which the model was learned."""
+        return self.components_.dtype
 
     @property
     def _n_features_out(self) -> int:

@@ -22,14 +22,6 @@ from multicause.annealing import NoAnnealing
 from multicause.arrays import double_precision
 from multicause.callbacks.adapter import History
 from multicause.em import online
-from multicause.em.initialization import (
-    InitialConditions,
-    check_noise,
-    contradicting_signs,
-    first_moments,
-    lost_digits,
-)
-from multicause.em.memory import check_memory
 from multicause.em.results import FitResult, Phase, Progress, one_start
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines import Data
@@ -38,6 +30,8 @@ from multicause.estimators.advice import Advice
 from multicause.estimators.base import validate_weights, warn, warn_of
 from multicause.estimators.declaration import DeclaredModel
 from multicause.inference import arrange
+from multicause.initialization.conditions import InitialConditions, first_moments
+from multicause.initialization.data_checks import check_noise, contradicting_signs, lost_digits
 from multicause.model import Model, interned
 from multicause.outcomes import Outcome
 from multicause.preparation.base import Learned, Record
@@ -100,7 +94,6 @@ class CausalEstimator(DeclaredModel):
             n_components = self._n_causes(data)
             n_starts = solver.most_starts(model, n_components)
             data = arrange(model, data, n_components, n_starts, exact=solver.exact_blocks)
-            check_memory(model, data)
             problem = self._problem(solver.n_starts, model, data, record, random)
             so_far, n_tasks = partial(self._so_far, solver, model, record), solver.most_iterations(model)
             session.watch(rows, y, None if sample_weight is None else weights, so_far, n_tasks=n_tasks)

@@ -23,11 +23,12 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from multicause.compatibility import IncompatiblePartsError, Link
-from multicause.em.initialization import InitialConditions, starting_parameters
 from multicause.em.solver import Solver
 from multicause.engines import Data
 from multicause.estimators.fitted_causes import FittedCauses
 from multicause.estimators.settings import NAMES, constraints_of
+from multicause.initialization.conditions import InitialConditions
+from multicause.initialization.parameters import starting_parameters
 from multicause.model import Model, Parameters, interned
 from multicause.parts import PartChoice
 from multicause.posteriors import default_posteriors
@@ -111,7 +112,8 @@ class DeclaredModel(FittedCauses):
 
         roles = [role for role in ROLES if role in self.get_params(deep=False)]
         own = {role: PartChoice(self._part_names.get(role, {}), partial(defaults, role)) for role in roles}
-        return {**super()._part_choices(), **own}
+        others = {name: PartChoice(names) for name, names in self._part_names.items() if name not in ROLES}
+        return {**super()._part_choices(), **own, **others}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

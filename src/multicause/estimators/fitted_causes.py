@@ -1,43 +1,22 @@
-"""Methods of a fitted causal model: recognition, scores, reconstruction, imputation, sampling and saving."""
+"""Methods of a fitted causal model: recognition, scores, reconstruction, imputation and sampling."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from multicause import inference
 from multicause.arrays import check_room, double_precision, key_from
-from multicause.combinations import Combination
-from multicause.em import online
-from multicause.em.e_step import evidence_threshold
-from multicause.em.initialization import check_noise
-from multicause.engines import Data
-from multicause.engines.dask import is_distributed
 from multicause.engines.missing import filled
-from multicause.estimators.base import BaseModel, ValueLabels
-from multicause.model import Model, Parameters, interned
-from multicause.noises import Noise
-from multicause.persistence.row_writing import check_out, write_rows
-from multicause.posteriors import Posterior
-from multicause.preparation.base import Preparation
-from multicause.priors import Prior
-from multicause.updates import Update
-from multicause.wiring import check
+from multicause.estimators.row_results import RowResults
 
-ROLES_OF_PARTS = {"prior": Prior, "combination": Combination, "noise": Noise, "posterior": Posterior, "update": Update}
-#: Function of results of some rows, and of a function that returns these rows.
-Finish = Callable[[np.ndarray, Callable[[], np.ndarray]], np.ndarray]
 # Default number of states that ``recognize`` lists for each row.
 DEFAULT_TOP = 16
 
@@ -63,15 +42,8 @@ class SlabRecognition(NamedTuple):
     slabs: np.ndarray  # (n, K, H) posterior mean of s∘z given each state; zero for inactive spikes
 
 
-class FittedCauses(BaseModel):
+class FittedCauses(RowResults):
     """Base class with the methods of a fitted causal model."""
-
-    n_components: int
-    _model: Model
-    _parameters: Parameters
-    _preparation: dict[str, np.ndarray] = {}
-    _threshold: float | Data | None  # evidence_threshold_, or the data from which it will be computed
-    _online: online.Online | None  # None if a model has no statistics, such as one that is still learning
 
     def transform(self, X: ArrayLike, *, out: Any = None) -> np.ndarray:
         """Return the posterior mean of the causes, for binary causes their probabilities: (n_samples, n_components).
@@ -198,172 +170,3 @@ class FittedCauses(BaseModel):
             key = key_from(check_random_state(random_state))
             rows, causes = inference.sample(self._model, self._parameters, key, int(n_samples))
         return self._unprepared(np.asarray(rows)), np.asarray(causes)
-
-    # ---------------------------------------------------------------------------------------------- internals
-
-    def _preparer(self) -> Preparation:
-        """Return how rows are prepared before learning and recognition."""
-        return Preparation()
-
-    def _recognition_model(self, model: Model, n_components: int, n_features: int) -> Model:
-        """Return the model that infers causes of rows, given the learned one."""
-        return model
-
-    def _derived(self, parameters: Parameters) -> dict[str, Any]:
-        """Return fitted attributes that only this model has, as a function of its parameters."""
-        return {}
-
-    @property
-    def _recognizer(self) -> Model:
-        return self._recognition_model(self._model, *self._parameters.components.shape)
-
-    def _unprepared(self, rows: np.ndarray) -> np.ndarray:
-        return self._preparer().undo(self._preparation, rows)
-
-    def _value_labels(self) -> ValueLabels:
-        """Return labels of bounds and scores, from the posteriors of learning and recognition."""
-        bound = self._model.posterior.bound_label
-        return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)
-
-    def _attributes(self, model: Model, parameters: Parameters, record: dict[str, np.ndarray]) -> dict[str, Any]:
-        """Return the attributes of a fitted model, which follow from model, parameters and the record of preparation.
-
-        Parameters are stored on the host: JAX arrays would lose their double precision in a pickle. Attributes are
-        computed from them on the host too, so that those of a loaded model are identical.
-        """
-        parameters, preparer = jax.device_get(parameters), self._preparer()
-        components, variance = np.array(parameters.components), parameters.noise.get("variance")
-        return {
-            "_model": model,
-            "_parameters": parameters,
-            "_preparation": record,
-            "components_": preparer.components_of(record, components),
-            "activity_": np.array(model.prior.activity(parameters.prior)),
-            "noise_variance_": None if variance is None else np.asarray(variance)[()],
-            **model.prior.fitted(parameters.prior),
-            "posterior_": clone(model.posterior),
-            "update_": clone(model.update),
-            **preparer.attributes(record, components.dtype),
-            **self._derived(parameters),
-        }
-
-    def _set(self, attributes: dict[str, Any]) -> None:
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
-    def _set_threshold(self, data: Data) -> None:
-        """Store the data from which :attr:`evidence_threshold_` is computed; none, if all states are considered."""
-        self._threshold = -np.inf if self._recognizer.posterior.max_active is None else data.released()
-
-    @property
-    def evidence_threshold_(self) -> float:
-        """Log evidence reached by the share of training rows that the states considered should explain.
-
-        It is computed by a pass over these rows when it is first accessed; until then the model keeps a reference to
-        them.
-        """
-        threshold = self.__dict__.get("_threshold")
-        if threshold is None:
-            raise AttributeError(
-                f"This {type(self).__name__} has no evidence_threshold_, because it is still learning."
-            )
-        if isinstance(threshold, Data):
-            with double_precision():
-                self._threshold = threshold = self._evidence_threshold(threshold)
-        return threshold
-
-    @evidence_threshold_.setter
-    def evidence_threshold_(self, threshold: float) -> None:
-        self._threshold = threshold
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Compute values that need the training data, which are not part of a pickle, and return the state."""
-        if isinstance(self.__dict__.get("_threshold"), Data):
-            _ = self.evidence_threshold_
-        return super().__getstate__()
-
-    def _evidence_threshold(self, data: Data) -> float:
-        recognizer = self._recognizer
-        data = inference.arrange(recognizer, data, len(self.components_))
-        return evidence_threshold(recognizer, data, self._parameters)
-
-    def _by_rows(
-        self,
-        function: Any,
-        X: ArrayLike,
-        *arguments: Any,
-        model: Model | None = None,
-        out: Any = None,
-        finish: Finish | None = None,
-    ) -> Any:
-        """Apply a compiled inference function to X, block by block, with this or another model.
-
-        ``finish`` is applied to results of some rows, and to a function that returns these rows of X.
-        """
-        check_is_fitted(self)
-        model = self._recognizer if model is None else model
-        if out is not None:
-            check_out(out)
-        if is_distributed(X):
-            return self._lazily(partial(self._by_rows, function, model=model, finish=finish), X, *arguments, out=out)
-        original = data = self._load(X, None, reset=False)
-        if data.dtype != self.components_.dtype:
-            data = data.transformed(partial(np.asarray, dtype=self.components_.dtype))
-        data = self._preparer().transform(self._preparation, data)
-        check_noise(model.noise, data)
-        model = interned(replace(model, missing=data.has_missing))
-        with double_precision():
-            data = inference.arrange(model, data, len(self.components_))
-
-            def own(block: Any) -> Any:
-                return function(model, block, self._parameters, *arguments)
-
-            if out is not None:
-                return write_rows(out, data.n_rows, _finished(finish, original, data.results(own)))
-            (found,) = _finished(finish, original, [data.collect(data.map(own))])
-            return found
-
-    def _state(self) -> dict[str, Any]:
-        """Return the state that :meth:`_restore` needs in addition to constructor arguments and history."""
-        return {
-            "parts": {name: getattr(self._model, name) for name in ROLES_OF_PARTS},
-            "learn": self._model.learn,
-            "missing": self._model.missing,
-            "components": self._parameters.components,
-            "prior": self._parameters.prior,
-            "noise": self._parameters.noise,
-            "posterior": self._parameters.posterior,
-            "preparation": self._preparation,
-            "online": online.saved(self._online),
-        }
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        """Set the attributes of the fitted model with the given :meth:`_state`."""
-        model = Model(**state["parts"], learn=frozenset(state["learn"]), missing=bool(state.get("missing", False)))
-        for name, base in ROLES_OF_PARTS.items():
-            if not isinstance(getattr(model, name), base):
-                raise TypeError(f"{name} must be a {base.__name__}; got {getattr(model, name)!r}")
-            getattr(model, name).validate()
-        check(model, type(self))
-        with double_precision():
-            preparer, record = self._preparer(), state["preparation"]
-            parameters = Parameters(state["components"], state["prior"], state["noise"], state["posterior"])
-            model.posterior.check(len(parameters.components))
-            inside, outside = (1, parameters.components.shape[1]), (1, self.n_features_in_)
-            row = preparer.apply(record, np.zeros(outside, dtype=parameters.components.dtype))
-            if row.shape != inside or preparer.undo(record, row).shape != outside:
-                raise ValueError(f"rows of {self.n_features_in_} features do not fit its components")
-            self._online = online.restored(model, parameters, **(state["online"] or {"averages": None, "n_batches": 0}))
-            self._set(self._attributes(model, parameters, record))
-
-
-def _finished(finish: Finish | None, data: Data, parts: Iterable[Any]) -> Iterator[Any]:
-    """Yield results of consecutive rows of the data, to which a function is applied."""
-    start = 0
-    for part in parts:
-        if finish is None:
-            yield part
-            continue
-        own = np.arange(start, start + len(part))
-        yield finish(part, partial(data.rows, own))
-        start += len(part)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multicause.em.clusters import starting_means
-from multicause.em.initialization import InitialConditions
 from multicause.engines import Data
 from multicause.estimators.causal import CausalEstimator
+from multicause.initialization.conditions import InitialConditions
+from multicause.initialization.means import starting_means
 from multicause.model import Parameters
 
 

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Maximum
-from multicause.em.initialization import InitialConditions
 from multicause.engines import Local
 from multicause.estimators.causal import CausalEstimator
 from multicause.estimators.settings import POSITIVE
+from multicause.initialization.conditions import InitialConditions
+from multicause.initialization.scaling import with_equal_sums
 from multicause.model import Model, Parameters
 from multicause.noises import Poisson
 from multicause.posteriors import Truncated
@@ -46,25 +47,7 @@ class RestrictedCauses(CausalEstimator):
         """Return the default starts, scaled to the sum C. Rows of zeros cannot be scaled, so they are no starts."""
         X, weights = initial.data.look()
         starts = super()._starts(initial._replace(data=Local().load(X, weights * X.any(axis=1))))
-        sums = starts.components.sum(axis=-1, keepdims=True)
-        if not (np.asarray(sums) > 0).all():
-            raise ValueError(
-                "Every component in init needs a positive sum, because components are scaled to one sum; "
-                f"component {int(np.argmin(np.asarray(sums)[0]))} is zero. Remove it, or use init='random'."
-            )
-        total = self._total(initial, starts)
-        return starts._replace(components=starts.components * (total / sums).astype(starts.components.dtype))
-
-    def _total(self, initial: InitialConditions, starts: Parameters) -> float:
-        """Return C: the user's value, or the mean sum of a row divided by the expected number π·H of active causes.
-
-        Causes occlude each other, so this is slightly less than the sum of a single cause; its scale does not affect
-        which causes are found (MCA08 appendix E.1).
-        """
-        if self.total is not None:
-            return float(self.total)
-        expected = float(np.asarray(initial.model.prior.activity(starts.prior))[0].sum())
-        return float(np.sum(initial.moments.mean)) / expected
+        return with_equal_sums(starts, initial, self.total)
 
     def _derived(self, parameters: Parameters) -> dict[str, Any]:
         return {"total_": float(np.sum(parameters.components[0]))}

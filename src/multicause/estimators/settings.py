@@ -6,7 +6,7 @@ from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import HasMethods, Interval, Options
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
 from multicause import posteriors, priors
 from multicause.annealing import Annealing
@@ -18,6 +18,7 @@ from multicause.noises import Noise
 from multicause.parts import resolve
 from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
+from multicause.solvers.optimizers import SCHEDULES
 from multicause.updates import NAMES as UPDATES
 from multicause.updates import Update
 from multicause.wiring import check, choose_update
@@ -27,6 +28,7 @@ LEARNABLE = ("components", "activity", "noise")
 COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+SCHEDULE = StrOptions(set(SCHEDULES))
 
 #: Constraints of constructor arguments, by name. A model that has other ones declares them as ``_constraints``.
 CONSTRAINTS: dict[str, list[Any]] = {

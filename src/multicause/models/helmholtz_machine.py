@@ -11,18 +11,21 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Options
 
 from multicause.combinations import Sum
-from multicause.em.initialization import InitialConditions
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.fields import NetworkFields
 from multicause.estimators.settings import LEARNABLE, NAMES
 from multicause.estimators.summary import ModelSummary
+from multicause.initialization.conditions import InitialConditions
+from multicause.initialization.networks import network_starts
 from multicause.model import Model, Parameters
 from multicause.noises import LogisticBernoulli
 from multicause.parts import resolve
 from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.priors import Layered
-from multicause.solvers.wake_sleep import WakeSleepPasses, network_starts
+from multicause.solvers.optimizers import NAMES as OPTIMIZERS
+from multicause.solvers.optimizers import Optax, Optimizer
+from multicause.solvers.wake_sleep import WakeSleepPasses
 from multicause.updates import Update
 from multicause.updates.wake_sleep import WakeSleep
 
@@ -39,16 +42,13 @@ class HelmholtzMachine(NetworkFields):
     In the wake phase, the generative weights learn from data and causes sampled by the recognition network; in the
     sleep phase, the recognition weights learn from samples of the generative model ("fantasies"). :meth:`sample` draws
     fantasies, :meth:`transform` returns the recognition probabilities, :meth:`free_energy` an estimate of F by sampled
-    causes. :meth:`recognize` lists the most probable states among the sampled ones and those that a search finds from
-    them; their probabilities are shares of Σ p(v, u) over these states, where p(v, u) is exact for one layer of causes
-    and estimated by samples of the higher causes otherwise.
+    causes. :meth:`recognize` lists the most probable states among sampled ones and those that a search finds from them,
+    with shares of Σ p(v, u) over these states; p(v, u) is estimated by samples if there are higher causes.
 
     Parameters
     ----------
-    n_components : int, default=10
-        Number H of causes next to the data.
-    higher : tuple of int, default=()
-        Number of causes in each layer above them.
+    n_components, higher : int, default=10; tuple of int, default=()
+        Number H of causes next to the data, and number of causes in each layer above them.
     update : WakeSleep, optional
         Learning rate, number of particles and sign of the weights. ``WakeSleep(n_particles=1)`` is the plain rule of
         the chapter; by default 10 weighted particles (reweighted wake–sleep).
@@ -56,17 +56,16 @@ class HelmholtzMachine(NetworkFields):
         Number of states that are drawn to estimate F and to start the search for the most probable states.
     activity : float or array-like of shape (n_components,), optional
         Initial probability of each cause; by default two active causes per row.
+    optimizer : {"momentum", "adam"} or Optimizer, optional
+        Optimiser at the update's learning rate, as for :class:`multicause.EnergyComponents`; by default plain steps.
     batch_size : int, default=20
         Number of rows per step. Rows with weights are drawn in proportion to them; a pass has as many rows as the
         weights add up to, but at least as many as have a positive weight, and at most 16 times as many.
-    max_iter : int, default=100
-        Maximum number of passes over the data.
-    tol : float, default=1e-3
-        Learning has converged when F per row rises by less than this per pass, averaged over several passes.
-    n_init : int, default=1
-        Number of random starts; the one with the highest F is kept.
-    init : "random" or array-like of shape (n_components, n_features), default="random"
-        Initial generative weights G.
+    max_iter, tol : int, default=100; float, default=1e-3
+        Maximum number of passes over the data. Learning has converged when F per row rises by less than ``tol`` per
+        pass, averaged over several passes.
+    n_init, init : int, default=1; "random" or array-like of shape (n_components, n_features), default="random"
+        Number of random starts, of which the one with the highest F is kept, and initial generative weights G.
     random_state, verbose, engine
         As for :class:`multicause.MaximalCauses`.
 
@@ -76,26 +75,26 @@ class HelmholtzMachine(NetworkFields):
         G, transposed: the contribution of each cause to the logit of each dimension.
     receptive_fields_ : ndarray of shape (n_components, n_features)
         W: the contribution of each dimension to the logit of a cause.
-    bias_ : ndarray of shape (n_features,)
-        Generative bias h.
-    activity_ : ndarray of shape (n_components,)
-        Frequency with which each cause is active.
-    lower_bounds_ : ndarray of shape (n_iter_ + 1,)
-        Mean F per row in each pass, while learning, and at the end.
-    lower_bound_, n_iter_, converged_, outcome_
-        As for :class:`multicause.MaximalCauses`; an iteration is a pass over the data.
+    bias_, activity_ : ndarray of shape (n_features,) and (n_components,)
+        Generative bias h, and frequency with which each cause is active.
+    lower_bounds_, lower_bound_, n_iter_, converged_, outcome_
+        As for :class:`multicause.MaximalCauses`, with the mean F per row; an iteration is a pass over the data, and
+        ``lower_bounds_`` (n_iter_ + 1,) has F in each pass, while learning, and at the end.
 
     Examples
     --------
-    >>> from multicause import HelmholtzMachine
-    >>> from multicause.datasets import make_bars
-    >>> X = make_bars(200, value=1.0, noise=None, random_state=0).data
+    >>> from multicause import HelmholtzMachine, datasets
+    >>> X = datasets.make_bars(200, value=1.0, noise=None, random_state=0).data
     >>> HelmholtzMachine(10, max_iter=2, tol=0, random_state=0).fit(X).sample(3, random_state=0)[0].shape
     (3, 25)
     """
 
-    _constraints = {"higher": [tuple, list], "init": [Options(str, {"random"}), "array-like"]}
-    _part_names = {**NAMES, "posterior": {}, "update": {}}
+    _constraints = {
+        "higher": [tuple, list],
+        "init": [Options(str, {"random"}), "array-like"],
+        "optimizer": [str, Optimizer, None],
+    }
+    _part_names = {**NAMES, "posterior": {}, "update": {}, "optimizer": OPTIMIZERS}
     summary = ModelSummary(
         "P[v] = Π f(g); P[u|v] = Π f(h + G·v)",
         "Q[v; u, W] = Π f(w + W·u)",
@@ -110,6 +109,7 @@ class HelmholtzMachine(NetworkFields):
         update: Update | None = None,
         posterior: Posterior | None = None,
         activity: float | ArrayLike | None = None,
+        optimizer: str | Optimizer | None = None,
         batch_size: int = 20,
         max_iter: int = 100,
         tol: float = 1e-3,
@@ -124,6 +124,7 @@ class HelmholtzMachine(NetworkFields):
         self.update = update
         self.posterior = posterior
         self.activity = activity
+        self.optimizer = optimizer
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.tol = tol
@@ -142,7 +143,8 @@ class HelmholtzMachine(NetworkFields):
 
     def _solver(self) -> Solver:
         settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_starts": self.n_init}
-        return WakeSleepPasses(**settings, batch_size=self.batch_size)
+        optimizer = resolve(self.optimizer or Optax("sgd"), OPTIMIZERS, "optimizer", Optimizer)
+        return WakeSleepPasses(**settings, batch_size=self.batch_size, optimizer=optimizer)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         return network_starts(initial, super()._starts(initial), given=not isinstance(self.init, str))

@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Options
 
 from multicause.combinations import Sum
-from multicause.em.initialization import InitialConditions
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.fields import UnmixingFields
 from multicause.estimators.settings import COUNT, NAMES
 from multicause.estimators.summary import ModelSummary
+from multicause.initialization.conditions import InitialConditions
+from multicause.initialization.rotations import rotations
 from multicause.model import Model, Parameters
 from multicause.noises import Noiseless
 from multicause.parts import resolve
@@ -23,7 +24,6 @@ from multicause.preparation.whitened import Whitened
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
 from multicause.search.em import EM
 from multicause.solvers.quasi_newton import QuasiNewton
-from multicause.solvers.unmixing import rotations
 from multicause.updates import NaturalGradient
 
 PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}

@@ -8,17 +8,17 @@ D. J. Field, Emergence of simple-cell receptive field properties by learning a s
 from functools import partial
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.combinations import Sum
-from multicause.em.initialization import InitialConditions
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.fields import ProjectiveFields
 from multicause.estimators.settings import NAMES
 from multicause.estimators.summary import ModelSummary
+from multicause.initialization.conditions import InitialConditions
+from multicause.initialization.scaling import with_lengths_of_data, with_relative_noise
 from multicause.model import Model, Parameters
 from multicause.noises import Gaussian
 from multicause.parts import resolve
@@ -31,8 +31,6 @@ PRIORS: dict[str, Any] = {"cauchy": partial(Cauchy, scale=0.3), "laplace": parti
 # Tolerance of the most probable causes in a learning step, unless the user gives a posterior. On patches of
 # photographs F is then too low by a relative error of one millionth, and steps take less than half of the time.
 LEARNING_TOLERANCE = 1e-2
-# Default standard deviation of the noise, relative to that of the data within dimensions.
-RELATIVE_NOISE = 0.3
 
 
 class SparseCoding(ProjectiveFields):
@@ -146,13 +144,7 @@ class SparseCoding(ProjectiveFields):
         return MiniBatches(**settings, learning_posterior=posterior)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        starts, moments = super()._starts(initial), initial.moments
-        deviation = np.sqrt(moments.spread or moments.variance)
-        if self.noise_scale is None:
-            variance = jnp.full_like(starts.noise["variance"], (RELATIVE_NOISE * deviation) ** 2)
-            starts = starts._replace(noise={**starts.noise, "variance": variance})
-        if not (isinstance(self.init, str) and self.init == "random"):
-            return starts
-        draws = initial.random.normal(size=starts.components.shape)
-        components = deviation * draws / np.linalg.norm(draws, axis=-1, keepdims=True)
-        return starts._replace(components=jnp.asarray(components.astype(initial.data.dtype)))
+        starts = super()._starts(initial)
+        starts = starts if self.noise_scale is not None else with_relative_noise(starts, initial.moments)
+        drawn = isinstance(self.init, str) and self.init == "random"
+        return with_lengths_of_data(starts, initial) if drawn else starts

@@ -14,16 +14,17 @@ from numpy.typing import ArrayLike
 
 from multicause import annealing as schedules
 from multicause.combinations import Sum
-from multicause.em.initialization import InitialConditions
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.causal import CausalEstimator
 from multicause.estimators.settings import product
+from multicause.initialization.conditions import InitialConditions
+from multicause.initialization.scaling import with_slabs
 from multicause.model import Model, Parameters
 from multicause.noises import Noise
 from multicause.posteriors import Beam, Posterior
 from multicause.priors import SpikeAndSlab
-from multicause.priors.spike_and_slab import LEARNABLE, with_slabs
+from multicause.priors.spike_and_slab import LEARNABLE
 from multicause.search.replacement import Replacement
 
 

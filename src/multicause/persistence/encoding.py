@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from collections.abc import Callable
 from numbers import Integral, Real
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,7 @@ FORMER_NAMES = {
     "multicause.learning.annealing:LinearCooling": "multicause.annealing.linear:LinearCooling",
     "multicause.learning.annealing:NoAnnealing": "multicause.annealing.linear:NoAnnealing",
     "multicause.learning.contrastive_divergence:Course": "multicause.solvers.energy_problem:FormerUpdateState",
+    "multicause.search.automatic:Search": "multicause.search.phases:Search",
 }
 FORMER_FOLDERS = {
     "multicause.learning.updates.": "multicause.updates.",
@@ -54,8 +57,8 @@ FORMER_FOLDERS = {
 }
 
 
-def name_of(kind: type) -> str:
-    """Return the name of a class in files."""
+def name_of(kind: type | Callable[..., Any]) -> str:
+    """Return the name of a class or a function in files."""
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
@@ -76,6 +79,8 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
         return int(value)
     if isinstance(value, Real) and not isinstance(value, np.floating | np.integer):
         return float(value)
+    if isinstance(value, FunctionType):
+        return {"function": _function_name(value, name)}
     if isinstance(value, BaseEstimator):
         settings = {k: encode(v, arrays, f"{name}/{k}") for k, v in settings_to_save(value).items()}
         return {"part": name_of(type(value)), "settings": settings}
@@ -96,8 +101,8 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
     return {"array": name}
 
 
-def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) -> Any:
-    """Decode an encoded value; ``known`` maps names to the caller's own classes."""
+def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, Any]) -> Any:
+    """Decode an encoded value; ``known`` maps names to the caller's own classes and functions."""
 
     def each(values: dict[str, Any]) -> dict[str, Any]:
         return {k: decode(v, arrays, known) for k, v in values.items()}
@@ -109,6 +114,8 @@ def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) ->
             return Outcome(text)
         case {"part": name, "settings": dict(settings)}:
             return known_class(name, known)(**each(settings))
+        case {"function": str(name)}:
+            return _known_function(name, known)
         case {"dict": dict(items)}:
             return each(items)
         case {"record": name, "fields": dict(fields)}:
@@ -123,9 +130,9 @@ def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, type]) ->
     raise ModelFileError(f"{str(value)[:60]} in the header is not a value that multicause writes")
 
 
-def known_class(name: str, known: dict[str, type]) -> type[Any]:
+def known_class(name: str, known: dict[str, Any]) -> type[Any]:
     """Return a class of the caller or of this package by name; nothing else is ever imported from a file."""
-    if name in known:
+    if isinstance(known.get(name), type):
         return known[name]
     found = _our_own(name)
     if found is None or not issubclass(found, BaseEstimator):
@@ -135,6 +142,27 @@ def known_class(name: str, known: dict[str, type]) -> type[Any]:
             f"you trust the file, pass it: load(path, parts=[{qualname}])."
         )
     return found
+
+
+def _function_name(function: Any, what: str) -> str:
+    """Return the name of a function, by which a file refers to it; raise TypeError if it has none."""
+    if "<lambda>" in function.__qualname__:
+        raise TypeError(
+            f"{what} cannot be saved: a file refers to a function by its name, and a lambda has none. Define it with "
+            "def, and pass it when the file is read: load(path, parts=[function])."
+        )
+    return name_of(function)
+
+
+def _known_function(name: str, known: dict[str, Any]) -> Any:
+    """Return a function of the caller by its name; none is ever imported."""
+    if not isinstance(known.get(name), FunctionType):
+        module, _, qualname = name.partition(":")
+        raise ModelFileError(
+            f"The model uses the function {qualname!r} of {module!r}, which a file cannot hold. Pass it: "
+            f"load(path, parts=[{qualname}])."
+        )
+    return known[name]
 
 
 def _record(name: str) -> type[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, Protocol
 
@@ -58,16 +58,16 @@ def save(model: Savable, path: str | PathLike[str], checkpoint: Any = None) -> N
     container.write(path, header, arrays)
 
 
-def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
+def load(path: str | PathLike[str], *, parts: Sequence[type | Callable[..., Any]] = ()) -> Any:
     """Read a model that ``save`` wrote, or the best model of a checkpoint, ready to transform, sample and score.
 
     Parameters
     ----------
     path : path-like
         File to read.
-    parts : sequence of classes, optional
-        User-defined classes of the model, parts or the estimator itself. Classes of this library are known; no other
-        code is imported.
+    parts : sequence of classes and functions, optional
+        User-defined classes of the model, parts or the estimator itself, and functions such as the log joint of
+        :class:`multicause.OwnCauses`. Classes of this library are known; no other code is imported.
     """
     header, arrays = container.read(path)
     known = {name_of(part): part for part in parts}
@@ -81,7 +81,7 @@ def load(path: str | PathLike[str], *, parts: Sequence[type] = ()) -> Any:
         ) from error
 
 
-def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict[str, type]) -> Any:
+def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict[str, Any]) -> Any:
     """Create the estimator from a decoded header."""
     kind = known_class(header["estimator"], known)
     if not hasattr(kind, "_restore"):
@@ -93,8 +93,9 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict
             raise ModelFileError(f"a model of this class has no attribute {name!r}.")
         setattr(model, name, value)
     model._restore(decode(header["state"], arrays, known))
-    if model.components_.ndim != 2 or model.components_.shape[1] != model.n_features_in_:
-        raise ModelFileError(f"components of shape {model.components_.shape} do not fit the model's features.")
+    components = getattr(model, "components_", None)
+    if components is not None and (components.ndim != 2 or components.shape[1] != model.n_features_in_):
+        raise ModelFileError(f"components of shape {components.shape} do not fit the model's features.")
     return model
 
 

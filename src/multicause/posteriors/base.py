@@ -116,13 +116,11 @@ class Posterior(Part):
 
     #: Expectations that this posterior can compute.
     offers: frozenset[Expectation] = frozenset()
-    #: Whether every state that the prior allows is considered, regardless of their number.
-    exhaustive = False
     #: Whether EM with this posterior and a monotone update never lowers the bound: the states must stay the same.
     monotone = False
     #: Whether EM steps are meant to raise the bound, so that a step that lowers it was too long.
     ascends_bound = True
-    #: Whether states of rows are kept between iterations: it has ``first_memory``, ``breed`` and ``infer_from_memory``.
+    #: Whether states of rows are kept between iterations: it has ``first_memory`` and ``evolve``.
     remembers = False
     #: Share of the rows explainable by the posterior that learning finally uses; None uses all rows.
     keep: float | None = None
@@ -142,6 +140,10 @@ class Posterior(Part):
     def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Posterior:
         """Return this posterior with numbers for all settings left open; ``model`` contains the unbound posterior."""
         return self
+
+    def shares_states(self, n_components: int) -> bool:
+        """Return whether all rows have the same states, so that scores are matrix products and EM is monotone."""
+        return False
 
     def leaner(self, candidates: int, max_active: int) -> Posterior | None:
         """Return this posterior with fewer candidates and active causes; None if it selects no candidates."""

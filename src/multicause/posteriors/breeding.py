@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
+from multicause.posteriors.row_draws import below, uniform, words_of
 
 # Of eight children, so many exchange an active cause for another one, and so many are crossed; the others differ from
 # their parent in one cause.
@@ -17,28 +18,34 @@ PREFERENCE = 2.0
 
 def children_of(key: Array, states: Array, n_children: int, n_levels: int) -> Array:
     """Return children of states (n, S, H), best first, with level numbers below ``n_levels``: (n, n_children, H)."""
-    n, S, H = states.shape
-    keys = jax.random.split(key, 6)
+    seeds = jax.random.bits(key, (len(states),), jnp.uint32)
+    return children_of_rows(seeds, jnp.zeros_like(seeds), states, n_children, n_levels)
 
-    def parents(key: Array, number: int) -> Array:
-        draws = jax.random.uniform(key, (n, number), jnp.float32)
-        chosen = jnp.minimum((S * draws**PREFERENCE).astype(jnp.int32), S - 1)
+
+def children_of_rows(seeds: Array, generation: Array, states: Array, n_children: int, n_levels: int) -> Array:
+    """Return children whose random numbers follow from seeds and generations (n,) of the rows; see children_of."""
+    _, S, H = states.shape
+
+    def draws(purpose: int, *shape: int) -> Array:
+        return jnp.moveaxis(words_of(seeds, generation, purpose, shape), -1, 0)
+
+    def parents(purpose: int, number: int) -> Array:
+        chosen = below(draws(purpose, number), S, PREFERENCE)
         return jnp.take_along_axis(states, chosen[..., None], axis=1)
 
-    mutants = parents(keys[0], n_children)
+    mutants = parents(0, n_children)
     n_crossed, n_exchanged = n_children * CROSSED // ALL, n_children * EXCHANGED // ALL
     if n_crossed:
-        others = parents(keys[1], n_crossed)
-        chosen = jax.random.bernoulli(keys[2], 0.5, others.shape)
+        others = parents(1, n_crossed)
+        chosen = draws(2, n_crossed, H) >> 31 == 1
         crossed = jnp.where(chosen, others, mutants[:, :n_crossed])
         mutants = jnp.concatenate([crossed, mutants[:, n_crossed:]], axis=1)
     # One cause of each child changes its level.
-    place = jax.random.randint(keys[3], (n, n_children), 0, H)
-    shift = jax.random.randint(keys[4], (n, n_children), 1, n_levels)
+    place, shift = below(draws(3, n_children), H), 1 + below(draws(4, n_children), n_levels - 1)
     here = place[..., None] == jnp.arange(H)
     changed = jnp.where(here, (mutants + shift[..., None].astype(jnp.int8)) % n_levels, mutants)
     # In some, one of the causes that were active is switched off in addition.
-    weights = jax.random.uniform(keys[5], (n, n_exchanged, H), jnp.float32)
+    weights = uniform(draws(5, n_exchanged, H))
     last = changed[:, n_children - n_exchanged :]
     active = (last > 0) & ~here[:, n_children - n_exchanged :]
     victim = jnp.argmax(jnp.where(active, weights, -1), axis=-1)

@@ -26,10 +26,6 @@ from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import Selection
 from multicause.states.state_list import StateList, sparse_states
 
-# Number of pairs of all causes, per candidate of a row, up to which moments are summed for all pairs if values are
-# missing: one matrix product then replaces sums over the states of each row.
-PAIRS_PER_CANDIDATE = 400
-
 
 class Weighed(NamedTuple):
     """Candidates of some rows, and the weights of the states considered.
@@ -50,11 +46,11 @@ class Weighed(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Weighted sums over rows."""
+    """Weighted sums over rows; ``counts`` and ``data`` are those of ⟨s⟩ if causes add up, else of single causes."""
 
     causes: Array  # (H,) sum of ⟨s⟩, in double precision
-    singles: Array  # (H, 1) sum of the probabilities of single causes; (H, D) over observed values, if some are missing
-    data: Array  # (H, D) sum of products with data relative to the origin: of ⟨s⟩ if causes add up, else of singles
+    counts: Array  # (H, 1) sum of probabilities; (H, D) over observed values, if some are missing
+    data: Array  # (H, D) sum of products of probabilities with data relative to the origin
 
 
 def n_own_states(n_candidates: int, max_active: int, strengths: tuple[float, ...] = (1,)) -> int:
@@ -183,12 +179,15 @@ def _moments(tree: StateList, own: Array, *, pairs: bool) -> Array:
 def _sum_rows(model: Model, data: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
     """Return sums over rows, scaled by ``scale``, given single causes (H, m) and moments. Missing data are NaN."""
     causes = add_by_index(singles, candidates, moments[: len(candidates)]) * scale
-    scaled, observed = singles * scale, mask_of(model, data)
-    if observed is None:
-        of_singles = jnp.sum(scaled, axis=1)[:, None]
-    else:
-        of_singles, data = matmul(scaled, observed), jnp.where(observed > 0, data, 0)
-    return Sums(sum_in_double(causes, axis=1), of_singles, matmul(causes if model.linear else scaled, data))
+    probabilities = causes if model.sums_squares else singles * scale
+    counts = _counts(probabilities, mask_of(model, data))
+    data = jnp.where(jnp.isnan(data), 0, data) if model.missing else data
+    return Sums(sum_in_double(causes, axis=1), counts, matmul(probabilities, data))
+
+
+def _counts(probabilities: Array, observed: Array | None) -> Array:
+    """Return sums of probabilities (H, m) over rows, (H, 1), or over the rows in which a value was observed, (H, D)."""
+    return jnp.sum(probabilities, axis=1)[:, None] if observed is None else matmul(probabilities, observed)
 
 
 class CandidateStates(Inference):
@@ -315,19 +314,17 @@ class CandidateStates(Inference):
     def _slope(self) -> Array:
         """Products of causes and residuals, Σ_n w_n ⟨s (y − w̄)ᵀ⟩ over observed values: (H, D)."""
         assert self.observed is not None
-        observed, H, candidates = self.observed, self._n_components, self._weighed.candidates
 
         def by_states() -> Array:
             return self.pull((one, minus_mean))[0].astype(jnp.float64)
 
-        if not self._model.sums_squares or PAIRS_PER_CANDIDATE * len(candidates) < H * (H - 1) // 2:
+        if not self._model.sums_squares:
             return by_states()
 
         def by_pairs() -> Array:
-            moments = self._weighed.moments[len(candidates) :] * self._scale
-            pairs = masked_sums.pairs_of_causes(candidates, moments, H)
-            causes = (self.mean_causes * self.row_weights[:, None]).T
-            return masked_sums.slope_from(self._parameters, self._origin, self._data, observed, causes, pairs)
+            alone = masked_sums.slope_of_single(self._parameters, self._origin, self._sums.data, self._sums.counts)
+            pairs = self._weighed.moments[self._n_candidates :] * self._scale
+            return alone - masked_sums.explained_by_others(self._features, pairs)
 
         return jax.lax.cond(masked_sums.is_far(self._model, self._parameters), by_states, by_pairs)
 
@@ -351,18 +348,31 @@ class CandidateStates(Inference):
 
     def _pull_of_singles(self, terms: tuple[Term, ...]) -> Array:
         means, overlap = relative(self._parameters.components, self._origin), jnp.ones((1, 1), self.rows.dtype)
-        of_rows, of_data = self._sums.singles, self._data_of_singles
+        of_rows, of_data = self._counts_of_singles, self._data_of_singles
         return jnp.stack([_value(term, means, overlap, self._parameters.noise, of_data, of_rows) for term in terms])
 
     @property
     def _data_of_singles(self) -> Array:
         """Sums of data, relative to the origin, weighted by the probabilities of single causes: (H, D)."""
-        if not self._model.linear:
+        if not self._model.sums_squares:
             return self._sums.data
         pieces = self._pieces
         return pieces.sum(
             lambda data, scale, singles: matmul(singles * scale, data),
             pieces.split_rows(self._data),
+            pieces.split(self._scale),
+            self._weighed.singles,
+        )
+
+    @property
+    def _counts_of_singles(self) -> Array:
+        """Sums of the probabilities of single causes, (H, 1), or over observed values, (H, D)."""
+        if not self._model.sums_squares:
+            return self._sums.counts
+        pieces = self._pieces
+        return pieces.sum(
+            lambda marked, scale, singles: _counts(singles * scale, mask_of(self._model, marked)),
+            pieces.split_rows(self._marked),
             pieces.split(self._scale),
             self._weighed.singles,
         )
@@ -417,7 +427,7 @@ class CandidateStates(Inference):
         means, squares = relative(self._parameters.components, self._origin).astype(jnp.float64), self._data**2
         alone = jnp.sum(self._pieces.join(self._weighed.singles), axis=0) * self._scale
         singles = matmul(alone, squares) + jnp.sum(
-            means * (means * self._sums.singles - 2 * self._data_of_singles), axis=0
+            means * (means * self._counts_of_singles - 2 * self._data_of_singles), axis=0
         )
         return own + empty + singles
 

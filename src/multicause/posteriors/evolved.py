@@ -15,8 +15,10 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Support
+from multicause.posteriors import flip_search
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, Inference, Posterior
-from multicause.posteriors.breeding import children_of, is_first
+from multicause.posteriors.bit_sets import n_words
+from multicause.posteriors.breeding import children_of_rows, is_first
 from multicause.posteriors.row_states import RowStates, bytes_of_row, log_prior_of, scores_of
 
 if TYPE_CHECKING:
@@ -35,8 +37,13 @@ class Evolved(Posterior):
     is needed, so that every combination and noise can be used, and rows may have any number of active causes. With as
     many states as there are, the posterior is exact.
 
-    States are kept for the rows that ``fit`` learns from. New rows, as in ``transform``, ``score`` and ``partial_fit``,
-    begin with the best states of single causes and are bred ``n_generations`` times, always in the same way.
+    If binary causes add up under Gaussian noise, the log joints of all states that differ from a parent in one cause
+    follow from one matrix product. Children are then the best of all these, for two parents of each row.
+
+    States are kept for the rows that ``fit`` learns from, with every engine and in checkpoints. Random numbers belong
+    to rows, so that states do not depend on blocks, devices or workers. New rows, as in ``transform``, ``score`` and
+    every batch of ``partial_fit``, begin with few states and are bred ``n_generations`` times, always in the same way:
+    ``partial_fit`` keeps nothing of the rows of earlier batches.
 
     Parameters
     ----------
@@ -76,8 +83,9 @@ class Evolved(Posterior):
     def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Evolved:
         """Return this posterior with at most as many states as there are."""
         most = (1 + len(model.prior.strengths)) ** min(n_components, MOST_DIGITS)
+        binary = model.prior.independent and model.prior.strengths == (1,)
         numbers = {"n_children": self.n_children, "n_generations": self.n_generations}
-        return Evolved(min(int(self.population), most), **numbers)
+        return (Evolved if binary else EvolvedLevels)(min(int(self.population), most), **numbers)
 
     def n_states(self, n_components: int) -> int:
         """Return the number of states of a row."""
@@ -85,50 +93,85 @@ class Evolved(Posterior):
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
         """Return the memory of a row: states, children or single causes, and a mean for each."""
+        if linear:
+            return self._bytes_of_flips(n_components, n_features, itemsize)
         n_states = max(int(self.population) + int(self.n_children), n_components + 1)
         comparisons = int(self.n_children) * (int(self.population) + int(self.n_children))
         return bytes_of_row(n_states, n_components, n_features, itemsize) + comparisons
+
+    def _bytes_of_flips(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Return the memory of a row if log joints follow from flips."""
+        n_states = int(self.population) + int(self.n_children)
+        return n_states * (3 * 8 * n_words(n_components) + 40) + itemsize * (8 * n_components + 4 * n_features)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """Return the memory of sums over rows."""
         return itemsize * 6 * n_components * (n_components + n_features)
 
-    def first_memory(self, model: Model, parameters: Parameters, block: Block, key: Array) -> dict[str, Array]:
-        """Return states of rows that have none yet: the empty one and the best single causes, bred further.
+    @staticmethod
+    def flips(model: Model) -> bool:
+        """Return whether log joints follow from flips of independent binary causes that add up."""
+        return model.linear and model.prior.independent and model.prior.strengths == (1,)
 
-        ``"states"`` (n, S, H) has numbers of levels, zero for causes that are off, and ``"key"`` is a random key.
+    def _has_all(self, model: Model, n_components: int) -> bool:
+        """Return whether a population has all states there are."""
+        return (1 + len(model.prior.strengths)) ** min(n_components, MOST_DIGITS) <= int(self.population)
+
+    def first_memory(self, model: Model, parameters: Parameters, block: Block, seeds: Array) -> dict[str, Array]:
+        """Return states of rows that have none yet, given a random number (n,) of each row.
+
+        All arrays have the rows along their last axis. ``"states"`` are bits of words (words, S, n) if log joints
+        follow from flips (:mod:`multicause.posteriors.flip_search`), else numbers of levels (S, H, n), zero for causes
+        that are off.
         """
-        H, strengths, size = len(parameters.components), model.prior.strengths, int(self.population)
-        n, levels = len(block.rows), 1 + len(strengths)
-        if levels ** min(H, MOST_DIGITS) <= size:
-            every = jnp.asarray(np.arange(levels**H)[:, None] // levels ** np.arange(H) % levels, jnp.int8)
-            return {"states": jnp.broadcast_to(every, (n, *every.shape)), "key": key}
-        singles = [np.zeros((1, H)), *((k + 1) * np.eye(H) for k in range(len(strengths)))]
+        H, size = len(parameters.components), int(self.population)
+        if self.flips(model):
+            if self._has_all(model, H):
+                return flip_search.every_state(H, len(block.rows), seeds)
+            numbers = (size, int(self.n_children), int(self.n_generations))
+            return flip_search.first_states(model, parameters, block, seeds, *numbers)
+        n_levels = 1 + len(model.prior.strengths)
+        memory = {"seeds": seeds, "generation": jnp.zeros_like(seeds)}
+        if self._has_all(model, H):
+            every = jnp.asarray(np.arange(n_levels**H)[:, None] // n_levels ** np.arange(H) % n_levels, jnp.int8)
+            return memory | {"states": jnp.broadcast_to(every[..., None], (*every.shape, len(seeds)))}
+        singles = [np.zeros((1, H)), *(k * np.eye(H) for k in range(1, n_levels))]
         states = jnp.asarray(np.concatenate(singles), jnp.int8)
         # Empty states, which are not counted, fill up a population that is larger than the number of single causes.
         filling = jnp.zeros((max(0, size - len(states)), H), jnp.int8)
-        states = jnp.broadcast_to(jnp.concatenate([states, filling]), (n, len(states) + len(filling), H))
-        states = self._survivors(states, self._log_joint(model, parameters, block.rows, states))[0]
-        memory = {"states": states, "key": key}
+        states = jnp.broadcast_to(jnp.concatenate([states, filling]), (len(seeds), len(states) + len(filling), H))
+        states = self._survivors(states, self._log_joint(model, parameters, block.rows, states))
         return jax.lax.fori_loop(
-            0, int(self.n_generations), lambda _, last: self.breed(model, parameters, block, last), memory
+            0,
+            int(self.n_generations),
+            lambda _, last: self._breed(model, parameters, block, last),
+            memory | {"states": jnp.moveaxis(states, 0, -1)},
         )
 
-    def breed(self, model: Model, parameters: Parameters, block: Block, memory: dict[str, Array]) -> dict[str, Array]:
-        """Return the states of the next generation, best first."""
-        states, n_levels = memory["states"], 1 + len(model.prior.strengths)
-        if n_levels ** min(states.shape[-1], MOST_DIGITS) <= int(self.population):
-            return memory
-        key, now = jax.random.split(memory["key"])
-        children = children_of(now, states, int(self.n_children), n_levels)
-        both = jnp.concatenate([states, children], axis=1)
-        log_joint = self._log_joint(model, parameters, block.rows, both)
-        return {"states": self._survivors(both, log_joint)[0], "key": key}
+    def evolve(
+        self, model: Model, parameters: Parameters, block: Block, temperature: Array, memory: dict[str, Array]
+    ) -> tuple[Inference, dict[str, Array]]:
+        """Return expectations over the states of the next generation, and the memory of it."""
+        if self._has_all(model, len(parameters.components)):
+            return self.infer_from_memory(model, parameters, block, temperature, memory), memory
+        if self.flips(model):
+            return flip_search.bred(model, parameters, block, temperature, memory, int(self.n_children))
+        memory = self._breed(model, parameters, block, memory)
+        return self.infer_from_memory(model, parameters, block, temperature, memory), memory
 
-    def _survivors(self, states: Array, log_joint: Array) -> tuple[Array, Array]:
-        """Return the best states of each row, best first, and their log joints."""
-        best, places = jax.lax.top_k(log_joint, int(self.population))
-        return jnp.take_along_axis(states, places[..., None], axis=1), best
+    def _breed(self, model: Model, parameters: Parameters, block: Block, memory: dict[str, Array]) -> dict[str, Array]:
+        """Return the states of the next generation, best first."""
+        n_levels, states = 1 + len(model.prior.strengths), jnp.moveaxis(memory["states"], -1, 0)
+        draws = (memory["seeds"], memory["generation"])
+        children = children_of_rows(*draws, states, int(self.n_children), n_levels)
+        both = jnp.concatenate([states, children], axis=1)
+        best = self._survivors(both, self._log_joint(model, parameters, block.rows, both))
+        return memory | {"states": jnp.moveaxis(best, 0, -1), "generation": memory["generation"] + 1}
+
+    def _survivors(self, states: Array, log_joint: Array) -> Array:
+        """Return the best states of each row, best first."""
+        places = jax.lax.top_k(log_joint, int(self.population))[1]
+        return jnp.take_along_axis(states, places[..., None], axis=1)
 
     @staticmethod
     def _log_joint(model: Model, parameters: Parameters, rows: Array, states: Array) -> Array:
@@ -141,14 +184,26 @@ class Evolved(Posterior):
         self, model: Model, parameters: Parameters, block: Block, temperature: Array, memory: dict[str, Array]
     ) -> Inference:
         """Return expectations over the states that were kept."""
-        states = memory["states"]
+        if self.flips(model):
+            return flip_search.kept(model, parameters, block, temperature, memory)
+        states = jnp.moveaxis(memory["states"], -1, 0)
         values = _values_of(model, states, block.rows.dtype)
         return RowStates(model, parameters, block, temperature, values, is_first(states))
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Breed states of new rows, and return expectations over them."""
-        memory = self.first_memory(model, parameters, block, jax.random.PRNGKey(0))
+        # The same row has the same states in every block, so that nothing depends on the other rows.
+        seeds = jnp.zeros(len(block.rows), jnp.uint32)
+        memory = self.first_memory(model, parameters, block, seeds)
         return self.infer_from_memory(model, parameters, block, temperature, memory)
+
+
+class EvolvedLevels(Evolved):
+    """Evolved states of causes with several levels, which always need means."""
+
+    def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
+        """Return the memory of a row with a mean for each state."""
+        return super().bytes_per_row(n_components, n_features, itemsize)
 
 
 def _values_of(model: Model, states: Array, dtype: Any) -> Array:

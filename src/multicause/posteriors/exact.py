@@ -9,13 +9,9 @@ from multicause.compatibility import Expectation, Support
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
 from multicause.posteriors.beam import Beam
-from multicause.posteriors.shared_states import SharedStates
+from multicause.posteriors.shared_states import ARRAYS_PER_MEAN, ARRAYS_PER_STATE, SharedStates
 from multicause.states.state_list import all_states
 
-# Number of arrays (S, n) that are in memory at once inside SharedStates: log joint, its scaled copy, and the weights.
-ARRAYS_PER_STATE = 3
-# Number of arrays (S, D): means, their natural parameters, sums over rows, credits and the tree that they descend.
-ARRAYS_PER_MEAN = 12
 # Number of causes up to which the error message contains the number of states.
 PRINTABLE = 64
 
@@ -30,7 +26,6 @@ class Exact(Posterior):
     """
 
     monotone = True
-    exhaustive = True
     requires = OF_STATES.also(supports=frozenset({Support.BINARY, Support.ONE_HOT, Support.SPIKE_SLAB, Support.LEVELS}))
     offers = EXPECTATIONS_OF_STATES | {Expectation.LEVELS}
 
@@ -46,6 +41,10 @@ class Exact(Posterior):
     def bound_label(self) -> str:
         """Description of the bound, which is the log evidence itself."""
         return "log evidence"
+
+    def shares_states(self, n_components: int) -> bool:
+        """Return True: every row has all states."""
+        return True
 
     def n_states(self, n_components: int) -> int:
         """Return the number of states, 2^H."""

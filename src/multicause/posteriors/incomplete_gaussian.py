@@ -12,14 +12,15 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
-from multicause.posteriors.base import Inference, Recognized
+from multicause.posteriors.base import Recognized
 from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
+from multicause.posteriors.row_totals import RowTotals
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
 
-class IncompleteGaussianCauses(Inference):
+class IncompleteGaussianCauses(RowTotals):
     """Expectations under q_n(v) = N(m_n, TΨ_n) at temperature T, for rows with missing values.
 
     In the ``limit`` of vanishing noise, causes of complete rows are inferred without the prior. A row with missing
@@ -83,16 +84,6 @@ class IncompleteGaussianCauses(Inference):
     def free_energy(self) -> Array:  # type: ignore[override]
         """Free energy ⟨log p⟩ + T H(q) of each row: (n,)."""
         return self._energy(self._temperature)
-
-    @property
-    def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Free energy, summed over all rows."""
-        return sum_in_double(self.row_weights * self.free_energy)
-
-    @property
-    def total_bound(self) -> Array:  # type: ignore[override]
-        """Bound ⟨log p⟩ + H(q), summed over all rows."""
-        return sum_in_double(self.row_weights * self.log_evidence)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]

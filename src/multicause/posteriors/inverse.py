@@ -1,13 +1,13 @@
 """Inference of as many causes as dimensions that generate the data without noise: TN10 eq. 10.33–10.35."""
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul, sum_in_double
+from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Likelihood, Requirements, Rule, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.posteriors.row_totals import ScaleFreeTotals
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -64,7 +64,7 @@ class Inverse(Posterior):
         return Inverted(model, parameters, block)
 
 
-class Inverted(Inference):
+class Inverted(ScaleFreeTotals):
     """Expectations under q_n(v) = δ(v − W·u_n), which is exact: F is the log-likelihood (TN10 eq. 10.35)."""
 
     def __init__(self, model: "Model", parameters: "Parameters", block: "Block") -> None:
@@ -86,26 +86,6 @@ class Inverted(Inference):
     def free_energy(self) -> Array:  # type: ignore[override]
         """Free energy of each row, which equals the log evidence at every temperature: (n,)."""
         return self.log_evidence
-
-    @cached_property
-    def total_bound(self) -> Array:  # type: ignore[override]
-        """Log evidence, summed over all rows."""
-        return sum_in_double(self.row_weights * self.log_evidence)
-
-    @property
-    def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Free energy, summed over all rows."""
-        return self.total_bound
-
-    @property
-    def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """Zero, because there is no noise whose update would need it."""
-        return jnp.zeros((), jnp.float64)
-
-    @property
-    def magnitude(self) -> Array:  # type: ignore[override]
-        """Absolute value of F, because no larger terms cancel in it."""
-        return jnp.abs(self.total_bound)
 
     @property
     def _weighted_slope(self) -> Array:

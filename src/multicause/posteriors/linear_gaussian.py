@@ -10,6 +10,7 @@ from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.incomplete_gaussian import IncompleteGaussianCauses
+from multicause.posteriors.row_totals import RowTotals
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -80,7 +81,7 @@ class LinearGaussian(Posterior):
         return GaussianCauses(model, parameters, block, temperature, limit=self.limit)
 
 
-class GaussianCauses(Inference):
+class GaussianCauses(RowTotals):
     """Expectations under q_n(v) = N(m_n, TΨ) at temperature T, which scales the covariance and not the mean."""
 
     linear = True
@@ -136,16 +137,6 @@ class GaussianCauses(Inference):
     def free_energy(self) -> Array:  # type: ignore[override]
         """Free energy ⟨log p⟩ + T H(q) of each row: (n,)."""
         return self._energy(self._temperature)
-
-    @property
-    def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Free energy, summed over all rows."""
-        return sum_in_double(self.row_weights * self.free_energy)
-
-    @property
-    def total_bound(self) -> Array:  # type: ignore[override]
-        """Bound ⟨log p⟩ + H(q), summed over all rows."""
-        return sum_in_double(self.row_weights * self.log_evidence)
 
     @property
     def magnitude(self) -> Array:  # type: ignore[override]

@@ -56,13 +56,13 @@ def products_of_candidates(model: Model, parameters: Parameters, marked: Array, 
     return Features(components, candidates, marked).sum(of_feature, len(first))
 
 
-def pairs_of_causes(candidates: Array, moments: Array, n_components: int) -> Array:
-    """Return moments of pairs of candidates (pairs', n), scattered to their places among all pairs: (pairs, n)."""
-    first, second = pairs_of(len(candidates))
-    low, high = jnp.minimum(candidates[first], candidates[second]), jnp.maximum(candidates[first], candidates[second])
-    places = low * n_components - low * (low + 1) // 2 + high - low - 1
-    nothing = jnp.zeros((n_components * (n_components - 1) // 2, moments.shape[1]), moments.dtype)
-    return nothing.at[places, jnp.arange(moments.shape[1])].add(moments, unique_indices=True)
+def slope_of_single(parameters: Parameters, origin: Array | None, data: Array, counts: Array) -> Array:
+    """Return Σ_n w_n ⟨s_h⟩ (y − W_h)ᵀ over observed values, in double precision: (H, D).
+
+    ``data`` are the products Σ_n w_n ⟨s⟩ (y − o)ᵀ with data relative to the origin o, and ``counts`` Σ_n w_n ⟨s⟩ mᵀ.
+    """
+    means = parameters.components.astype(jnp.float64)
+    return data - counts.astype(jnp.float64) * (means if origin is None else means - origin)
 
 
 def slope_from(
@@ -72,11 +72,25 @@ def slope_from(
 
     ``causes`` (H, n) and ``pairs`` (pairs, n) are moments of each row times its weight; data are relative to an origin.
     """
-    components, H = parameters.components.astype(jnp.float64), len(parameters.components)
-    first, second = pairs_of(H)
-    alone, together = (matmul(moments, observed).astype(jnp.float64) for moments in (causes, pairs))
-    slope = matmul(causes, data) - alone * components
-    if origin is not None:
-        slope += alone * origin
+    components = parameters.components.astype(jnp.float64)
+    first, second = pairs_of(len(components))
+    together = matmul(pairs, observed).astype(jnp.float64)
     explained = jnp.zeros_like(components).at[first].add(together * components[second])
-    return slope - explained.at[second].add(together * components[first])
+    explained = explained.at[second].add(together * components[first])
+    return slope_of_single(parameters, origin, matmul(causes, data), matmul(causes, observed)) - explained
+
+
+def explained_by_others(features: Features, pairs: Array) -> Array:
+    """Return Σ_n w_n Σ_{j ≠ h} ⟨s_h s_j⟩ m W_j, given moments of pairs of candidates (pairs, n): (H, D).
+
+    It takes one product for each pair, row and feature, where means of all states would take several for each state.
+    """
+    first, second = pairs_of(len(features.candidates))
+
+    def others(mine: Array, values: Array, numbers: dict[str, Array], pairs: Array) -> list[Array]:
+        found = [jnp.zeros_like(values)] * len(mine)
+        for moments, i, j in zip(pairs, first, second, strict=True):
+            found[i], found[j] = found[i] + moments * mine[j], found[j] + moments * mine[i]
+        return [jnp.where(jnp.isnan(values), 0, jnp.stack(found))]
+
+    return features.sum_by_cause(others, pairs)[0].astype(jnp.float64)

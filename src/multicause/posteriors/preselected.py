@@ -15,6 +15,8 @@ from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Infere
 from multicause.posteriors.candidate_states import CandidateStates, Sums, Weighed, n_own_states, weigh
 from multicause.posteriors.pieces import Pieces
 from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection
+from multicause.posteriors.shared_states import ARRAYS_PER_MEAN, SharedStates
+from multicause.posteriors.shared_states import ARRAYS_PER_STATE as ARRAYS_PER_SHARED_STATE
 from multicause.priors.truncation import at_limit
 from multicause.states.state_list import sparse_states
 
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 LADDER = ((10, 5), (8, 5), (8, 4), (7, 4), (6, 4), (6, 3), (5, 3))
 # Maximum number of multiply-adds per iteration for the states of candidates; above it, fewer states are chosen.
 AFFORDABLE = 5e6
+# The same for states that all rows share, which are matrix products (measured: 20 times as many in the same time).
+AFFORDABLE_SHARED = 10 * AFFORDABLE
+# Maximum number of states that all rows share by default, whose means are in memory for each of them.
+MOST_SHARED = 2**12
 # Maximum number of states of one row's candidates: compiling more would take minutes.
 MOST_STATES = 2**16
 # Number of arrays (S', n) that are in memory at once while scores or credits are computed.
@@ -36,12 +42,14 @@ class Preselected(Posterior):
     """Posterior over states of a few candidates, selected for each row by a cheap score, with few active at a time.
 
     The states of a row are K_n = {s : |s| ≤ γ, only candidates active} (ET10 eq. 7). The cost per row is about D·H for
-    the selection plus D times the number of those states, instead of 2^H.
+    the selection plus D times the number of those states, instead of 2^H. If all causes are candidates, all rows have
+    the same states, and nothing is selected.
 
     Parameters
     ----------
     candidates : int, optional
-        H′, the number of causes selected for each row; by default 5 to 10, depending on the size of the data.
+        H′, the number of causes selected for each row; by default 5 to 10, depending on the size of the data, or all
+        causes if their sparse states are few.
     max_active : int, optional
         γ, the maximum number of active candidates; by default 3 to 5.
     singletons : bool, default=True
@@ -118,7 +126,8 @@ class Preselected(Posterior):
         """Return this posterior with numbers H′ and γ that suit the size of the data, and a selection."""
         strengths = model.prior.strengths
         per_state = n_components if model.linear and len(strengths) == 1 else n_features
-        for candidates, max_active in LADDER:
+        all_causes = ((n_components, LADDER[0][1]),) if self._can_share(model, n_components, per_state * n_rows) else ()
+        for candidates, max_active in all_causes or LADDER:
             candidates = min(n_components, candidates if self.candidates is None else self.candidates)
             max_active = min(candidates, max_active if self.max_active is None else self.max_active)
             if n_rows * n_own_states(candidates, max_active, strengths) * per_state <= AFFORDABLE:
@@ -141,6 +150,18 @@ class Preselected(Posterior):
             selection=self._selection(),
             keep=self.keep,
         )
+
+    def _can_share(self, model: Model, n_components: int, cost_of_state: int) -> bool:
+        """Return whether all causes may be candidates by default, given the multiply-adds of one state of all rows.
+
+        States of a row's own candidates are as cheap as shared ones where causes add up under Gaussian noise.
+        """
+        open_to_all = self.candidates is None and self.keep is None
+        if not open_to_all or model.linear or model.prior.support is not Support.BINARY:
+            return False
+        max_active = LADDER[0][1] if self.max_active is None else self.max_active
+        n_states = sparse_states(n_components, int(max_active)).n_states
+        return n_states <= MOST_SHARED and n_states * cost_of_state <= AFFORDABLE_SHARED
 
     def _with_levels(self, candidates: int, max_active: int, strengths: tuple[float, ...]) -> Preselected:
         """Return the posterior for causes with a few levels."""
@@ -176,6 +197,10 @@ class Preselected(Posterior):
             raise ValueError("Preselected has no numbers yet; bind() chooses them.")
         return self.candidates, self.max_active
 
+    def shares_states(self, n_components: int) -> bool:
+        """Return whether all causes are candidates of every row; a data cut needs the weights of each row's states."""
+        return self.keep is None and self.numbers[0] >= n_components
+
     def n_states(self, n_components: int) -> int:
         """Return the number of states: empty, single causes (all or candidates), and those of several candidates."""
         return 1 + (int(n_components) if self.singletons else self.numbers[0]) + n_own_states(*self.numbers)
@@ -200,12 +225,16 @@ class Preselected(Posterior):
 
         On devices that process all features at once, numbers per state are multiplied by D.
         """
+        if self.shares_states(n_components):
+            return itemsize * (ARRAYS_PER_SHARED_STATE * self.n_states(n_components) + 2 * n_features)
         states = ARRAYS_PER_STATE * (1 + self.numbers[0] + n_own_states(*self.numbers))
         features = 1 if linear or one_by_one() else n_features
         return itemsize * (states * features + 3 * n_features + 8 * n_components)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """Return the memory of a few copies of the components."""
+        """Return the memory of a few copies of the components, or of the means of states that all rows share."""
+        if self.shares_states(n_components):
+            return itemsize * ARRAYS_PER_MEAN * self.n_states(n_components) * n_features
         return itemsize * 8 * n_components * (n_features + n_components)
 
     def weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Weighed:
@@ -242,6 +271,9 @@ class Preselected(Posterior):
 
     def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Select candidates, compute the weights of their states, and return expectations."""
+        if self.shares_states(len(parameters.components)):
+            tree = sparse_states(len(parameters.components), self.numbers[1])
+            return SharedStates(model, parameters, tree, block, temperature)
         weighed, sums = self._weigh(model, parameters, block, temperature)
         tree = sparse_states(*self.numbers)
         return CandidateStates(model, parameters, tree, block, temperature, weighed, sums=sums)

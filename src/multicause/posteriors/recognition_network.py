@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul, sum_in_double
+from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.observed import observed_data
+from multicause.posteriors.row_totals import ScaleFreeTotals
 from multicause.posteriors.state_search import best_distinct, n_found, search
 from multicause.priors.layered_networks import (
     Layers,
@@ -102,7 +103,7 @@ def machine_of(model: "Model", parameters: "Parameters") -> Machine:
     return Machine((lowest, *upper), model.posterior.layers(parameters.posterior))
 
 
-class Sampled(Inference):
+class Sampled(ScaleFreeTotals):
     """Expectations under q_n(v) of a recognition network; those of p(v, u) are means over sampled states."""
 
     def __init__(self, model: "Model", parameters: "Parameters", block: "Block", posterior: RecognitionNetwork) -> None:
@@ -145,26 +146,6 @@ class Sampled(Inference):
     def log_evidence(self) -> Array:  # type: ignore[override]
         """Estimate log mean p(v, u)/q(v | u), which approaches log p(u) with the number of samples: (n,)."""
         return jax.nn.logsumexp(self._samples[1], axis=1) - jnp.log(self._posterior.n_samples).astype(self.rows.dtype)
-
-    @property
-    def total_bound(self) -> Array:  # type: ignore[override]
-        """Free energy F, summed over all rows."""
-        return sum_in_double(self.row_weights * self.free_energy)
-
-    @property
-    def total_free_energy(self) -> Array:  # type: ignore[override]
-        """Free energy F, summed over all rows."""
-        return self.total_bound
-
-    @property
-    def total_log_likelihood(self) -> Array:  # type: ignore[override]
-        """Zero, because binary noise has no scale whose update would need it."""
-        return jnp.zeros((), jnp.float64)
-
-    @property
-    def magnitude(self) -> Array:  # type: ignore[override]
-        """Absolute value of F, because no larger terms cancel in it."""
-        return jnp.abs(self.total_bound)
 
     @property
     def total_causes(self) -> Array:  # type: ignore[override]

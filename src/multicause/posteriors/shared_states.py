@@ -13,6 +13,11 @@ from multicause.posteriors.expansion import absolute, coordinates, relative
 from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
 from multicause.states.state_list import StateList
 
+# Number of arrays (S, n) that are in memory at once: log joint, its scaled copy, and the weights.
+ARRAYS_PER_STATE = 3
+# Number of arrays (S, D): means, their natural parameters, sums over rows, credits and the tree that they descend.
+ARRAYS_PER_MEAN = 12
+
 
 class SharedStates(Inference):
     """Expectations under q_n(s) ∝ p(s, y_n)^β over the states of a tree, β = 1/temperature (MCA08 eq. 12 and 36).

@@ -27,6 +27,8 @@ class Prior(Part):
     strengths: tuple[float, ...] = (1,)
     #: Whether the prior offers ``log_probability_among`` (or ``_of_levels``) and ``log_mass``, as preselection needs.
     selectable = False
+    #: Whether causes are independent, so that log p(s) is a sum over causes.
+    independent = False
     #: Whether the prior offers ``copied``, which repair needs.
     repairable = False
     #: log p(s_h = φ) of all causes (H,) by level φ, given parameters; only of causes with a few levels.

@@ -29,6 +29,7 @@ class Bernoulli(Prior):
         Whether all causes have the same probability (ET10) instead of one each (MCA08).
     """
 
+    independent = True
     selectable = True
     repairable = True
 

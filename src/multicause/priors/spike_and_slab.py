@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -14,14 +14,11 @@ from multicause.compatibility import Expectation, Likelihood, Link, Requirements
 from multicause.priors.bernoulli import MARGIN, Bernoulli
 
 if TYPE_CHECKING:
-    from multicause.model import Moments, Parameters
     from multicause.posteriors.base import Inference
 
 LEARNABLE = ("activity", "slab_mean", "slab_variance")
 # Minimum learned variance of a slab, relative to its mean square, so that its posterior can be computed.
 RELATIVE_FLOOR = 1e-4
-# Minimum fraction of the mean square of the data that initial slabs explain, however large the noise is.
-LEAST_EXPLAINED = 0.25
 
 
 class SpikeAndSlab(Bernoulli):
@@ -109,16 +106,3 @@ class SpikeAndSlab(Bernoulli):
             "slab_variance": parameters["slab_variance"] * length**2,
         }
         return components / length[:, None], parameters | slabs
-
-
-def with_slabs(starts: Parameters, moments: Moments) -> Parameters:
-    """Return starts with components of length one, and slabs that explain the mean square not explained by noise."""
-    components = np.asarray(starts.components)
-    length = np.maximum(np.linalg.norm(components, axis=-1, keepdims=True), np.finfo(components.dtype).tiny)
-    activity, n_features = np.asarray(starts.prior["activity"]), components.shape[-1]
-    square = float(n_features * moments.spread + np.sum(moments.mean**2))
-    left = max(square - n_features * float(np.mean(starts.noise["variance"])), LEAST_EXPLAINED * square)
-    variance = np.broadcast_to(left / activity.sum(axis=-1, keepdims=True), activity.shape)
-    prior: Any = {**starts.prior, "slab_variance": variance.astype(components.dtype)}
-    scaled: Any = components / length
-    return starts._replace(components=scaled, prior=prior)

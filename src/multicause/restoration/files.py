@@ -13,7 +13,10 @@ from multicause.persistence.container import write_whole
 from multicause.restoration.pictures import COLOURS
 
 ARRAYS = (".npy",)
+TIFS = (".tif", ".tiff")
 SIXTEEN_BITS = 2**16 - 1
+# Restored pixels may be brighter than white by this share of it, as edges of white areas are.
+OVERSHOOT = 0.1
 # What Pillow calls grey, palettes and RGB, with transparency or without: neither CMYK nor Lab.
 MODES = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F", "P", "PA", "RGB", "RGBA", "RGBX", "RGBa")
 
@@ -62,9 +65,9 @@ def filled_in(stored: StoredPicture) -> StoredPicture:
 def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
     """Write restored values in the units of the file they came from, cut off at the limits of what files can hold.
 
-    A ``.npy`` file gets the numbers as they are. Grey images of 16 bits stay so in png and tif files, others are
-    written with 8 bits. The value of white follows from the type of whole numbers of 8 or 16 bits, and else from the
-    largest pixel: one, 255 or 65,535.
+    A ``.npy`` file gets the numbers as they are, and so does a tif file if the image was a grey one of floats. Grey
+    images of 16 bits stay so in png and tif files, others are written with 8 bits. The value of white follows from the
+    type of whole numbers of 8 or 16 bits, and else from the largest pixel, before or after: one, 255 or 65,535.
     """
     buffer = io.BytesIO()
     if path.suffix.lower() in ARRAYS:
@@ -73,15 +76,14 @@ def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
         return
     from PIL import Image
 
-    white = white_of(like.pixels)
-    shares = np.clip(values / white, 0, 1)
     image: Any
-    if (
-        white == SIXTEEN_BITS
-        and values.ndim == 2
-        and like.alpha is None
-        and path.suffix.lower() in (".png", ".tif", ".tiff")
-    ):
+    if path.suffix.lower() in TIFS and like.pixels.dtype.kind == "f" and values.ndim == 2 and like.alpha is None:
+        Image.fromarray(values.astype(np.float32)).save(buffer, format="tiff")
+        write_whole(path, buffer.getvalue())
+        return
+    white = white_of(like.pixels, values)
+    shares = np.clip(values / white, 0, 1)
+    if white == SIXTEEN_BITS and values.ndim == 2 and like.alpha is None and path.suffix.lower() in (".png", *TIFS):
         image = Image.fromarray(np.rint(SIXTEEN_BITS * shares).astype(np.uint16))
     else:
         image = Image.fromarray(np.rint(255 * shares).astype(np.uint8))
@@ -91,15 +93,18 @@ def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
     write_whole(path, buffer.getvalue())
 
 
-def white_of(pixels: np.ndarray) -> float:
-    """Return the value of a white pixel: by type, or for other types the least of 1, 255 and 65,535 that is enough."""
+def white_of(pixels: np.ndarray, values: np.ndarray | None = None) -> float:
+    """Return the value of a white pixel: by type, or for other types the least of 1, 255 and 65,535 that is enough.
+
+    It is enough for the pixels or, if that is less, for restored ``values``, which have no noise.
+    """
     if pixels.dtype in (np.uint8, np.uint16):
         return float(np.iinfo(pixels.dtype).max)
     if pixels.dtype == bool:
         return 1.0
-    largest = float(np.nanmax(pixels, initial=0))
+    largest = min(float(np.nanmax(each, initial=0)) for each in (pixels, values) if each is not None)
     for white in (1.0, 255.0, float(SIXTEEN_BITS)):
-        if largest <= white:
+        if largest <= (1 + OVERSHOOT) * white:
             return white
     raise ValueError(
         f"Pixels have values up to {largest:g}, which no image file can hold in these units. Write a .npy file, or "

@@ -24,7 +24,7 @@ def denoise_image(
     *,
     noise: str = "gaussian",
     patch_size: int | None = None,
-    n_components: int = Settings().n_components,
+    n_components: int | None = None,
     max_iter: int = Settings().max_iter,
     step: int | None = None,
     memory_budget: int | str = "1GiB",
@@ -46,8 +46,9 @@ def denoise_image(
         stabilized by Anscombe's transform.
     patch_size : int, optional
         Height and width of patches in pixels, by default from 8 for little noise to 12 for much.
-    n_components : int, default=512
-        Number of components that are learned from patches.
+    n_components : int, optional
+        Number of components that are learned from patches. By default it is 512, or 1024 for grey images with much
+        detail and little noise, whose patches are also allowed more active causes.
     max_iter : int, default=40
         Iterations of learning.
     step : int, optional
@@ -94,7 +95,7 @@ def inpaint_image(
     mask: ArrayLike | None = None,
     *,
     patch_size: int | None = None,
-    n_components: int = Settings().n_components,
+    n_components: int | None = None,
     max_iter: int = Settings().max_iter,
     step: int | None = None,
     memory_budget: int | str = "1GiB",
@@ -105,7 +106,7 @@ def inpaint_image(
 
     Missing pixels begin as a smooth interpolation. Spike-and-slab causes are learned from overlapping patches of that
     image, missing pixels are replaced by posterior means in which interpolated ones count little, and so on for five
-    rounds. Missing pixels may be scattered or form scratches and text; a hole that is
+    rounds, or eight if most are missing. Missing pixels may be scattered or form scratches and text; a hole that is
     wider than a patch has nothing inside that it could be restored from.
 
     Parameters
@@ -116,7 +117,9 @@ def inpaint_image(
         True, or not zero, where a pixel is missing.
     patch_size : int, optional
         Height and width of patches in pixels, by default larger the more is missing.
-    n_components, max_iter, step, memory_budget, random_state, progress
+    n_components : int, optional
+        Number of components that are learned from patches, by default 512.
+    max_iter, step, memory_budget, random_state, progress
         As for :func:`denoise_image`.
 
     Returns
@@ -195,7 +198,7 @@ def restore_image(
 
 def _settings(memory_budget: int | str, **given: Any) -> Settings:
     for name, value in given.items():
-        optional = name in ("patch_size", "step")
+        optional = name in ("patch_size", "step", "n_components")
         least = 2 if name == "patch_size" else 1
         if value is None and optional:
             continue

@@ -11,8 +11,9 @@ from multicause.restoration.denoising import Progress, Restoration, Restorer, Se
 LEAST_LEVEL = 0.1
 # Precision of pixels that were filled in, relative to known ones.
 GUESSED = 0.02
-# Rounds of learning and restoring; means of patches get better from one to the next.
-ROUNDS = 5
+# Rounds of learning and restoring; means of patches get better from one to the next, and for longer if most pixels are
+# missing: from the fifth to the eighth round, two pictures with 80 % missing gained 0.4 and 0.1 dB.
+ROUNDS, MORE_ROUNDS, MOSTLY_MISSING = 5, 10, 0.7
 # Weight of known pixels that a smoothed pixel needs, relative to all.
 ENOUGH = 0.05
 
@@ -23,10 +24,11 @@ def inpaint(
     """Return an image (height, width, channels) of which pixels that are NaN have been filled in."""
     level = max(estimate_level(image), LEAST_LEVEL)
     size = settings.patch_size or size_for_share(image)
-    restorer = Restorer(image, size, settings, random, progress, n_steps=2 * ROUNDS)
     missing = np.isnan(image)
+    n_rounds = ROUNDS if missing.mean() < MOSTLY_MISSING else MORE_ROUNDS
+    restorer = Restorer(image, size, settings, random, progress, n_steps=2 * n_rounds)
     filled, learned = fill_smoothly(image), None
-    for _ in range(ROUNDS):
+    for _ in range(n_rounds):
         max_iter = settings.max_iter if learned is None else settings.second_iter
         learned = restorer.learn(filled, filled, max_iter, level, learned)
         level = float(np.sqrt(learned.noise_variance))

@@ -6,15 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from multicause.annealing import Annealing
+import numpy as np
+
+from multicause.annealing import Annealing, choose_annealing
 from multicause.arrays import key_from
-from multicause.em.initialization import choose_annealing
 from multicause.em.loop import learn
 from multicause.em.results import FitResult
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
-from multicause.search.automatic import learn_and_repair, sample_for_search, search
+from multicause.persistence.journal import Journal
+from multicause.search.automatic import search
+from multicause.search.phases import Search, run_phases
+from multicause.search.repair import repair
+from multicause.search.sample import sample_for_search
+from multicause.search.variants import MOST_VARIANTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,3 +76,31 @@ class EM(Solver):
         else:
             result = learn(model, data, starts, annealing=annealing, **settings)
         return result._replace(annealing=annealing)
+
+
+def learn_and_repair(
+    model: Model,
+    data: Data,
+    starts: Parameters,
+    *,
+    annealing: Annealing,
+    random: np.random.RandomState,
+    journal: Journal | None = None,
+    **settings: Any,
+) -> FitResult:
+    """Run EM with a user's annealing schedule, then repair the result."""
+    journal = journal or Journal()
+    places = max(len(starts.components), min(starts.components.shape[1], MOST_VARIANTS))
+    settings = {**settings, "journal": journal, "places": places}
+
+    def first(state: Search) -> Search:
+        fit = learn(model, data, starts, annealing=annealing, **settings)
+        return state._replace(fit=fit)
+
+    def repair_fit(state: Search) -> Search:
+        assert state.fit is not None
+        return state._replace(fit=repair(model, data, state.fit, random=random, **settings))
+
+    fit = run_phases([first, repair_fit], journal).fit
+    assert fit is not None
+    return fit

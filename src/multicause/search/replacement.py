@@ -18,17 +18,17 @@ from multicause.arrays import key_from
 from multicause.em.loop import learn
 from multicause.em.results import FitResult, Phase, Progress, concatenate_history, offset_iterations, one_start
 from multicause.em.solver import FitProblem, Solver
+from multicause.em.usage import hardly_used
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal
-from multicause.search.automatic import Search, run_phases, sample_for_search
+from multicause.search.phases import Search, run_phases
 from multicause.search.revival import revive, worst_rows
+from multicause.search.sample import sample_for_search
 
 # Iterations of EM before each replacement, and how many replacements there are, unless max_iter is below their sum.
 ITERATIONS = 8
 ROUNDS = 4
-# A component is unused if it is active in fewer rows than this part of the mean over all components.
-UNUSED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ def replace_unused(model: Model, pool: Data, fit: FitResult, random: np.random.R
     The number of replaced components is noted as the reason why bounds are not comparable with those before.
     """
     active = np.asarray(fit.statistics.prior["active"], dtype=float)
-    unused = active < UNUSED * active.mean()
+    unused = hardly_used(active, active.mean())
     if not unused.any():
         return fit
     worst = worst_rows(model, pool, fit.parameters)

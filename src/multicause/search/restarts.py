@@ -17,10 +17,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.annealing import Annealing, ConditionalCooling
+from multicause.annealing import Annealing, ConditionalCooling, choose_annealing
 from multicause.arrays import Array, key_from
 from multicause.em.e_step import expect
-from multicause.em.initialization import choose_annealing
 from multicause.em.loop import learn, learn_all
 from multicause.em.results import (
     FitResult,
@@ -37,17 +36,16 @@ from multicause.inference import arrange
 from multicause.model import Model, Parameters, interned
 from multicause.persistence.journal import Journal
 from multicause.posteriors import choose_posterior
-from multicause.search.automatic import (
-    RESERVED,
-    SHARE_OF_ITERATIONS,
+from multicause.search.critical_temperature import critical_temperature
+from multicause.search.phases import (
     WARM_TEMPERATURE,
     Search,
     difference,
+    iterations_to_find,
     measured,
     run_phases,
-    sample_for_search,
 )
-from multicause.search.critical_temperature import critical_temperature
+from multicause.search.sample import sample_for_search
 
 # Start temperatures that the starts use in turn, as fractions of the critical one. Most data are best annealed from
 # just below it, but it is known within a tenth only, and one step too hot is worse than several too cold.
@@ -147,7 +145,7 @@ def learn_restarts(
     """
     journal = journal or Journal()
     finishing = search_data is not data
-    to_find = max_iter - (min(RESERVED, max_iter // SHARE_OF_ITERATIONS) if finishing else 0)
+    to_find = iterations_to_find(max_iter, finishing)
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal}
 
     def schedule(state: Search) -> Annealing:

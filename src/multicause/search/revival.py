@@ -56,10 +56,8 @@ def revive(
         left = np.maximum(left, 0) + LIFT * np.abs(components).mean()
     components[unused] = model.combination.project(left)
     learned = getattr(model.prior, "learn", tuple(parameters.prior))
-    prior: Any = {
-        name: np.where(unused, values[~unused].mean(), values).astype(components.dtype)
-        if name in learned and not unused.all()
-        else values
-        for name, values in parameters.prior.items()
-    }
+    prior: dict[str, Any] = dict(parameters.prior)
+    for name in [] if unused.all() else [name for name in prior if name in learned]:
+        prior[name] = np.array(prior[name], dtype=components.dtype)
+        prior[name][unused] = prior[name][~unused].mean(axis=0)
     return parameters._replace(components=components, prior=prior)

@@ -10,8 +10,8 @@ import numpy as np
 from multicause import energies, samplers
 from multicause.arrays import bytes_from
 from multicause.energies import Energy, EnergyParameters, Expert, FunctionExpert, check_expert
-from multicause.energies.initial_filters import initial_filters
 from multicause.engines.base import Data
+from multicause.initialization.filters import initial_filters
 from multicause.parts import resolve
 from multicause.preparation.whitening import WhiteningMap, find_whitening
 from multicause.samplers import Sampler

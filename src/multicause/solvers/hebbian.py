@@ -17,12 +17,11 @@ import numpy as np
 
 from multicause.annealing import LinearCooling
 from multicause.arrays import Array, matmul
+from multicause.em.usage import hardly_used
 from multicause.noises import Poisson
 
 # Presentations in one chunk; the noise of a chunk is drawn at once.
 CHUNK = 100
-# A unit takes part in the stopping rule if its mean response is at least this fraction of the largest one.
-USED = 0.1
 # A probe has lost its unit when the response of another unit is e to this power times as large. The margin is needed
 # because, with more units than causes, several units share one cause and take turns.
 LOST = 2.0
@@ -193,7 +192,8 @@ def epoch(
         return after
     moved = after.since > network.presented
     probes = jnp.where(moved, after.average, network.probes)
-    used = after.response >= USED * after.response.max()
+    # Units that hardly respond take no part in the stopping rule.
+    used = ~hardly_used(after.response, after.response.max())
     return after._replace(
         probes=probes,
         counted=jnp.where(moved, used, network.counted),

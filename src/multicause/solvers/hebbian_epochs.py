@@ -15,29 +15,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.annealing import Annealing, LinearCooling
+from multicause.annealing import Annealing, LinearCooling, choose_annealing
 from multicause.arrays import Array, generator, key_from
 from multicause.em.driver import run_loop
 from multicause.em.e_step import expect
-from multicause.em.initialization import choose_annealing
 from multicause.em.online import Online, continued
 from multicause.em.results import (
     FitResult,
     Progress,
     batch_result,
-    has_died,
     one_start,
     per_row,
     result_of_one,
     start_of,
 )
 from multicause.em.solver import FitProblem, Solver
+from multicause.em.usage import has_died
 from multicause.engines.base import Data
 from multicause.inference import arrange
 from multicause.model import Model, Parameters, Statistics
 from multicause.outcomes import Outcome
-from multicause.search.automatic import sample_for_search
 from multicause.search.critical_temperature import critical_temperature
+from multicause.search.sample import sample_for_search
 from multicause.solvers import hebbian
 from multicause.solvers.presentation import repetitions, rows_to_show
 

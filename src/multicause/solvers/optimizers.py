@@ -19,6 +19,8 @@ from multicause.parts import Part
 if TYPE_CHECKING:
     import optax
 
+#: Arrays of an optimiser's state, such as velocities.
+Moments = tuple[Array, ...]
 #: How the learning rate falls from its first to its last value.
 SCHEDULES = ("linear", "cosine", "constant")
 
@@ -116,6 +118,24 @@ class Optax(Optimizer):
 
 
 NAMES: dict[str, type] = {"momentum": Momentum, "adam": Optax}
+
+
+def moments_of(optimizer: Optimizer, parameters: Any) -> Moments:
+    """Return the arrays of an optimiser's state before its first step."""
+    return tuple(jax.tree.leaves(optimizer.transformation(jnp.ones(())).init(parameters)))
+
+
+def stepped(
+    optimizer: Optimizer, learning_rate: Array, parameters: Any, moments: Moments, gradient: Any
+) -> tuple[Any, Moments]:
+    """Return parameters and arrays of the optimiser's state after a step against the gradient."""
+    import optax
+
+    transformation = optimizer.transformation(learning_rate)
+    structure = jax.tree.structure(jax.eval_shape(transformation.init, parameters))
+    changes, state = transformation.update(gradient, jax.tree.unflatten(structure, moments), parameters)
+    kept = (leaf.astype(old.dtype) for leaf, old in zip(jax.tree.leaves(state), moments, strict=True))
+    return optax.apply_updates(parameters, changes), tuple(kept)
 
 
 def learning_rate_at(schedule: str, first: Array, last: Array, progress: Array) -> Array:

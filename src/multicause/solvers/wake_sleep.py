@@ -9,9 +9,8 @@ from them (reweighted wake-sleep, J. Bornschein and Y. Bengio 2015).
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,17 +20,14 @@ import numpy as np
 
 from multicause.arrays import Array, generator, key_from, over_starts
 from multicause.em.driver import Watch, run_loop
-from multicause.em.initialization import InitialConditions
 from multicause.em.online import Online, continued
 from multicause.em.results import FitResult, Progress, batch_result, is_finite, result_of_one, start_of
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters
-from multicause.noises.logistic import MARGIN
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.posteriors.recognition_network import machine_of
-from multicause.priors.layered import SMALL
 from multicause.priors.layered_networks import (
     Machine,
     fantasies,
@@ -42,14 +38,22 @@ from multicause.priors.layered_networks import (
     n_causes,
 )
 from multicause.solvers.mini_batches import evaluate, has_settled
+from multicause.solvers.optimizers import Moments, Optax, Optimizer, moments_of, stepped
 from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 from multicause.updates.wake_sleep import WakeSleepSettings
 
 
 def step(
-    recipe: WakeSleepSettings, machine: Machine, data: Array, weights: Array, key: Array, rate: Array
-) -> tuple[Machine, Array]:
-    """Run one wake and one sleep phase on a batch; return the new machine and Σ_n w_n F_n before the step.
+    recipe: WakeSleepSettings,
+    optimizer: Optimizer,
+    machine: Machine,
+    moments: Moments,
+    data: Array,
+    weights: Array,
+    key: Array,
+    rate: Array,
+) -> tuple[Machine, Moments, Array]:
+    """Run one wake and one sleep phase on a batch; return the machine, the optimiser's state and Σ_n w_n F_n before it.
 
     The gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
     """
@@ -69,44 +73,53 @@ def step(
         awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states, mask)))(machine.recognition)
         asleep = jax.tree.map(lambda a, b: 0.5 * (a + b), asleep, awake)
 
-    def moved(layers: Any, gradient: Any) -> Any:
-        return jax.tree.map(lambda old, slope: old + rate.astype(old.dtype) * slope, layers, gradient)
-
-    generative = moved(machine.generative, wake)
+    # Optimisers of optax minimize, and log P and log Q are maximized.
+    slopes = jax.tree.map(jnp.negative, Machine(wake, asleep))
+    new, moments = stepped(optimizer, rate.astype(data.dtype), machine, moments, slopes)
     if recipe.nonnegative:
-        lowest = {**generative[0], "weights": jnp.maximum(generative[0]["weights"], 0)}
-        generative = (lowest, *generative[1:])
-    new = Machine(generative, moved(machine.recognition, asleep))
-    return new, jnp.sum(weights * jnp.mean(log_ratio, axis=0))
+        lowest = {**new.generative[0], "weights": jnp.maximum(new.generative[0]["weights"], 0)}
+        new = new._replace(generative=(lowest, *new.generative[1:]))
+    return new, moments, jnp.sum(weights * jnp.mean(log_ratio, axis=0))
 
 
-@partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=(0, 1))
 def one_pass(
-    recipe: WakeSleepSettings, machines: Machine, rows: Array, batches: Batches, keys: Array, rate: Array
-) -> tuple[Machine, Array]:
+    recipe: WakeSleepSettings,
+    optimizer: Optimizer,
+    machines: Machine,
+    moments: Moments,
+    rows: Array,
+    batches: Batches,
+    keys: Array,
+    rate: Array,
+) -> tuple[Machine, Moments, Array]:
     """Run wake-sleep steps on batches of a block's rows (n, D), for several machines, each with its own key.
 
-    Returns the machines and Σ_n w_n F_n before each step, summed: (starts,).
+    Returns the machines, the states of their optimisers, and Σ_n w_n F_n before each step, summed: (starts,).
     """
 
-    def one(machine: Machine, key: Array) -> tuple[Machine, Array]:
-        def learn(number: Array, state: tuple[Machine, Array]) -> tuple[Machine, Array]:
-            machine, total = state
+    def one(machine: Machine, moments: Moments, key: Array) -> tuple[Machine, Moments, Array]:
+        def learn(number: Array, state: tuple[Machine, Moments, Array]) -> tuple[Machine, Moments, Array]:
+            machine, moments, total = state
             own, length = jax.random.fold_in(key, number), rate * batches.lengths[number]
             data, weights = rows[batches.rows[number]], batches.weights[number]
-            machine, bound = step(recipe, machine, data, weights, own, length)
-            return machine, total + bound.astype(jnp.float64)
+            machine, moments, bound = step(recipe, optimizer, machine, moments, data, weights, own, length)
+            return machine, moments, total + bound.astype(jnp.float64)
 
-        return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, jnp.zeros((), jnp.float64)))
+        return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, moments, jnp.zeros((), jnp.float64)))
 
-    return over_starts(one)(machines, keys)
+    return over_starts(one)(machines, moments, keys)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WakeSleepPasses(Solver):
-    """Passes of wake-sleep over all rows, in mini-batches of ``batch_size``."""
+    """Passes of wake-sleep over all rows, in mini-batches of ``batch_size``.
+
+    In ``partial_fit``, every batch begins with a new state of the optimiser.
+    """
 
     batch_size: int = 20
+    optimizer: Optimizer = field(default_factory=lambda: Optax("sgd"))
     exact_blocks: ClassVar[bool] = True
 
     def learn(self, problem: FitProblem) -> FitResult:
@@ -114,14 +127,16 @@ class WakeSleepPasses(Solver):
         key = key_from(problem.random)
         settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "key": key, **problem.loop}
         model, data, starts = problem.model, problem.data, problem.starts
-        return learn_by_wake_and_sleep(model, data, starts, batch_size=self.batch_size, **settings)
+        own: dict[str, Any] = {"batch_size": self.batch_size, "optimizer": self.optimizer}
+        return learn_by_wake_and_sleep(model, data, starts, **own, **settings)
 
     def learn_batch(self, problem: FitProblem, before: Online | None) -> tuple[FitResult, Online | None]:
         """Learn from one more batch by one pass over its rows."""
         # Fold in the batch number: otherwise the same seed would draw the same samples for every batch.
         key = jax.random.fold_in(key_from(problem.random), problem.n_batches)
         model, data, starts = problem.model, problem.data, problem.starts
-        result = learn_by_wake_and_sleep(model, data, starts, batch_size=self.batch_size, max_iter=1, tol=0.0, key=key)
+        own: dict[str, Any] = {"batch_size": self.batch_size, "optimizer": self.optimizer}
+        result = learn_by_wake_and_sleep(model, data, starts, **own, max_iter=1, tol=0.0, key=key)
         n_batches, finite = problem.n_batches + 1, bool(np.isfinite(result.bound))
         # The bound of the pass is that before its steps; the bound at the end is of the new parameters.
         batch = batch_result(result.parameters, result.bound, n_batches, finite=finite, bounds=result.bounds[:1])
@@ -130,19 +145,20 @@ class WakeSleepPasses(Solver):
 
 def _learn_block(
     block: Block,
-    carry: tuple[Machine, np.ndarray, float],
+    carry: tuple[Machine, Moments, np.ndarray, float],
     recipe: WakeSleepSettings,
+    optimizer: Optimizer,
     presentation: Presentation,
     rate: Array,
     key_data: Array,
     draw: BlockDraw,
-) -> tuple[Machine, np.ndarray, float]:
-    """Return machines, Σ_n w_n F_n of each (starts,) and Σ_n w_n after the batches of one more block of a pass."""
-    machines, total, shown = carry
+) -> tuple[Machine, Moments, np.ndarray, float]:
+    """Return machines, states of optimisers, Σ_n w_n F_n (starts,) and Σ_n w_n after the batches of one more block."""
+    machines, moments, total, shown = carry
     batches = presentation.batches(np.asarray(block.weights), draw)
     keys = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(key_data), draw.number), len(total))
-    machines, bounds = one_pass(recipe, machines, block.rows, batches, keys, rate)
-    return machines, total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
+    machines, moments, bounds = one_pass(recipe, optimizer, machines, moments, block.rows, batches, keys, rate)
+    return machines, moments, total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
 
 
 class WakeSleepState(NamedTuple):
@@ -151,6 +167,7 @@ class WakeSleepState(NamedTuple):
     machines: Machine
     bounds: np.ndarray  # (passes, starts): mean bound per row
     outcome: Outcome | None = None
+    moments: Moments = ()  # arrays of the optimiser's state, such as velocities
 
 
 def learn_by_wake_and_sleep(
@@ -159,6 +176,7 @@ def learn_by_wake_and_sleep(
     starts: Parameters,
     *,
     batch_size: int,
+    optimizer: Optimizer,
     max_iter: int,
     tol: float,
     key: Array,
@@ -178,26 +196,32 @@ def learn_by_wake_and_sleep(
         order, draws = presentation.draw(generator(key, iteration))
         # The numbers of a key, because keys themselves cannot be sent to other processes.
         of_pass = jax.random.key_data(jax.random.fold_in(key, iteration))
-        machines, total, shown = data.fold(
+        machines, moments, total, shown = data.fold(
             _learn_block,
-            (state.machines, np.zeros(n_starts), 0.0),
-            *(recipe, presentation, rate, of_pass),
+            (state.machines, state.moments, np.zeros(n_starts), 0.0),
+            *(recipe, optimizer, presentation, rate, of_pass),
             aligned=draws,
             order=order,
         )
         history = np.vstack([state.bounds, total / shown])
         if not is_finite(machines):
-            return WakeSleepState(state.machines, history, Outcome.NON_FINITE)
-        return WakeSleepState(machines, history, Outcome.CONVERGED if has_settled(history, tol) else None)
+            return state._replace(bounds=history, outcome=Outcome.NON_FINITE)
+        return WakeSleepState(machines, history, Outcome.CONVERGED if has_settled(history, tol) else None, moments)
 
     def report(before: WakeSleepState, after: WakeSleepState) -> Iterator[Progress]:
         if after.outcome is not Outcome.NON_FINITE:
             now = _parameters_of(after.machines, starts)
             yield Progress(len(after.bounds) - 1, np.ones(n_starts), after.bounds[-1], now)
 
+    def begin() -> WakeSleepState:
+        machines = machine_of(model, starts)
+        return WakeSleepState(
+            machines, np.empty((0, n_starts)), moments=jax.vmap(partial(moments_of, optimizer))(machines)
+        )
+
     state = run_loop(
         WakeSleepState,
-        lambda: WakeSleepState(machine_of(model, starts), np.empty((0, n_starts))),
+        begin,
         step,
         goes_on=lambda state: state.outcome is None and len(state.bounds) < max_iter,
         report=report,
@@ -226,31 +250,3 @@ def _parameters_of(machine: Machine, like: Parameters) -> Parameters:
         prior |= {f"{name}_{k}": value for name, value in layer.items()}
     posterior = {f"{name}_{k}": value for k, layer in enumerate(machine.recognition) for name, value in layer.items()}
     return Parameters(lowest["weights"], prior, {"bias": lowest["bias"]}, posterior)
-
-
-def network_starts(initial: InitialConditions, starts: Parameters, *, given: bool) -> Parameters:
-    """Return small random weights, and biases that give causes and data their frequencies.
-
-    ``starts`` are initial parameters of the parts; their components are kept if they were ``given`` by the user.
-    """
-    model, data = initial.model, initial.data
-    sizes = (data.n_features, starts.components.shape[1], *model.prior.higher)
-
-    def small(*shape: int) -> Array:
-        return jnp.asarray(SMALL * initial.random.normal(size=(initial.n_starts, *shape)), dtype=data.dtype)
-
-    components, noise = starts.components, dict(starts.noise)
-    nonnegative = model.update.nonnegative
-    if not given:
-        components = jnp.abs(small(*components.shape[1:])) if nonnegative else small(*components.shape[1:])
-    if nonnegative:
-        # Non-negative weights can only raise probabilities, so the data must be zero if no cause is active.
-        noise["bias"] = jnp.full_like(noise["bias"], np.log(MARGIN) - np.log1p(-MARGIN))
-    prior = {
-        name: small(*value.shape[1:]) if name.startswith("weights") else value for name, value in starts.prior.items()
-    }
-    recognition: dict[str, Any] = {}
-    for k, (below, above) in enumerate(itertools.pairwise(sizes)):
-        recognition[f"weights_{k}"] = small(below, above)
-        recognition[f"bias_{k}"] = prior[f"bias_{k + 1}"]
-    return Parameters(components, prior, noise, recognition)

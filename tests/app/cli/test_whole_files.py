@@ -11,7 +11,7 @@ import multicause
 from multicause.datasets.overlap import patches_at
 from multicause.datasets.reading import Reading, read_data
 from multicause.datasets.sound_overlap import reconstruct_sound
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.test_command_line import call, plain, result_of
 
 RATE = 8000
 
@@ -183,3 +183,22 @@ def test_runs_are_compared(photo_run, tmp_path):
     key = "variance explained, R²"
     assert [facts[key] for facts in again["facts"]] == [facts[key] for facts in found["facts"]]
     assert again["facts"][0]["data"] == "b.png"
+
+
+def test_runs_of_different_data_are_compared_on_data_of_any_format(tmp_path):
+    random = np.random.RandomState(0)
+    for name, n in {"few": 20, "many": 30}.items():
+        pandas.DataFrame(random.normal(size=(n, 3)), columns=list("abc")).to_csv(tmp_path / f"{name}.csv", index=False)
+        options = ["--model", "pca", "--components", 1, "--no-report"]
+        result_of("fit", tmp_path / f"{name}.csv", *options, "--out", tmp_path / name)
+    table = pandas.DataFrame(random.normal(size=(12, 3)), columns=list("abc"))
+    table.to_csv(tmp_path / "other.csv", index=False, sep=";", decimal=",")
+    words = ["report", tmp_path / "few", tmp_path / "many", "--out", tmp_path / "page.html", "--force"]
+    run = call(*words)
+    assert "The runs were fitted to different data, so that R² and scores are not comparable" in plain(run.output)
+    assert "nor is R² here" in (tmp_path / "page.html").read_text()
+    found = result_of(*words, "--data", tmp_path / "other.csv", "--sep", ";", "--decimal", ",")
+    assert [facts["rows"][:20] for facts in found["facts"]] == ["12 rows, 3 columns a"] * 2
+    assert "not comparable; R² is." in (tmp_path / "page.html").read_text()
+    run = call(*words, "--sep", ";")
+    assert "Options of files, such as --sep and --array, are for other data; name them with --data." in run.stderr

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from multicause import EnergyComponents, IndependentComponents, MaximalCauses
+from multicause.app.cli.output import Output
 from multicause.app.cli.words import errors_in_options, in_options
 from multicause.datasets import make_bars
 from multicause.outcomes import Outcome
@@ -91,3 +92,12 @@ def test_warnings_of_a_fit_name_options_that_the_model_has(tmp_path):
     run = call("fit", tmp_path / "rows.npy", "--model", "ica", "--components", 30, "--out", tmp_path / "large")
     assert run.exit_code == 2
     assert "--components 30, but the data has 9 features. Lower --components" in run.stderr
+
+
+def test_tables_show_brackets_and_have_no_empty_header(capsys):
+    output = Output(as_json=False)
+    output.table("runs [both]", ["", "run[old]"], [["R² [0, 1]", "0.5"]])
+    text = capsys.readouterr().out
+    assert all(word in text for word in ("runs [both]", "run[old]", "R² [0, 1]"))
+    output.table("one run", ["", ""], [["outcome", "converged"]])
+    assert len(capsys.readouterr().out.strip().splitlines()) == 4  # title, two rules and one line

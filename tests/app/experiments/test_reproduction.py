@@ -1,18 +1,24 @@
 """All experiments on one page."""
 
+import json
+
 import numpy as np
 import pytest
 
 from multicause.app import experiments
 from multicause.app.cli import reproduce as command
+from multicause.app.experiments.ebm01_filters import _statistics
 from multicause.app.experiments.table import Line
-from tests.app.cli.test_command_line import result_of
+from tests.app.cli.test_command_line import call, result_of
 
 
 def test_every_experiment_is_listed_with_its_duration():
     found = result_of("reproduce", "--list")
     assert set(found["durations"]) == set(found["experiments"]) == set(experiments.NAMES)
     assert set(experiments.QUICK) == set(experiments.NAMES) - {"tn10"}  # which runs the others of its name
+    assert found["quick_seconds"] == {name: short.seconds for name, short in experiments.QUICK.items()}
+    assert min(found["quick_seconds"].values()) > 0
+    assert sum(found["quick_seconds"].values()) < 2 * 25 * 60  # at most 25 minutes of two cores
 
 
 def test_all_experiments_make_one_page(monkeypatch, tmp_path):
@@ -26,18 +32,25 @@ def test_all_experiments_make_one_page(monkeypatch, tmp_path):
             asked[name] = (trials, setting)
             if name == "et10":
                 raise ValueError("The data are not there.")
+            if name == "peers":
+                raise ZeroDivisionError("division by zero")
             return [Line("<rate>", "90 %", f"{name}: 88 %", False), Line("picture", "", str(picture), True)]
 
         return run
 
     monkeypatch.setattr(command, "experiment", experiment)
-    found = result_of("reproduce", "all", "--quick", "--out", tmp_path / "new" / "all.html")
+    run = call("reproduce", "all", "--quick", "--out", tmp_path / "new" / "all.html", "--json")
+    assert run.exit_code == 1
+    found = json.loads(run.stdout)
     assert found["experiments"] == list(experiments.QUICK)
+    assert found["failed"] == ["et10", "peers"]
+    assert found["results"]["mca08"] | {"seconds": 0} == {"reached": 1, "lines": 2, "seconds": 0, "problem": None}
     assert asked["ebm01_fig1"] == (1, "quick")
     page = (tmp_path / "new" / "all.html").read_text()
-    assert page.count("&lt;rate&gt;") == len(experiments.QUICK) - 1
-    assert page.count("data:image/png;base64,") == len(experiments.QUICK) - 1
-    assert "The data are not there." in page
+    assert page.count("&lt;rate&gt;") == len(experiments.QUICK) - 2
+    assert page.count("data:image/png;base64,") == len(experiments.QUICK) - 2
+    assert "ValueError: The data are not there." in page
+    assert "ZeroDivisionError: division by zero" in page
     assert "24 of 24 experiments" in page
 
 
@@ -49,8 +62,17 @@ def test_quick_settings_are_known_to_the_experiments():
 
 def test_a_real_experiment_fits_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(command, "QUICK", {"tn10_factors": (1, "quick")})
+    monkeypatch.setattr(command, "QUICK", {"tn10_factors": experiments.Quick(1, "quick", 5)})
     result_of("reproduce", "all", "--quick", "--out", "all.html")
     page = (tmp_path / "all.html").read_text()
     assert "tn10_factors" in page
     assert np.char.count(page, "data:image/png") >= 1
+
+
+def test_statistics_of_filters_invent_no_numbers():
+    angles = np.radians([0, 5, 90, 45])
+    lines = _statistics(np.array([0.1, 0.2, 0.3, 0.4]), angles)
+    assert [line.found for line in lines] == ["0.13 to 0.37 per pixel", "75%"]
+    assert all(line.reached for line in lines)
+    without = _statistics(np.zeros(0), np.zeros(0))
+    assert [(line.found, line.reached) for line in without] == [("none", False)] * 2

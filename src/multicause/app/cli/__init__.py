@@ -6,9 +6,11 @@ import sys
 def main() -> None:
     """Run the command line, or report a missing package."""
     from multicause.app.cli.quitting import INTERRUPTED, install, leave
+
+    install(as_json="--json" in sys.argv)  # before the imports that take time
+
     from multicause.runtime.compilation_cache import enable_in_environment
 
-    install(as_json="--json" in sys.argv)
     problem = enable_in_environment()
     if problem:
         sys.stderr.write(f"{problem}\n")

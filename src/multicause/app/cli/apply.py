@@ -171,6 +171,13 @@ def reconstruct(
         Path, typer.Option(help="Output file, or folder for several images or recordings.", show_default=False)
     ],
     step: Annotated[int, typer.Option(help="Distance between patches of an image in pixels.", min=1)] = 1,
+    noise_level: Annotated[
+        str,
+        typer.Option(
+            help="Standard deviation of the noise in images, of which white is 1; 'auto' estimates it, 'none' shows "
+            "what the causes alone explain."
+        ),
+    ] = "auto",
     impute: Annotated[bool, typer.Option("--impute", help="Keep observed values and fill missing ones in.")] = False,
     array: Array = None,
     channel: Channel = None,
@@ -184,9 +191,10 @@ def reconstruct(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Denoise data: replace them by their reconstruction from causes. Patches of an image overlap and are averaged.
+    """Remove noise from data: replace them by what the causes of a fitted model explain.
 
-    Recordings become wav files at their own sample rate, with the phases of the recording.
+    Patches of an image overlap and are averaged. Recordings become wav files at their own sample rate, with the phases
+    of the recording.
 
     Examples:
       multicause reconstruct run noisy.png --out clean.png
@@ -232,7 +240,7 @@ def reconstruct(
         if impute and not hasattr(fitted.model, "impute"):
             raise ValueError(f"{fitted.settings['estimator']} cannot fill missing values in.")
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
-            reconstruct_images(output, fitted, data, out, step, force)
+            reconstruct_images(output, fitted, data, out, step, noise_level, force)
         elif as_sounds:
             if impute:
                 raise ValueError("--impute fills missing values of tables in; a recording has none.")

@@ -10,7 +10,7 @@ import numpy as np
 from multicause.app.cli.models import AUTO, MODELS
 
 # Settings that SpikeAndSlabCauses does not have, and MaximalCauses has.
-OTHER_NOISES, OTHER_POSTERIORS = ("poisson", "bernoulli"), ("truncated", "preselected")
+OTHER_NOISES, OTHER_POSTERIORS = ("poisson", "bernoulli"), ("truncated", "preselected", "evolved")
 # Counts have at most this mean; larger whole numbers, such as grey values, are measurements that were rounded.
 LARGEST_MEAN_COUNT = 50.0
 

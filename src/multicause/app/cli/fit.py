@@ -72,7 +72,8 @@ def fit(
     posterior: Annotated[
         str | None,
         typer.Option(
-            help="exact, truncated or preselected; by default chosen by the number of causes.", rich_help_panel=LEARNING
+            help="exact, truncated, preselected, beam or evolved; by default chosen by the number of causes.",
+            rich_help_panel=LEARNING,
         ),
     ] = None,
     iterations: Annotated[

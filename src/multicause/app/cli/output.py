@@ -12,6 +12,7 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from typer.core import TyperGroup
 
 from multicause.app.cli.quitting import INTERRUPTED, NO_RESULT
@@ -30,13 +31,13 @@ class Output:
         """Print a line of text unchanged: brackets in a file name are not markup."""
         self.console.print(text, style=style, markup=False, highlight=False)
 
-    def table(self, title: str, headings: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-        """Print a table whose first column is text and whose others are numbers."""
-        table = Table(title=title, title_justify="left")
+    def table(self, title: str, headings: Sequence[str], lines: Sequence[Sequence[str | Text]]) -> None:
+        """Print a table whose first column is text and whose others are numbers; brackets are not markup."""
+        table = Table(title=Text(title), title_justify="left", show_header=any(headings))
         for number, heading in enumerate(headings):
-            table.add_column(heading, justify="right" if number else "left")
+            table.add_column(Text(heading), justify="right" if number else "left")
         for line in lines:
-            table.add_row(*line)
+            table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in line))
         self.console.print(table)
 
     def result(self, **values: Any) -> None:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from multicause.app.cli.options import Device, Force, Json, Verbose
+from multicause.app.cli.options import (
+    Array,
+    Channel,
+    Decimal,
+    Device,
+    Encoding,
+    Force,
+    Header,
+    Json,
+    Separator,
+    Thousands,
+    Verbose,
+)
 from multicause.app.cli.output import Output, command
 
 if TYPE_CHECKING:
     from multicause.app.cli.runs import Run
     from multicause.app.report.runs import ComparedRun
+
+OTHER_DATA = "The runs were fitted to different data, so that R² and scores are not comparable; name data with --data"
 
 
 def report(
@@ -35,6 +49,13 @@ def report(
             help="Output file; by default report.html in the folder of the run, or comparison.html for several runs."
         ),
     ] = None,
+    array: Array = None,
+    channel: Channel = None,
+    separator: Separator = None,
+    header: Header = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    encoding: Encoding = None,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
@@ -59,19 +80,30 @@ def report(
             check_ending(out, PAGES)
             check_file(out, force)
         check_data(data or [])
+        settings = {
+            "array": array,
+            "channel": channel,
+            "separator": separator,
+            "header": header,
+            "decimal": decimal,
+            "thousands": thousands,
+            "encoding": encoding,
+        }
+        if data is None and any(value is not None for value in settings.values()):
+            raise ValueError("Options of files, such as --sep and --array, are for other data; name them with --data.")
 
         from multicause.app.cli.runs import open_run
 
         opened = [open_run(run, device) for run in runs]
         if len(runs) == 1:
-            write_one(output, opened[0], data, runs[0] / REPORT if out is None else out)
+            write_one(output, opened[0], data, runs[0] / REPORT if out is None else out, settings)
         else:
             assert out is not None
-            compare(output, opened, data, out)
+            compare(output, opened, data, out, settings)
 
 
-def write_one(output: Output, fitted: Run, data: list[Path] | None, out: Path) -> None:
-    """Write the report of one run."""
+def write_one(output: Output, fitted: Run, data: list[Path] | None, out: Path, settings: dict[str, Any]) -> None:
+    """Write the report of one run; ``settings`` say how other data are read."""
     from multicause.app.cli.fitting import described_rows, write_run_report
     from multicause.runtime.paths import file_of
 
@@ -81,27 +113,30 @@ def write_one(output: Output, fitted: Run, data: list[Path] | None, out: Path) -
         raise FileNotFoundError(
             f"The data of this run are no longer at {str(missing[0])!r}; give their path with --data."
         )
-    found = described_rows(fitted.read(paths, memory_budget=fitted.memory_budget), fitted.memory_budget)
+    found = described_rows(fitted.read(paths, memory_budget=fitted.memory_budget, **settings), fitted.memory_budget)
     write_run_report(out, fitted.model, found, paths, fitted.settings)
     output.say(f"Report: {out}")
     output.result(out=str(out), bytes=out.stat().st_size)
 
 
-def compare(output: Output, runs: list[Run], data: list[Path] | None, out: Path) -> None:
+def compare(output: Output, runs: list[Run], data: list[Path] | None, out: Path, settings: dict[str, Any]) -> None:
     """Write a page that compares runs, on their own data or on the given ones."""
     from multicause.app.report.runs import write_runs_comparison
 
-    compared = [_compared(run, data) for run in runs]
-    means = write_runs_comparison(out, compared)
+    compared = [_compared(run, data, settings) for run in runs]
+    same_data = bool(data) or len({tuple(run.paths) for run in runs}) == 1
+    means = write_runs_comparison(out, compared, same_data=same_data)
     names = dict.fromkeys(name for run in compared for name in run.facts)
     rows = [[name, *(run.facts.get(name, "–") for run in compared)] for name in names]
     output.table("comparison", ["", *(run.name for run in compared)], rows)
+    if not same_data:
+        output.say(f"{OTHER_DATA}.", style="yellow")
     output.say(f"Comparison: {out}")
     facts = [run.facts for run in compared]
     output.result(out=str(out), runs=[run.name for run in compared], facts=facts, similarity=means)
 
 
-def _compared(run: Run, data: list[Path] | None) -> ComparedRun:
+def _compared(run: Run, data: list[Path] | None, reading: dict[str, Any]) -> ComparedRun:
     """Return what is compared of a run; R² is that of its fit, or of other data."""
     import numpy as np
 
@@ -112,9 +147,10 @@ def _compared(run: Run, data: list[Path] | None) -> ComparedRun:
 
     settings = run.settings
     values = {"r2": settings.get("r2"), "r2_without_row_means": settings.get("r2_without_row_means")}
-    score = settings.get("lower_bound")
+    score, summary = settings.get("lower_bound"), settings["data"].get("summary", "")
     if data:
-        rows = described_rows(run.read(data, memory_budget=run.memory_budget), run.memory_budget).rows
+        found = described_rows(run.read(data, memory_budget=run.memory_budget, **reading), run.memory_budget)
+        rows, summary = found.rows, found.summary
         values = dict.fromkeys(values)
         if hasattr(run.model, "reconstruct"):
             values = dict(reconstruction_quality(run.model, rows)._asdict())
@@ -123,7 +159,7 @@ def _compared(run: Run, data: list[Path] | None) -> ComparedRun:
     facts = {
         "model": settings["estimator"],
         "data": describe_paths([Path(path.name) for path in (data or run.paths)]),
-        "rows": settings["data"].get("summary", ""),
+        "rows": summary,
         "prepared by": ", ".join(f"--{name}" for name in steps) or "nothing",
         "components": str(len(run.model.components_)),
         "outcome": str(settings.get("outcome")),
@@ -131,7 +167,7 @@ def _compared(run: Run, data: list[Path] | None) -> ComparedRun:
         f"mean {run.model._value_labels().score}" if data else str(settings.get("lower_bound_is")): _text(score),
         "variance explained, R²": _text(values["r2"]),
         "R² without row means": _text(values["r2_without_row_means"]),
-        "seconds": _text(settings.get("seconds")),
+        "seconds": f"{settings['seconds']:.1f}" if settings.get("seconds") is not None else "–",
     }
     return ComparedRun(run.folder.name, np.asarray(run.model.components_), run.image_shape, run.data["kind"], facts)
 

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
 from multicause.app.cli.options import Json, Verbose
 from multicause.app.cli.output import Output, command, describe
@@ -26,9 +27,7 @@ def reproduce(
         typer.Option(help="Settings: 'default', 'paper' or others; they depend on the experiment."),
     ] = "",
     jobs: Annotated[int, typer.Option(help="Number of processes that run the trials; -1 uses all cores.")] = 1,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="With 'all': few trials and short learning, some minutes for each.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="With 'all': few trials and short learning.")] = False,
     out: Annotated[Path, typer.Option(help="With 'all': page with all tables and figures.")] = Path(
         "out/reproduce/all.html"
     ),
@@ -47,9 +46,13 @@ def reproduce(
     """
     with command(json, verbose) as output:
         if list_names or not name:
-            cells = [[key, SUBJECTS[key], DURATIONS[key]] for key in NAMES]
-            output.table("experiments", ["name", "what it reproduces", "takes, on two cores"], cells)
-            output.result(experiments=list(NAMES), subjects=SUBJECTS, durations=DURATIONS)
+            quickly = {key: short.seconds for key, short in QUICK.items()}
+            cells = [
+                [key, SUBJECTS[key], DURATIONS[key], f"{quickly[key]} s" if key in quickly else ""] for key in NAMES
+            ]
+            headings = ["name", "what it reproduces", "takes, on two cores", "CPU time with --quick"]
+            output.table("experiments", headings, cells)
+            output.result(experiments=list(NAMES), subjects=SUBJECTS, durations=DURATIONS, quick_seconds=quickly)
             return
         if name == ALL:
             reproduce_all(output, quick, jobs, out)
@@ -62,8 +65,9 @@ def reproduce(
                 if isinstance(found, Iterator):  # it takes long, and reports results as they are found
                     output.say(f"{line.what}: {line.found}", style="dim")
         title = f"{name}, {trials} trials" + (f", {setting} settings" if setting else "")
-        cells = [[line.what, line.expected, line.found, "[green]yes" if line.reached else "[red]no"] for line in lines]
-        output.table(title, ["", "expected", "found", ""], cells)
+        marks = {True: Text("yes", style="green"), False: Text("no", style="red")}
+        rows = [(line.what, line.expected, line.found, marks[bool(line.reached)]) for line in lines]
+        output.table(title, ["", "expected", "found", ""], rows)
         reached = all(line.reached for line in lines)
         output.result(
             experiment=name,
@@ -77,24 +81,41 @@ def reproduce(
 
 
 def reproduce_all(output: Output, quick: bool, jobs: int, out: Path) -> None:
-    """Run every experiment and write one page; it is written again after each, so that nothing is lost."""
+    """Run every experiment and write one page; it is written again after each, so that nothing is lost.
+
+    An experiment that fails is reported on the page, the others are run, and the exit code is 1.
+    """
     from multicause.app.report.reproduction import Section, write_reproduction
 
     out.parent.mkdir(parents=True, exist_ok=True)
     sections: list[Section] = []
-    for name in QUICK:
-        trials, setting = QUICK[name]
+    for name, (trials, setting, _) in QUICK.items():
         options: dict[str, Any] = {"setting": setting} if quick and setting else {}
         output.say(f"{name}: {SUBJECTS[name]}")
         started, lines, problem = perf_counter(), [], ""
         try:
             run = experiment(name)
             lines = list(run(trials, jobs=jobs, **options) if quick else run(jobs=jobs))
-        except (ValueError, OSError, ImportError, MemoryError, FloatingPointError) as error:
-            problem = describe(error)
+        except Exception as error:  # whatever it is, the other experiments are worth running
+            problem = f"{type(error).__name__}: {describe(error)}"
+        seconds = perf_counter() - started
         reached = sum(line.reached for line in lines)
-        output.say(f"  {reached} of {len(lines)} reached{f', {problem}' if problem else ''}", style="dim")
-        sections.append(Section(name, SUBJECTS[name], lines, perf_counter() - started, problem))
+        found = f"failed: {problem}" if problem else f"{reached} of {len(lines)} reached"
+        output.say(f"  {found}, {seconds:.0f} s", style="red" if problem else "dim")
+        sections.append(Section(name, SUBJECTS[name], lines, seconds, problem))
         write_reproduction(out, sections, quick=quick, n_experiments=len(QUICK))
+    failed = [section.name for section in sections if section.problem]
     output.say(f"Page: {out}")
-    output.result(out=str(out), experiments=[section.name for section in sections])
+    if failed:
+        output.say(f"Failed: {', '.join(failed)}.", style="red")
+    results = {
+        section.name: {
+            "reached": sum(bool(line.reached) for line in section.lines),
+            "lines": len(section.lines),
+            "seconds": section.seconds,
+            "problem": section.problem or None,
+        }
+        for section in sections
+    }
+    output.result(out=str(out), experiments=list(results), results=results, failed=failed)
+    raise typer.Exit(1 if failed else 0)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from multicause.restoration.files import StoredPicture
 
 SOUNDS = (".wav",)
+TABLES = (".csv", ".tsv", ".parquet")
 Damaged = Annotated[Path, typer.Argument(help="Image (png, jpg, tif, ..., npy) to restore.", show_default=False)]
 OutFile = Annotated[Path, typer.Option(help="File to write; its ending says how.", show_default=False)]
 Report = Annotated[Path | None, typer.Option(help="Also write a page that compares before and after.")]
@@ -44,7 +45,7 @@ def denoise(
     json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Remove the noise of an image or a recording; it learns from nothing else, and need not know how much there is.
+    """Remove the noise from an image or a recording. Neither other data nor the strength of the noise are needed.
 
     Examples:
       multicause denoise noisy.png --out clean.png --report clean.html
@@ -101,6 +102,11 @@ def inpaint(
       multicause inpaint scratched.png --missing-color "#ff00ff" --out whole.png
     """
     with command(json, verbose) as output:
+        if data.suffix.lower() in SOUNDS:
+            raise ValueError(
+                f"{str(data)!r} is a recording; only images can be filled in. To remove its noise there is "
+                "'multicause denoise'."
+            )
         _check_places(data, out, report, force, False)
         if mask is not None:
             from multicause.app.cli.places import check_data
@@ -128,6 +134,12 @@ def _check_places(data: Path, out: Path, report: Path | None, force: bool, sound
     from multicause.app.cli.places import IMAGES, PAGES, check_data, check_ending
     from multicause.app.writing import check_file
 
+    if data.suffix.lower() in TABLES:
+        raise ValueError(
+            f"{str(data)!r} is a table; expected an image. Noise and missing values of tables are for models: "
+            f"'multicause fit {data.name} --components 5 --out run', then 'multicause reconstruct run {data.name} "
+            f"--impute --out whole{data.suffix}'."
+        )
     check_ending(out, SOUNDS if sound else (*IMAGES, ".npy"))
     check_file(out, force)
     if report is not None:

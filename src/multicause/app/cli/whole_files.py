@@ -12,15 +12,19 @@ from multicause.app.cli.places import IMAGES, TABLES, check_ending
 from multicause.app.cli.results import component_names, write_image, write_table
 from multicause.app.cli.runs import Run
 from multicause.app.cli.words import errors_in_options
+from multicause.app.noisy_patches import NoisyPatches, has_strengths
 from multicause.app.writing import new_folder
 from multicause.datasets.files import full_scale, middle_of
 from multicause.datasets.overlap import AT_ONCE, patches_at, reconstruct_image
 from multicause.datasets.pictures import SUFFIXES, read_grey
 from multicause.datasets.reading import files_of
 from multicause.datasets.sound_overlap import reconstruct_sound
+from multicause.restoration import estimate_noise_level
 from multicause.restoration.files import read_recording, write_recording
 
 SOUNDS = (".wav",)
+# Settings of --noise-level beside a number.
+AUTO, NONE = "auto", "none"
 
 
 def are_pictures(paths: Sequence[Path]) -> bool:
@@ -28,29 +32,75 @@ def are_pictures(paths: Sequence[Path]) -> bool:
     return all(path.is_dir() or path.suffix.lower() in SUFFIXES for path in paths)
 
 
-def reconstruct_images(output: Output, fitted: Run, paths: Sequence[Path], out: Path, step: int, force: bool) -> None:
+def reconstruct_images(
+    output: Output, fitted: Run, paths: Sequence[Path], out: Path, step: int, noise_level: str, force: bool
+) -> None:
     """Reconstruct one image into a file, or several into a folder."""
+    noise = _noise_setting(fitted, noise_level)
     files, _ = files_of(paths)
     if len(paths) == 1 and paths[0].is_file():
         check_ending(out, IMAGES)
-        write_image(out, reconstructed_image(fitted, files[0], read_grey(files[0])[0], step))
+        image, level = reconstructed_image(fitted, files[0], read_grey(files[0])[0], step, noise)
+        levels = [level]
+        write_image(out, image)
     else:
-        names = [f"{number:05d}-{file.stem}.png" for number, file in enumerate(files)]
+        names, levels = [f"{number:05d}-{file.stem}.png" for number, file in enumerate(files)], []
         with new_folder(out, force=force, files=names) as folder:
             for name, file in zip(names, files, strict=True):
-                write_image(folder / name, reconstructed_image(fitted, file, read_grey(file)[0], step))
+                image, level = reconstructed_image(fitted, file, read_grey(file)[0], step, noise)
+                levels.append(level)
+                write_image(folder / name, image)
+    if any(level is not None for level in levels):
+        known = [level for level in levels if level is not None]
+        shown = f"{min(known):.3g}" if len(known) == 1 else f"{min(known):.3g} to {max(known):.3g}"
+        told = "given" if isinstance(noise, float) else "estimated"
+        output.say(
+            f"Noise with a standard deviation of {shown} ({told}; white is 1) was removed. --noise-level none "
+            "shows what the causes alone explain.",
+            style="dim",
+        )
     output.say(f"{len(files)} image{'s' if len(files) > 1 else ''}: {out}")
-    output.result(out=str(out), images=len(files))
+    output.result(out=str(out), images=len(files), noise_levels=levels)
 
 
-def reconstructed_image(fitted: Run, file: Path, image: np.ndarray, step: int) -> np.ndarray:
-    """Return the reconstruction of an image, as one row or by overlapping patches."""
+def _noise_setting(fitted: Run, text: str) -> float | str:
+    """Return a noise level, "auto", or "none" where a model cannot use one."""
+    usable = fitted.data["kind"] == "patches" and has_strengths(fitted.model)
+    if text == NONE or (text == AUTO and not usable):
+        return NONE
+    if text == AUTO:
+        return AUTO
+    try:
+        level = float(text)
+    except ValueError:
+        level = -1.0
+    if not 0 <= level < np.inf:
+        raise ValueError(f"--noise-level must be 'auto', 'none' or a number from 0, of which 1 is white; got {text!r}.")
+    if not usable:
+        raise ValueError(
+            "--noise-level is for models of patches whose causes have a strength (ica, pca, factors, sparse, slabs); "
+            f"{fitted.settings['estimator']} of {fitted.data['kind']} has its own noise. Use --noise-level none."
+        )
+    return level or NONE
+
+
+def reconstructed_image(
+    fitted: Run, file: Path, image: np.ndarray, step: int, noise: float | str
+) -> tuple[np.ndarray, float | None]:
+    """Return the reconstruction of an image, as one row or by overlapping patches, and the noise level it used."""
     reading = fitted.reading
     if fitted.data["kind"] == "patches":
+        shape, level = _patch_shape(fitted), None
         try:
-            return reconstruct_image(
-                fitted.model, image, _patch_shape(fitted), scale=reading.scale, step=step, dtype=reading.dtype
-            )
+            model = fitted.model
+            if noise != NONE:
+                found = estimate_noise_level(image) if isinstance(noise, str) else noise
+                if found > 0:
+                    rows = patches_at(image, shape, scale=reading.scale, step=min(shape))[0]
+                    in_rows = reading.scale * found / (image.max() - image.min())
+                    model, level = NoisyPatches(model, in_rows, rows.reshape(-1, shape[0] * shape[1])), float(found)
+            again = reconstruct_image(model, image, shape, scale=reading.scale, step=step, dtype=reading.dtype)
+            return again, level
         except ValueError as error:
             raise ValueError(f"{str(file)!r}: {error}") from error
     assert fitted.image_shape is not None
@@ -60,7 +110,7 @@ def reconstructed_image(fitted: Run, file: Path, image: np.ndarray, step: int) -
             f"{str(file)!r} has {image.shape[0]}×{image.shape[1]} pixels; the model needs images of {height}×{width}."
         )
     row = (reading.scale * image).reshape(1, -1).astype(reading.dtype)
-    return np.asarray(fitted.model.reconstruct(row)).reshape(image.shape) / reading.scale
+    return np.asarray(fitted.model.reconstruct(row)).reshape(image.shape) / reading.scale, None
 
 
 def reconstruct_recordings(

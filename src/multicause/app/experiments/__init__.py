@@ -5,7 +5,7 @@ Each experiment is a function that returns the lines of a table; a long one yiel
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 _HOME = {
     "mca_ex": ("multicause.app.experiments.mca_exact", "mca_exact", "MCA08 §6.3–6.4: exact maximal causes on bars"),
@@ -99,32 +99,42 @@ DURATIONS = {
     "tn10_bars": "tens of minutes",
     "peers": "tens of minutes",
 }
-#: Trials and setting of ``multicause reproduce all --quick``; "tn10" is the sum of its parts.
-QUICK: dict[str, tuple[int, str]] = {
-    "mca_ex": (2, "default"),
-    "mca08": (1, "default"),
-    "mca08_patches": (1, "paper"),
-    "et10": (1, "default"),
-    "et10_digits": (1, "quick"),
-    "et10_patches": (1, "quick"),
-    "et10_speech": (1, "quick"),
-    "ebm01_fig1": (1, "quick"),
-    "ebm01_fig2": (1, "quick"),
-    "ebm01_fig3": (1, "quick"),
-    "ebm01_fig4": (1, "quick"),
-    "ebm01_fig5": (1, "quick"),
-    "ebm01_fig6": (1, "quick"),
-    "ebm01_fig7": (1, "quick"),
-    "ebm01_overcomplete": (1, "default"),
-    "ebm01_layers": (1, "default"),
-    "tn10_clustering": (1, "quick"),
-    "tn10_factors": (1, "quick"),
-    "tn10_sparseness": (1, "quick"),
-    "tn10_codes": (1, "quick"),
-    "tn10_sources": (1, "quick"),
-    "tn10_fields": (1, "quick"),
-    "tn10_bars": (1, "quick"),
-    "peers": (1, ""),
+
+
+class Quick(NamedTuple):
+    """How ``multicause reproduce all --quick`` runs an experiment."""
+
+    trials: int
+    setting: str
+    seconds: int  # of CPU time, measured on a busy machine, imports and compilation included
+
+
+#: Short runs of all experiments; "tn10" is the sum of its parts.
+QUICK = {
+    "mca_ex": Quick(2, "default", 15),
+    "mca08": Quick(1, "default", 469),
+    "mca08_patches": Quick(1, "paper", 14),
+    "et10": Quick(1, "default", 117),
+    "et10_digits": Quick(1, "paper", 12),
+    "et10_patches": Quick(1, "quick", 39),
+    "et10_speech": Quick(1, "quick", 24),
+    "ebm01_fig1": Quick(1, "quick", 58),
+    "ebm01_fig2": Quick(1, "quick", 3),
+    "ebm01_fig3": Quick(1, "quick", 12),
+    "ebm01_fig4": Quick(1, "quick", 4),
+    "ebm01_fig5": Quick(1, "quick", 17),
+    "ebm01_fig6": Quick(1, "quick", 11),
+    "ebm01_fig7": Quick(1, "quick", 10),
+    "ebm01_overcomplete": Quick(1, "default", 5),
+    "ebm01_layers": Quick(1, "default", 27),
+    "tn10_clustering": Quick(1, "quick", 7),
+    "tn10_factors": Quick(1, "quick", 5),
+    "tn10_sparseness": Quick(1, "quick", 4),
+    "tn10_codes": Quick(1, "quick", 4),
+    "tn10_sources": Quick(1, "quick", 3),
+    "tn10_fields": Quick(1, "quick", 22),
+    "tn10_bars": Quick(1, "quick", 20),
+    "peers": Quick(1, "", 251),
 }
 #: What each experiment reproduces, in a few words.
 SUBJECTS = {name: subject for name, (_, _, subject) in _HOME.items()}

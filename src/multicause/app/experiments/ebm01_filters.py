@@ -39,7 +39,7 @@ class Images(NamedTuple):
 IMAGES = {
     "paper": Images(16, 768, 30, 100_000, 0.03),
     "small": Images(8, 192, 20, 20_000, 0.02),
-    "quick": Images(8, 96, 10, 500, 0.02),
+    "quick": Images(8, 96, 10, 6000, 0.02),
 }
 EXPECTED_GABORS = 0.8
 # A spectrum has a peak if its largest value is this many times its mean.
@@ -164,13 +164,23 @@ def figure_7(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
         axes.set_title(f"EBM01 figure 7: {int(good.sum())} filters, cycles per pixel", fontsize=10)
         return figure
 
-    octaves = np.percentile(found.frequency[good], [10, 90]) if good.any() else np.array([1.0, 1.0])
-    cardinal = np.abs(np.sin(2 * found.orientation[good])) < np.sin(np.radians(30))
-    lines.append(Line("frequencies, 10th to 90th percentile", "several scales",
-                      f"{octaves[0]:.2f} to {octaves[1]:.2f} per pixel", octaves[1] > 2 * octaves[0]))  # fmt: skip
-    lines.append(Line("within 15° of horizontal or vertical", "more than a third (chance)",
-                      f"{cardinal.mean():.0%}" if good.any() else "none", bool(cardinal.mean() > 1 / 3)))  # fmt: skip
+    lines += _statistics(found.frequency[good], found.orientation[good])
     return [*lines, save_picture("ebm01_fig7", draw)]
+
+
+def _statistics(frequency: np.ndarray, orientation: np.ndarray) -> list[Line]:
+    """Return how frequencies and orientations of Gabor functions are distributed."""
+    scales, cardinal = "none", "none"
+    several = mostly = False
+    if len(frequency):
+        low, high = np.percentile(frequency, [10, 90])
+        share = float(np.mean(np.abs(np.sin(2 * orientation)) < np.sin(np.radians(30))))
+        scales, several = f"{low:.2f} to {high:.2f} per pixel", bool(high > 2 * low)
+        cardinal, mostly = f"{share:.0%}", share > 1 / 3
+    return [
+        Line("frequencies, 10th to 90th percentile", "several scales", scales, several),
+        Line("within 15° of horizontal or vertical", "more than a third (chance)", cardinal, mostly),
+    ]
 
 
 def _of_localized(found: Gabors) -> np.ndarray:

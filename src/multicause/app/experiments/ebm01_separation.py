@@ -17,7 +17,7 @@ from multicause.metrics import amari_distance
 # Number of steps of each sampler in one update (EBM01 §4; "hamiltonian" makes one step of many leapfrog steps).
 STEPS = {"metropolis": 20, "langevin": 20, "corrected_langevin": 10, "hamiltonian": 1, "equilibrium": 1, "exact": 1}
 CONTRASTIVE = ("metropolis", "langevin", "corrected_langevin", "hamiltonian")
-SETTINGS = {"paper": 5000, "quick": 1000}
+SETTINGS = {"paper": 5000, "quick": 3000}
 CLOSE_TO_EXACT, CLOSE_TO_BEST = 1.15, 1.10
 
 

@@ -26,7 +26,7 @@ from multicause.priors import Cauchy, Gaussian, Laplace
 from multicause.updates import DeltaRule
 
 # Number of patches and of passes over them, by setting.
-EFFORT = {"default": (20_000, 25), "quick": (2_000, 2)}
+EFFORT = {"default": (20_000, 25), "quick": (10_000, 8)}
 # Photographs are shrunk by two, so that there is structure at all frequencies that the filter passes. A low cutoff
 # leaves fewer directions than the 144 units, and the surplus units become gratings.
 SHRINK, CUTOFF = 2, 0.8

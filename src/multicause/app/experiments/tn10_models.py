@@ -19,6 +19,8 @@ from multicause.updates.wake_sleep import WakeSleep
 
 OUT = Path("out/reproduce")
 SETTINGS = ("default", "quick")
+# Part of all passes over the bars that the setting "quick" makes.
+QUICK_PASSES = 0.5
 # Centres of the two neurons of figure 10.1, their spread, and an initial guess.
 CENTRES, SPREAD = np.array([[0.0, 1.0], [1.0, 0.0]]), 0.35
 GUESS, GUESSED_SPREAD = np.array([[0.2, -0.4], [0.9, 0.9]]), 0.5
@@ -162,7 +164,7 @@ def sources(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list
 
 def bars(trials: int = 10, *, setting: str = "default", jobs: int = 1) -> Iterator[Line]:
     """Run the Helmholtz machine on binary bars: plain wake-sleep, and the default with non-negative weights."""
-    return _bars(trials, 0.05 if is_quick(setting) else 1.0)
+    return _bars(trials, QUICK_PASSES if is_quick(setting) else 1.0)
 
 
 def _bars(trials: int, part_of_passes: float) -> Iterator[Line]:

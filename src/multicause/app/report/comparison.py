@@ -28,14 +28,15 @@ def write_comparison(
 ) -> None:
     """Write the page: before and after with a slider, their difference, learned components and the estimated noise.
 
-    Pixels of ``before`` that are NaN were missing, and are shown in magenta. Black is zero and white is ``white``, by
-    default the range of the restored image.
+    Pixels of ``before`` that are NaN were missing, and are shown in magenta. Known ones may be the same in ``after``;
+    the difference is that to ``found.image``, which has the posterior means of all pixels. Black is zero and white is
+    ``white``, by default the range of the restored image.
     """
     low, high = (0.0, white) if white is not None else (float(after.min()), float(after.max()))
     factor = int(np.ceil(np.sqrt(after.shape[0] * after.shape[1] / MOST_PIXELS)))
     height, width = after.shape[:2]
-    before, after = before[::factor, ::factor], after[::factor, ::factor]
-    difference = before - after
+    before, after, explained = (each[::factor, ::factor] for each in (before, after, found.image))
+    difference = before - explained
     spread = SPAN * float(np.nanstd(difference)) or 1.0
     missing = np.isnan(before).reshape(*before.shape[:2], -1).any(axis=2)
     facts = [
@@ -70,6 +71,7 @@ def write_comparison(
         after=_png((after - low) / (high - low or 1)),
         difference=_png(0.5 + difference / (2 * spread), missing),
         spread=f"{spread:.3g}",
+        missing=bool(missing.any()),
         components=None if found.learned is None else _png(_mosaic(found)),
         width=after.shape[1],
         height=after.shape[0],

@@ -55,10 +55,11 @@ def _directions(components: np.ndarray) -> np.ndarray:
     return components / np.maximum(np.linalg.norm(components, axis=1, keepdims=True), np.finfo(float).tiny)
 
 
-def write_runs_comparison(path: Path, runs: Sequence[ComparedRun]) -> list[float | None]:
+def write_runs_comparison(path: Path, runs: Sequence[ComparedRun], *, same_data: bool) -> list[float | None]:
     """Write the page; return the mean similarity of each later run's components to those of the first.
 
-    It is None for a run whose rows have another number of values.
+    It is None for a run whose rows have another number of values. ``same_data`` says whether the numbers of all runs
+    are those of the same data, so that R² can be compared.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.facts))
     table = [(name, [run.facts.get(name, "–") for run in runs]) for name in names]
@@ -73,7 +74,13 @@ def write_runs_comparison(path: Path, runs: Sequence[ComparedRun]) -> list[float
     here = files("multicause.app.report")
     template, style = (here.joinpath(name).read_text(encoding="utf-8") for name in ("runs.html.jinja", "report.css"))
     text = page.from_string(template).render(
-        names=[run.name for run in runs], table=table, pairs=pairs, style=style, version=__version__, most=MOST_PAIRS
+        names=[run.name for run in runs],
+        table=table,
+        pairs=pairs,
+        style=style,
+        version=__version__,
+        most=MOST_PAIRS,
+        same_data=same_data,
     )
     write_whole(path, text.encode("utf-8"))
     return means

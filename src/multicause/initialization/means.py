@@ -1,4 +1,4 @@
-"""Initial means of mixtures."""
+"""Initial means of mixtures: distant rows, random rows, or the user's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import jax.numpy as jnp
 from numpy.typing import ArrayLike
 from sklearn.cluster import kmeans_plusplus
 
-from multicause.em.initialization import InitialConditions, check_values
 from multicause.engines.missing import filled_with_means
+from multicause.initialization.conditions import InitialConditions
+from multicause.initialization.data_checks import check_values
 from multicause.model import Parameters
 
 

@@ -1,4 +1,4 @@
-"""Initial components of noiseless causes, which are learned from whitened data."""
+"""Initial components of noiseless causes (ICA), which are learned from whitened data: random rotations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import special_ortho_group
 
-from multicause.em.initialization import InitialConditions
+from multicause.initialization.conditions import InitialConditions
 from multicause.model import Parameters
 
 

@@ -1,0 +1,85 @@
+"""What a posterior keeps of each row between iterations, beside the rows: in memory, in a temporary file, on workers.
+
+A memory is a dictionary of arrays (starts, blocks, ..., n) with the rows of a block along the last axis. Rows of all
+blocks together are those of the data, in order, so that a memory can be arranged in other blocks, as when a fit resumes
+with another engine.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+Memory = dict[str, Any]
+
+
+def joined_rows(values: np.ndarray, n_rows: int) -> np.ndarray:
+    """Return what is kept of all rows, (starts, ..., N), given blocks (starts, blocks, ..., n)."""
+    values = np.moveaxis(np.asarray(values), 1, -2)
+    return values.reshape(*values.shape[:-2], -1)[..., :n_rows]
+
+
+def in_blocks(values: np.ndarray, n_blocks: int, size: int) -> np.ndarray:
+    """Return what is kept of rows (starts, ..., N) as blocks (starts, blocks, ..., n); the first row fills them up."""
+    filling = np.repeat(values[..., :1], n_blocks * size - values.shape[-1], axis=-1)
+    values = np.concatenate([values, filling], axis=-1)
+    return np.moveaxis(values.reshape(*values.shape[:-1], n_blocks, size), -2, 1)
+
+
+def rearranged(memory: Memory, n_blocks: int, size: int, n_rows: int) -> Memory:
+    """Return a memory in blocks of the given size, unchanged if it has these already."""
+    some = next(iter(memory.values()))
+    if some.shape[1] == n_blocks and some.shape[-1] == size:
+        return memory
+    return {name: in_blocks(joined_rows(values, n_rows), n_blocks, size) for name, values in memory.items()}
+
+
+def first_of_blocks(found: Iterable[Memory], n_blocks: int, can_keep: Callable[[int], bool]) -> Memory:
+    """Return the memory of all blocks, given that of one after the other.
+
+    It is in a temporary file, which ends with this process, if it would exceed the memory budget.
+    """
+    memory: Memory = {}
+    for number, own in enumerate(found):
+        own = {name: np.asarray(values) for name, values in own.items()}
+        if not memory:
+            in_memory = can_keep(n_blocks * sum(values.nbytes for values in own.values()))
+            memory = {name: _room(values, n_blocks, in_memory) for name, values in own.items()}
+        store(memory, number, own)
+    return memory
+
+
+def within_budget(memory: Memory, can_keep: Callable[[int], bool]) -> Memory:
+    """Return a memory that can be changed, in a temporary file if it would exceed the memory budget."""
+    arrays = {name: np.asarray(values) for name, values in memory.items()}
+    in_file = any(isinstance(values, np.memmap) for values in memory.values())
+    if in_file or (can_keep(sum(values.nbytes for values in arrays.values())) and _writable(arrays)):
+        return memory if in_file else arrays
+    n_blocks = next(iter(arrays.values())).shape[1]
+    return first_of_blocks((block_of(arrays, number) for number in range(n_blocks)), n_blocks, can_keep)
+
+
+def block_of(memory: Memory, number: int) -> Memory:
+    """Return the memory of one block: arrays (starts, ..., n)."""
+    return {name: values[:, number] for name, values in memory.items()}
+
+
+def store(memory: Memory, number: int, own: Memory) -> None:
+    """Replace the memory of one block."""
+    for name, values in own.items():
+        memory[name][:, number] = np.asarray(values)
+
+
+def _writable(arrays: Memory) -> bool:
+    return all(values.flags.writeable for values in arrays.values())
+
+
+def _room(values: np.ndarray, n_blocks: int, in_memory: bool) -> np.ndarray:
+    shape = (values.shape[0], n_blocks, *values.shape[1:])
+    if in_memory:
+        return np.empty(shape, values.dtype)
+    with tempfile.TemporaryFile() as file:  # the map keeps the file until it is released itself
+        return np.memmap(file, values.dtype, "w+", shape=shape)

@@ -1,0 +1,85 @@
+"""Evolved binary states of sums, whose log joints follow from flips; see :class:`multicause.posteriors.Evolved`.
+
+The memory of a row is ``"states"`` (words, S, n), the best one first, ``"has"`` (S, n), in which places there is one,
+``"seeds"`` (n,), from which its random numbers follow, and ``"generation"`` (n,), the number of the next generation.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array
+from multicause.model import Block, Model, Parameters
+from multicause.posteriors.bit_sets import n_words, packed
+from multicause.posteriors.flip_states import FlipStates
+from multicause.posteriors.flips import Reference, Sums, reference_of, relative_scores, sums_of
+from multicause.posteriors.greedy_breeding import next_generation
+
+Memory = dict[str, Array]
+
+
+def every_state(n_components: int, n: int, seeds: Array) -> Memory:
+    """Return the memory of rows that have all states, which are not bred."""
+    H = n_components
+    states = packed(jnp.asarray(np.arange(2**H) >> np.arange(H)[:, None] & 1))
+    return _memory(jnp.broadcast_to(states[..., None], (*states.shape, n)), jnp.ones((2**H, n), bool), seeds)
+
+
+def first_states(
+    model: Model, parameters: Parameters, block: Block, seeds: Array, size: int, n_children: int, n_generations: int
+) -> Memory:
+    """Return the memory of rows that have no states yet: descendants of the empty one."""
+    n, H = len(block.rows), len(parameters.components)
+    sums = sums_of(model, parameters, block)
+    scores = jnp.where(jnp.arange(size)[:, None] == 0, jnp.zeros((size, n)), -jnp.inf)
+
+    def generation(number: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        words, scores = carry
+        reference = reference_of(sums, words[:, 0])
+        numbers = jnp.full(n, number, jnp.uint32)
+        found = next_generation(sums, reference, words, scores, seeds, numbers, n_children)
+        return found.words, found.scores - found.scores[0]
+
+    begin = (jnp.zeros((n_words(H), size, n), jnp.uint64), scores)
+    words, scores = jax.lax.fori_loop(0, n_generations, generation, begin)
+    return _memory(words, scores > -jnp.inf, seeds, n_generations)
+
+
+def _memory(words: Array, has: Array, seeds: Array, generation: int = 0) -> Memory:
+    return {
+        "states": words,
+        "has": has,
+        "seeds": seeds,
+        "generation": jnp.full(seeds.shape, generation, jnp.uint32),
+    }
+
+
+def _scored(model: Model, parameters: Parameters, block: Block, memory: Memory) -> tuple[Sums, Reference, Array]:
+    """Return the sums of a block, the first state of each row, and scores relative to it: (S, n)."""
+    words = memory["states"]
+    sums = sums_of(model, parameters, block)
+    reference = reference_of(sums, words[:, 0])
+    # Places without a state have the first one, from which nothing differs.
+    words = jnp.where(memory["has"], words, words[:, :1])
+    return sums, reference, jnp.where(memory["has"], relative_scores(sums, reference, words), -jnp.inf)
+
+
+def bred(
+    model: Model, parameters: Parameters, block: Block, temperature: Array, memory: Memory, n_children: int
+) -> tuple[FlipStates, Memory]:
+    """Return expectations over the states of the next generation, and its memory."""
+    sums, reference, scores = _scored(model, parameters, block, memory)
+    found = next_generation(
+        sums, reference, memory["states"], scores, memory["seeds"], memory["generation"], n_children
+    )
+    inference = FlipStates(model, parameters, block, temperature, sums, reference, found.words, found.scores)
+    after = {"states": found.words, "has": found.scores > -jnp.inf, "generation": memory["generation"] + 1}
+    return inference, memory | after
+
+
+def kept(model: Model, parameters: Parameters, block: Block, temperature: Array, memory: Memory) -> FlipStates:
+    """Return expectations over the states of a memory."""
+    sums, reference, scores = _scored(model, parameters, block, memory)
+    return FlipStates(model, parameters, block, temperature, sums, reference, memory["states"], scores)

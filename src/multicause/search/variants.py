@@ -1,0 +1,129 @@
+"""Variants of a fit that may have a higher bound: causes copied, or begun anew.
+
+The usual local optimum of causal models has one cause twice (or a cause for rare coincidences) and another that
+represents a mixture of two (MCA08 fig. 7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from multicause.em.results import FitResult
+from multicause.em.usage import dead_causes
+from multicause.engines.base import Data
+from multicause.inference import active_causes
+from multicause.model import Block, Model, Parameters
+from multicause.search.revival import revive, worst_rows
+
+# Largest number of variants in which causes are copied or come back.
+MOST_VARIANTS = 24
+# Number of variants in which dead causes come back, each with other rows.
+REVIVALS = 3
+# Smallest probability left to the other states: rounding leaves none where a cause is certain.
+LEAST_REMAINING = 1e-12
+# Standard deviation of the random factors that turn one cause into two different ones.
+PERTURBATION = 0.5
+# Amount by which all weights are raised in one variant, relative to their mean. A weight that has reached zero makes
+# every state without a second cause impossible, and so never gets the credit that would raise it again.
+LIFT = 0.2
+
+
+def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
+    """Return the causes ordered by how much the bound falls without them, smallest fall first.
+
+    Without cause h, the states in which it is active are missing, whose probability is q_n(s_h = 1) for row n, and the
+    prior of the others is larger by 1/(1 − π_h). So the bound changes by Σ_n w_n log(1 − ⟨s_h⟩_n) − Σ_n w_n log(1 −
+    π_h), and one pass over the data gives the changes of all causes.
+    """
+    *logs, weight = data.sum(partial(_log_remaining, model), parameters)
+    activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
+    change = np.array(logs) - weight * np.log1p(-np.minimum(activity, 1 - LEAST_REMAINING))
+    return np.argsort(-change, kind="stable").tolist()
+
+
+def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.ndarray:
+    """Compute Σ_n w_n log(1 − ⟨s_h⟩_n) of every cause, and Σ_n w_n: (H + 1,)."""
+    remaining = 1 - np.asarray(active_causes(model, block, parameters), dtype=float)
+    weights = np.asarray(block.weights, dtype=float)
+    return np.append(weights @ np.log(np.maximum(remaining, LEAST_REMAINING)), weights.sum())
+
+
+def all_variants(
+    model: Model,
+    data: Data,
+    fit: FitResult,
+    order: Sequence[int],
+    number: int,
+    random: np.random.RandomState,
+) -> Parameters:
+    """Return variants in which the cause at a place of the ``order``, least missed first, is recycled.
+
+    If causes are dead, they come back from residuals in some variants. In one variant of the first tournament, all
+    weights are raised.
+    """
+    dead = dead_causes(fit.parameters, fit.statistics, data)
+    n_revivals = min(REVIVALS, len(dead) - 1) if dead.any() else 0
+    most = min(len(dead), MOST_VARIANTS) - n_revivals
+    found = [revived(model, data, fit.parameters, dead, random, n_revivals)] if n_revivals else []
+    found.append(copied(model, fit.parameters, order[number], random, lifted=number == 0, most=most))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
+
+
+def revived(
+    model: Model, data: Data, parameters: Parameters, dead: np.ndarray, random: np.random.RandomState, n_variants: int
+) -> Parameters:
+    """Return variants in which all dead causes (H,) are residuals of rows that are explained worst."""
+    worst = worst_rows(model, data, parameters)
+    return _stacked([revive(model, data, parameters, dead, worst, random) for _ in range(n_variants)])
+
+
+def copied(
+    model: Model,
+    parameters: Parameters,
+    recycled: int,
+    random: np.random.RandomState,
+    *,
+    lifted: bool,
+    most: int = MOST_VARIANTS,
+) -> Parameters:
+    """Return one start for each promising cause, in which the recycled cause becomes a copy of it.
+
+    If ``lifted``, one more start has all weights raised. It is the same whichever cause is recycled.
+    """
+    components: Any = parameters.components
+    starts = []
+    for source in _promising(model, parameters, recycled, lifted, most):
+        factors = np.asarray(PERTURBATION * random.normal(size=components.shape[1]), dtype=components.dtype)
+        moved = components.copy()
+        if source == recycled and model.combination.bounds[0] >= 0:
+            moved += LIFT * components.mean()
+        else:
+            moved[recycled] = components[source] * (1 + factors)
+            moved[source] = components[source] * (1 - factors)
+        moved = model.combination.reflect(moved)
+        prior = model.prior.copied(parameters.prior, source, recycled)
+        starts.append(parameters._replace(components=moved, prior=prior))
+    return _stacked(starts)
+
+
+def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool, most: int) -> list[int]:
+    """Return at most so many causes that may represent a mixture: those that explain most of the data.
+
+    The cause to be recycled is included if all weights are to be raised.
+    """
+    activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
+    energy = activity * np.sum(np.asarray(parameters.components, dtype=float) ** 2, axis=1)
+    energy[recycled] = np.inf
+    if not lifted:
+        return sorted(np.argsort(energy)[-2::-1][:most].tolist())
+    return sorted(np.argsort(energy)[::-1][:most].tolist())
+
+
+def _stacked(variants: list[Parameters]) -> Parameters:
+    """Stack parameters along a new axis of starts."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *variants)

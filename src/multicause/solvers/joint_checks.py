@@ -1,0 +1,75 @@
+"""Trial of a user's log joint on some rows, before learning begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.solvers.joint_model import LogJoint
+
+# Number of rows on which a function is tried.
+ROWS_TO_TRY = 8
+
+
+def rows_to_try(X: np.ndarray) -> np.ndarray:
+    """Return some rows, half of them with missing values if there are such rows."""
+    missing = np.isnan(X).any(axis=1)
+    incomplete = np.flatnonzero(missing)[: ROWS_TO_TRY // 2]
+    complete = np.flatnonzero(~missing)[: ROWS_TO_TRY - len(incomplete)]
+    return X[np.concatenate([complete, incomplete])]
+
+
+def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_components: int) -> None:
+    """Raise ValueError if a user's function fails on some rows, is not pure, or returns another shape or NaN."""
+    n, S = len(rows), 3
+    states = jnp.asarray(np.random.RandomState(0).uniform(size=(n, S, n_components)) < 0.5, rows.dtype)
+    given = (parameters, states, jnp.asarray(rows))
+    what = (
+        "log_joint must take parameters, states (n, S, H) and rows (n, D), and return log p(s, y) of every state "
+        "and row, an array (n, S)"
+    )
+    try:
+        found, again = (np.asarray(log_joint(*given)) for _ in range(2))
+    except Exception as error:
+        raise ValueError(f"{what}; it failed with {type(error).__name__}: {error}.") from error
+    if found.shape != (n, S):
+        raise ValueError(f"{what}, here {(n, S)}; got {found.shape}. Sum over features and causes alone.")
+    gaps = np.isnan(rows).any(axis=1)
+    if np.isnan(found[gaps]).any() and not np.isnan(found[~gaps]).any():
+        raise ValueError(
+            f"{what}; it returned NaN for rows with missing values, which are NaN. Leave them out in the function, as "
+            "by errors = jnp.where(jnp.isnan(rows), 0, rows)[:, None] - means, and jnp.where(jnp.isnan(rows)[:, None], "
+            "0, errors), or fill them in before."
+        )
+    if np.isnan(found).any() or np.isposinf(found).any():
+        raise ValueError(f"{what}, without NaN and +∞; {np.sum(np.isnan(found))} of {found.size} values were NaN.")
+    if not np.array_equal(found, again):
+        raise ValueError(
+            f"{what}, the same whenever it is called with the same arguments; two calls differed. Draw no random "
+            "numbers in it, and change nothing outside of it."
+        )
+    try:
+        value, gradient = jax.jit(jax.value_and_grad(lambda *all_of: jnp.sum(log_joint(*all_of))))(*given)
+    except Exception as error:
+        raise ValueError(
+            f"{what}, and be written with jax.numpy, so that it can be compiled and differentiated; that failed with "
+            f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        ) from error
+    # Sums of all values differ by rounding errors only, unless the function depends on what it computed before.
+    if not np.isclose(float(value), found.sum(), rtol=1e-3):
+        raise ValueError(
+            f"{what}, the same when it is compiled; the compiled function differed. It must depend on nothing but its "
+            "arguments."
+        )
+    alone = np.asarray(log_joint(parameters, states[:1, :1], jnp.asarray(rows[:1])))
+    if not np.allclose(alone, found[:1, :1], rtol=1e-3):
+        raise ValueError(f"{what}, for each state and row on its own; it changed with the other rows and states.")
+    bad = [leaf for leaf in jax.tree.leaves(gradient) if not np.isfinite(np.asarray(leaf)).all()]
+    if bad and np.isfinite(found).all():
+        raise ValueError(
+            f"{what}, whose gradient is finite; derivatives with respect to {len(bad)} of the arrays have NaN or "
+            "infinity. Bound arguments of logarithms and square roots away from zero."
+        )

@@ -1,0 +1,233 @@
+"""Learning from a log joint: states of each row are searched, and parameters follow the gradient of the bound.
+
+F = Σ_n log Σ_{s ∈ K_n} p(s, y_n | Θ) has the gradient of ⟨log p(s, y_n | Θ)⟩, the objective of the M-step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from multicause.arrays import Array, generator
+from multicause.em.driver import Watch, run_loop
+from multicause.em.results import is_finite
+from multicause.outcomes import Outcome
+from multicause.persistence.journal import Journal
+from multicause.posteriors import Beam, Evolved
+from multicause.solvers.joint_model import JointModel
+from multicause.solvers.joint_states import new_states, next_states, weighed
+from multicause.solvers.mini_batches import has_settled
+from multicause.solvers.optimizers import Optimizer, learning_rate_at
+from multicause.solvers.presentation import repetitions, rows_to_show
+
+
+@dataclass(frozen=True)
+class Method:
+    """Model, search and optimizer of a fit: what a compiled program depends on."""
+
+    model: JointModel
+    posterior: Evolved | Beam
+    optimizer: Optimizer
+
+
+class GradientState(NamedTuple):
+    """State of learning by gradients after some passes over the data."""
+
+    parameters: Any
+    moments: tuple[Any, ...]  # arrays of the optimizer's state
+    states: Any  # (N, S, ⌈H / 8⌉) states of each row, of which a byte holds eight causes
+    sums: Any  # sums over rows of the last pass, from which some parameters follow in closed form
+    bounds: tuple[float, ...] = ()  # mean bound per shown row of each pass
+    outcome: Outcome | None = None
+
+
+class GradientProgress(NamedTuple):
+    """Progress of one pass over the data."""
+
+    state: GradientState
+
+    @property
+    def bound(self) -> float:
+        """Return the mean bound per row of the last pass."""
+        return self.state.bounds[-1]
+
+
+class Schedule(NamedTuple):
+    """Course of learning: number of passes, batches and learning rates."""
+
+    batch_size: int
+    max_iter: int
+    tol: float
+    learning_rate: float
+    schedule: str  # name of the course of the learning rate, which ends at a hundredth
+
+
+# Learning rate of the last pass, relative to that of the first one.
+LAST_RATE = 0.01
+
+
+def begin(method: Method, parameters: Any, X: Any, n_components: int, batch_size: int) -> GradientState:
+    """Return the first state of learning from rows X (N, D)."""
+    moments = tuple(jax.tree.leaves(method.optimizer.transformation(jnp.ones(())).init(parameters)))
+    states = searched(method, parameters, X, n_components, batch_size)
+    row, dtype = jax.ShapeDtypeStruct(X.shape[1:], X.dtype), X.dtype
+    one = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((1, 1, n_components), (1, 1), (1, *row.shape), (1,))]
+    sums = jax.eval_shape(method.model.expectations, parameters, *one)
+    return GradientState(parameters, moments, states, jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), sums))
+
+
+def searched(method: Method, parameters: Any, X: Any, n_components: int, batch_size: int) -> np.ndarray:
+    """Return packed states of rows that have none yet: (N, S, ⌈H / 8⌉)."""
+    found = [np.asarray(_first(method, parameters, rows, n_components)) for rows in batches_of(X, batch_size)]
+    return np.concatenate(found)[: len(X)]
+
+
+def batches_of(X: Any, batch_size: int) -> Iterator[Array]:
+    """Yield batches of rows, all of the same size: the last one is filled up with its first row."""
+    size = min(batch_size, len(X))
+    for first in range(0, len(X), size):
+        rows = X[first : first + size]
+        filling = np.broadcast_to(rows[:1], (size - len(rows), *rows.shape[1:]))
+        yield jnp.asarray(np.concatenate([rows, filling]) if len(filling) else rows)
+
+
+@partial(jax.jit, static_argnums=(0, 3))
+def _first(method: Method, parameters: Any, rows: Array, n_components: int) -> Array:
+    return pack(new_states(method.posterior, method.model, parameters, rows, n_components))
+
+
+def learn(
+    method: Method,
+    X: np.ndarray,
+    weights: np.ndarray,
+    start: Any,
+    schedule: Schedule,
+    *,
+    sizes: Any,
+    n_components: int,
+    key: Array,
+    running: bool = False,
+    watch: Watch | None = None,
+    journal: Journal | None = None,
+) -> GradientState:
+    """Search states and make a step of the parameters for each batch, over several passes over the rows X (N, D).
+
+    ``start`` returns the first state. ``sizes`` has a typical size of each array of the parameters, to which steps are
+    relative, so that learning does not depend on units. A pass shows each row as often as its weight says
+    (:mod:`multicause.solvers.presentation`). Learning ends when the mean bound stops rising. If sums are ``running``,
+    those of a pass are added to former ones, as for batches of a stream.
+    """
+    expected, rows = repetitions(weights), jnp.asarray(X)
+
+    def step(state: GradientState) -> GradientState:
+        number = len(state.bounds)
+        random = generator(key, number)
+        shown = random.permutation(rows_to_show(expected, random))
+        progress = jnp.asarray(number / max(1, schedule.max_iter - 1), jnp.float32)
+        first = jnp.asarray(schedule.learning_rate, jnp.float32)
+        rate = learning_rate_at(schedule.schedule, first, LAST_RATE * first, progress)
+        sums = state.sums if running else jax.tree.map(jnp.zeros_like, state.sums)
+        parameters, moments, states, sums, total = one_pass(
+            method,
+            n_components,
+            (state.parameters, state.moments, jnp.asarray(state.states), sums),
+            rows,
+            _batches(shown, schedule.batch_size, len(X)),
+            sizes,
+            rate.astype(X.dtype),
+            jax.random.fold_in(key, number),
+        )
+        bounds = (*state.bounds, float(total) / len(shown))
+        if not np.isfinite(bounds[-1]) or not is_finite(parameters):
+            return state._replace(bounds=bounds, outcome=Outcome.NON_FINITE)
+        resting = has_settled(np.array(bounds)[:, None], schedule.tol)
+        return GradientState(parameters, moments, states, sums, bounds, Outcome.CONVERGED if resting else None)
+
+    def report(before: GradientState, after: GradientState) -> Iterator[GradientProgress]:
+        if after.outcome is not Outcome.NON_FINITE:
+            yield GradientProgress(after)
+
+    return run_loop(
+        GradientState,
+        start,
+        step,
+        goes_on=lambda state: state.outcome is None and len(state.bounds) < schedule.max_iter,
+        report=report,
+        watch=watch,
+        journal=journal,
+    )
+
+
+def _batches(shown: np.ndarray, batch_size: int, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows of each batch, where their states are stored, and which of them count: (batches, size).
+
+    Row ``n_rows`` does not exist: what fills up the last batch, or is in a batch for the second time, is not stored.
+    """
+    size = min(batch_size, len(shown))
+    rows = np.resize(shown, (-(-len(shown) // size), size))
+    counts = np.arange(rows.size).reshape(rows.shape) < len(shown)
+    places = np.full(rows.shape, n_rows)
+    for own, place, valid in zip(rows, places, counts, strict=True):
+        first = np.unique(own[valid], return_index=True)[1]
+        place[first] = own[first]
+    return rows, places, counts
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def one_pass(
+    method: Method, n_components: int, before: Any, X: Array, batches: Any, sizes: Any, rate: Array, key: Array
+) -> Any:
+    """Return parameters, arrays of the optimizer, states, sums over rows, and Σ F after a step for each batch."""
+    model, optimizer = method.model, method.optimizer.transformation(rate)
+    structure = jax.tree.structure(jax.eval_shape(optimizer.init, before[0]))
+    batches = tuple(map(jnp.asarray, batches))
+
+    def step(carry: Any, batch: Any) -> Any:
+        parameters, moments, packed, sums, total, key = carry
+        numbers, places, counts = batch
+        key, now = jax.random.split(key)
+        rows, shown = X[numbers], counts.astype(X.dtype)
+        states = unpack(packed[numbers], n_components)
+        states = next_states(method.posterior, model, parameters, states, rows, now)
+        packed = packed.at[places].set(pack(states), mode="drop")
+
+        def loss(parameters: Any) -> tuple[Array, tuple[Array, Array]]:
+            probabilities, evidence = weighed(model, parameters, states, rows)
+            evidence = jnp.where(counts, evidence, 0)
+            return -jnp.sum(evidence) / jnp.sum(shown), (probabilities, evidence)
+
+        gradient, (probabilities, evidence) = jax.grad(loss, has_aux=True)(parameters)
+        more = model.expectations(parameters, states.astype(X.dtype), probabilities, rows, shown)
+        # Steps are those of parameters in units of their sizes.
+        gradient, relative = (
+            jax.tree.map(f, p, sizes) for f, p in ((jnp.multiply, gradient), (jnp.divide, parameters))
+        )
+        changes, after = optimizer.update(gradient, jax.tree.unflatten(structure, moments), relative)
+        # A batch that is not full makes a shorter step.
+        length = jnp.mean(shown)
+        parameters = jax.tree.map(
+            lambda a, b, size: (a + length * size * b).astype(a.dtype), parameters, changes, sizes
+        )
+        sums = jax.tree.map(jnp.add, sums, more)
+        total = total + jnp.sum(evidence, dtype=jnp.float64)
+        return (parameters, tuple(jax.tree.leaves(after)), packed, sums, total, key), None
+
+    first = (*before, jnp.zeros((), jnp.float64), key)
+    (parameters, moments, packed, sums, total, _), _ = jax.lax.scan(step, first, batches)
+    return model.solve(parameters, sums), moments, packed, sums, total
+
+
+def pack(states: Array) -> Array:
+    """Return states (n, S, H), zeros and ones, as bytes of eight causes each: (n, S, ⌈H / 8⌉)."""
+    return jnp.packbits(states.astype(jnp.uint8), axis=-1)
+
+
+def unpack(packed: Array, n_components: int) -> Array:
+    """Return the states that bytes hold: (n, S, H)."""
+    return jnp.unpackbits(packed, axis=-1, count=n_components).astype(jnp.int8)
