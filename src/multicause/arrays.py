@@ -38,8 +38,8 @@ def sum_in_double(values: Array, axis: int | None = None) -> Array:
 
 
 # Programs run in parallel in our own threads (see :mod:`multicause.runtime.parallel`). Threads that XLA would start for
-# each of them would compete with these for the same cores.
-ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+# each of them, or for operations that do not depend on each other, would compete with these for the same cores.
+ONE_THREAD = {"xla_cpu_multi_thread_eigen": False, "xla_cpu_enable_concurrency_optimized_scheduler": False}
 
 
 def compiled(function: Callable[..., Any], static: tuple[int, ...] = (0,)) -> Any:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -42,7 +43,7 @@ class LoopState(NamedTuple):
 
     @property
     def iteration(self) -> int:
-        """Number of steps that the starts that are still learning have done."""
+        """Number of steps that the starts that are still learning have done, −1 before the starts are evaluated."""
         return max(int(state.iteration) for state in self.groups)
 
     @property
@@ -89,14 +90,14 @@ def learn_all(
         state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
         if model.posterior.remembers:
             state = state._replace(memory=memory.first_memory(model, data, starts, key))
-        return _recorded(None, *runner(runner.split(state), 1), n_starts)
+        return LoopState(runner.split(state), *(np.empty((0, places)) for _ in HistoryRow._fields))
 
     every = watch is not None and getattr(watch, "every_iteration", True)
-    pace = _Pace(1 if every else MOST_STEPS)
+    pace = _Pace(model, data, places if runs_single_starts(data) else 1, 1 if every else MOST_STEPS)
 
     def step(before: LoopState) -> LoopState:
         began = time.perf_counter()
-        after = _recorded(before, *runner(before.groups, pace.n_steps), n_starts)
+        after = _recorded(before, *runner(before.groups, pace.n_steps, compiled=pace.measured), n_starts)
         pace.tell(len(after.bounds) - len(before.bounds), time.perf_counter() - began)
         for state in after.groups:
             check_share(model, state, data)
@@ -151,17 +152,35 @@ def compile_ahead(
     ResidentRunner(model, data, schedule, limits, key).compile(state)
 
 
-class _Pace:
-    """Number of steps of the next call, adapted to the duration of the last one."""
+# Duration of a step of one group of starts, by data and model, so that later loops of a fit do many steps at once.
+_DURATIONS: WeakKeyDictionary[Data, dict[Model, float]] = WeakKeyDictionary()
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.n_steps = min(GROWTH, most)
+
+class _Pace:
+    """Number of steps of the next call, adapted to the duration of earlier ones.
+
+    A program that has not been called before, with these data, begins with a single step.
+    """
+
+    def __init__(self, model: Model, data: Data, n_groups: int, most: int) -> None:
+        self._model, self._n_groups, self._most = model, n_groups, most
+        self._durations = _DURATIONS.setdefault(data, {})
+        self.measured = model in self._durations
+        self.n_steps = self._affordable() if self.measured else 1
 
     def tell(self, n_done: int, seconds: float) -> None:
-        """Adapt the number of steps to the duration of the last call."""
-        affordable = int(SECONDS_PER_CALL * n_done / max(seconds, 1e-9))
-        self.n_steps = max(1, min(self._most, affordable, GROWTH * self.n_steps))
+        """Adapt the number of steps to the duration of the last call, unless it compiled the program."""
+        before = self.n_steps if self.measured else 1
+        if self.measured:
+            self._durations[self._model] = seconds / (self._n_groups * n_done)
+            affordable = self._affordable()
+        else:
+            self.measured, affordable = True, GROWTH
+        self.n_steps = min(affordable, GROWTH * before, self._most)
+
+    def _affordable(self) -> int:
+        duration = max(self._n_groups * self._durations[self._model], 1e-9)
+        return max(1, min(self._most, int(SECONDS_PER_CALL / duration)))
 
 
 # --------------------------------------------------------------------------------------------- bookkeeping
@@ -182,11 +201,11 @@ def _filled_up(places: int, leaf: np.ndarray) -> np.ndarray:
 
 
 def _recorded(
-    before: LoopState | None, groups: tuple[EMState, ...], rows: list[HistoryRow | None], n_starts: int
+    before: LoopState, groups: tuple[EMState, ...], rows: list[HistoryRow | None], n_starts: int
 ) -> LoopState:
     """Return the loop's state with the history extended by some rows; starts that have ended repeat their last row."""
     n_rows = max(len(own.bound) for own in rows if own is not None)
-    past = None if before is None else (before.bounds, before.temperatures, before.kept)
+    past = (before.bounds, before.temperatures, before.kept)
     places = 0
     histories = [np.empty((n_rows, sum(len(state.learning) for state in groups))) for _ in HistoryRow._fields]
     for state, own in zip(groups, rows, strict=True):
@@ -194,23 +213,21 @@ def _recorded(
         for number, history in enumerate(histories):
             if own is not None:
                 history[:, starts] = own[number][np.minimum(np.arange(n_rows), len(own.bound) - 1)]
-            elif past is not None:
+            else:
                 history[:, starts] = past[number][-1, starts]
     for history in histories:
         history[:, n_starts:] = np.nan
-    if past is not None:
-        histories = [np.vstack(both) for both in zip(past, histories, strict=True)]
-    return LoopState(groups, *histories)
+    return LoopState(groups, *(np.vstack(both) for both in zip(past, histories, strict=True)))
 
 
 def _progress(before: LoopState, after: LoopState) -> Iterator[Progress]:
-    """Yield the progress of the iterations of the last call.
+    """Yield the progress of the iterations of the last call; the evaluation of the starts is none.
 
     All but the last are reported with the parameters of the last one, for watchers that only need bounds.
     """
     state, last = join_starts(after.groups), after.iteration
     cooled = bool(state.cooled.all())
-    for iteration in range(before.iteration + 1, last + 1):
+    for iteration in range(max(before.iteration, 0) + 1, last + 1):
         seen = (after.temperatures[iteration], after.bounds[iteration], state.parameters, state.statistics)
         yield Progress(iteration - 1, *seen, cooled, current=iteration == last)
 

@@ -22,6 +22,7 @@ from multicause.em.e_step import expect_blocks, expect_resident
 from multicause.em.step import EMState, HistoryRow, Limits, em_step
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Statistics
+from multicause.runtime.blas import one_blas_thread
 from multicause.runtime.parallel import run_all
 
 # Maximum number of steps in one call of the program.
@@ -45,15 +46,19 @@ class ResidentRunner:
         """Return the records of the groups of starts that are run by one call each, given that of all starts."""
         return split_starts(record) if runs_single_starts(self._data) else (record,)
 
-    def __call__(self, groups: Sequence[EMState], n_steps: int) -> tuple[tuple[EMState, ...], list[HistoryRow | None]]:
+    @one_blas_thread()
+    def __call__(
+        self, groups: Sequence[EMState], n_steps: int, compiled: bool = False
+    ) -> tuple[tuple[EMState, ...], list[HistoryRow | None]]:
         """Run at most ``n_steps`` steps of each group, until all its starts have ended.
 
         Return the states, and the rows of the history (steps, starts) of each group, None if it had ended before.
+        Unless the program is ``compiled`` already, the first group runs alone, so that several threads do not compile
+        the same program.
         """
         learning = [number for number, state in enumerate(groups) if np.asarray(state.learning).any()]
         tasks = [(number, groups[number], n_steps) for number in learning]
-        # The first call runs alone, so that several threads do not compile the same program.
-        n_alone = 1 if int(groups[0].iteration) < 0 else 0
+        n_alone = 0 if compiled else 1
         found = [self._run(*task) for task in tasks[:n_alone]]
         found += run_all(self._run, tasks[n_alone:], self._data.n_jobs)
         after, rows = list(groups), [None for _ in groups]  # type: tuple[list[EMState], list[HistoryRow | None]]
@@ -138,7 +143,10 @@ class BlockRunner:
         """Return the record of all starts as the only group, because each pass over the blocks serves all of them."""
         return (record,)
 
-    def __call__(self, groups: Sequence[EMState], n_steps: int) -> tuple[tuple[EMState, ...], list[HistoryRow | None]]:
+    @one_blas_thread()
+    def __call__(
+        self, groups: Sequence[EMState], n_steps: int, compiled: bool = False
+    ) -> tuple[tuple[EMState, ...], list[HistoryRow | None]]:
         """Run one step, regardless of ``n_steps``: sums over many blocks take long enough."""
         (state,) = groups
         temperature, share = state.cooling.temperature, np.asarray(state.share)

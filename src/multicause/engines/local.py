@@ -31,8 +31,10 @@ ROWS_OVER_SHARED = 4
 STEPS_PER_DOUBLING = 8
 # Number of pieces of the rows that one task of the overview works through.
 SLICES = 8
-# The number of blocks, if it is large, is a multiple of this, so that 2, 4, 8 or 16 cores get equal shares.
+# The number of blocks, if it is larger, is a multiple of this, so that 2, 4, 8 or 16 cores get equal shares.
 BLOCKS_PER_ROUND = 16
+# Smaller numbers of blocks are even, so that two cores get equal shares.
+FEW_BLOCKS_PER_ROUND = 2
 
 
 class Local(Engine):
@@ -334,8 +336,9 @@ def block_shape(
     if not exact:
         size = rounded(size, up=False)
     n_blocks = -(-n_rows // size)
-    if n_blocks > BLOCKS_PER_ROUND:
-        n_blocks = -(-n_blocks // BLOCKS_PER_ROUND) * BLOCKS_PER_ROUND
+    if n_blocks > 1:
+        multiple = BLOCKS_PER_ROUND if n_blocks > BLOCKS_PER_ROUND else FEW_BLOCKS_PER_ROUND
+        n_blocks = -(-n_blocks // multiple) * multiple
     size = -(-n_rows // n_blocks)
     if not exact:
         size = rounded(size, up=True)
