@@ -1,6 +1,46 @@
+"""Clusters and rows of tests of engines."""
+
 import signal
 
+import numpy as np
 import pytest
+
+from multicause.datasets import make_bars
+
+CHUNK = 512
+
+
+def thread_cluster(n_workers):
+    """Return a cluster whose workers are threads of this process, reached by TCP.
+
+    Everything is serialized as between machines, but programs are compiled once.
+    """
+    return pytest.importorskip("distributed").LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=False,
+        protocol="tcp",
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",
+        silence_logs=50,
+    )
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    with thread_cluster(2) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_bars(2000, noise="poisson", random_state=0).data.astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def chunked(rows):
+    return pytest.importorskip("dask.array").from_array(rows, chunks=(CHUNK, 25))
 
 
 @pytest.fixture

@@ -43,41 +43,12 @@ from multicause.engines.local import LocalData, weighted_quantile
 from multicause.model import Block
 from multicause.posteriors import Beam, Preselected
 from tests.app.cli.test_command_line import call, result_of
+from tests.engines.conftest import CHUNK, thread_cluster
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
 PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
-CHUNK = 512
-
-
-@pytest.fixture(scope="module")
-def client():
-    with thread_cluster(2) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-def thread_cluster(n_workers):
-    """Return a cluster whose workers are threads of this process, reached by TCP."""
-    return distributed.LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp",
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        silence_logs=50,
-    )
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return make_bars(2000, noise="poisson", random_state=0).data.astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def chunked(rows):
-    return da.from_array(rows, chunks=(CHUNK, 25))
 
 
 @pytest.mark.parametrize(

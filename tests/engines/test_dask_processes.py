@@ -17,11 +17,10 @@ from sklearn.model_selection import GridSearchCV
 
 from multicause import IndependentComponents, LinearCauses, MaximalCauses, load
 from multicause.callbacks import Checkpoint, IterationCallback
-from multicause.datasets import make_bars
 from multicause.engines import Dask, Local
 from multicause.engines.dask_clusters import IGNORE_INTERRUPTS, check_versions
 from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
-from multicause.posteriors import Preselected
+from multicause.posteriors import Evolved, Preselected
 from tests.app.cli.test_command_line import call, result_of
 
 dask = pytest.importorskip("dask")
@@ -49,16 +48,6 @@ def client():
         # (distributed/deploy/spec.py, _update_worker_status), which has nothing to do with what is tested.
         with suppress(KeyError):
             cluster.close()
-
-
-@pytest.fixture(scope="module")
-def rows():
-    return make_bars(2000, noise="poisson", random_state=0).data.astype(np.float32)
-
-
-@pytest.fixture(scope="module")
-def chunked(rows):
-    return da.from_array(rows, chunks=(512, 25))
 
 
 @pytest.mark.parametrize(
@@ -92,10 +81,11 @@ class KillWorker(IterationCallback):
     """Kills the process of a worker after some iterations."""
 
     def __init__(self, client, iteration):
-        self.client, self.iteration = client, iteration
+        self.client, self.iteration, self.n_killed = client, iteration, 0
 
     def after(self, iteration):
         if iteration.number == self.iteration:
+            self.n_killed += 1
             os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)
 
 
@@ -150,6 +140,18 @@ def test_a_killed_worker_changes_nothing(client, rows, chunked, undisturbed, for
         undisturbed = model.fit(rows)
     survived = killing.fit(chunked if form == "dask array" else rows)
     np.testing.assert_array_equal(survived.components_, undisturbed.components_)
+
+
+def test_states_that_live_with_rows_survive_a_killed_worker(client, rows):
+    # The states of a row come from all iterations before. Those of the lost worker are computed again.
+    X = da.from_array(rows[:400], chunks=(100, 25))
+    model = LinearCauses(4, posterior=Evolved(6), engine=Dask(client), **PLAIN)
+    client.wait_for_workers(2, timeout=60)
+    undisturbed, killing = clone(model).fit(X), KillWorker(client, 3)
+    survived = clone(model).set_callbacks(killing).fit(X)
+    assert killing.n_killed == 1
+    for name in ("components_", "activity_", "noise_variance_", "lower_bounds_"):
+        np.testing.assert_array_equal(getattr(survived, name), getattr(undisturbed, name))
 
 
 def test_a_worker_that_joins_or_is_slow_changes_nothing(client, chunked, undisturbed):

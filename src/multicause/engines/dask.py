@@ -8,7 +8,7 @@ a tree of fixed order. Parts of a lost worker are recomputed by others, because 
 from __future__ import annotations
 
 import warnings
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from multicause.engines import dask_tasks as tasks
 from multicause.engines.base import Engine
 from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
 from multicause.engines.dask_data import DaskData
+from multicause.engines.dask_placement import Parts, balanced_homes, map_at
 from multicause.engines.dask_results import gather, gather_facts
 from multicause.engines.sources import Source, source_for_workers
 
@@ -86,12 +87,15 @@ class Dask(Engine):
         try:
             client.wait_for_workers(1, timeout=self.timeout)
         except TimeoutError as error:
-            raise TimeoutError(
-                f"The Dask scheduler at {client.scheduler.address} has had no worker for {self.timeout} seconds. Start "
-                "workers, or wait longer with engine=Dask(timeout=...)."
-            ) from error
+            raise self._without_workers(client) from error
         check_versions(client)
         return client
+
+    def _without_workers(self, client: Client) -> TimeoutError:
+        return TimeoutError(
+            f"The Dask scheduler at {client.scheduler.address} has had no worker for {self.timeout} seconds. Start "
+            "workers, or wait longer with engine=Dask(timeout=...)."
+        )
 
     def load(self, X: Any, weights: np.ndarray | None = None, refusal: str | None = None) -> DaskData:
         """Return a handle on a dask array or data frame, a list of delayed blocks, or an array, which is sent to
@@ -100,7 +104,11 @@ class Dask(Engine):
         Sources of :func:`multicause.datasets.open_rows`, memory maps of whole files, HDF5 and zarr arrays are read by
         workers, which must have access to the same files.
         """
-        return load(self, self.client(), X, weights, refusal)
+        client = self.client()
+        n_threads = client.nthreads()
+        if not n_threads:  # workers have been lost since
+            raise self._without_workers(client)
+        return load(self, client, n_threads, X, weights, refusal)
 
 
 def is_distributed(X: Any) -> bool:
@@ -127,50 +135,67 @@ def as_dask_array(X: Any, n_features: int) -> Any:
 # --------------------------------------------------------------------------------------------------- loading
 
 
-def load(engine: Dask, client: Client, X: Any, weights: np.ndarray | None, refusal: str | None) -> DaskData:
-    """Create a part from every chunk, on the worker that computed the chunk."""
+def load(
+    engine: Dask,
+    client: Client,
+    n_threads: Mapping[str, int],
+    X: Any,
+    weights: np.ndarray | None,
+    refusal: str | None,
+) -> DaskData:
+    """Create a part from every chunk, on the worker that computed the chunk unless that has more than its share."""
     if isinstance(X, Source):
         X.check_from_now(refusal)
-    chunks = _chunks(client, X)
+    chunks = _chunks(client, X, n_threads)
     numbers = list(range(len(chunks)))
     sizes = gather(client, client.map(len, chunks, pure=False), chunks, numbers, engine.timeout)
     starts = np.cumsum([0, *sizes])
     if weights is not None and len(weights) != starts[-1]:
         raise ValueError(f"sample_weight has {len(weights)} values, but X has {starts[-1]:,} rows.")
-    parts = [
+    numbers = [number for number in numbers if sizes[number]]
+    holders = client.who_has(chunks)
+    homes = balanced_homes(
+        [sizes[number] for number in numbers], [holders[chunks[number].key] for number in numbers], n_threads
+    )
+    futures = [
         client.submit(
             tasks.make_part,
-            chunk,
-            None if weights is None else np.asarray(weights[start:stop]),
+            chunks[number],
+            None if weights is None else np.asarray(weights[starts[number] : starts[number + 1]]),
             number,
-            int(start),
+            int(starts[number]),
             engine.memory_budget,
             refusal,
+            workers=[home],
+            allow_other_workers=True,
             pure=False,
         )
-        for number, (chunk, start, stop) in enumerate(zip(chunks, starts[:-1], starts[1:], strict=True))
-        if stop > start
+        for number, home in zip(numbers, homes, strict=True)
     ]
-    numbers = [number for number in numbers if sizes[number]]
-    return DaskData(engine, client, parts, numbers, gather_facts(client, parts, numbers, engine.timeout))
+    parts = Parts(futures, numbers, homes)
+    return DaskData(engine, client, parts, gather_facts(client, parts, engine.timeout))
 
 
-def _chunks(client: Client, X: Any) -> list[Any]:
+def _chunks(client: Client, X: Any, n_threads: Mapping[str, int]) -> list[Any]:
     """Return futures of arrays, one for each chunk of rows."""
     if isinstance(X, Source):
-        n_threads = max(1, sum(client.nthreads().values()))
-        n_parts = min(len(X), n_threads * max(1, -(-X.n_bytes // (n_threads * BYTES_PER_PART))))
+        n_at_once = sum(n_threads.values())
+        n_parts = min(len(X), n_at_once * max(1, -(-X.n_bytes // (n_at_once * BYTES_PER_PART))))
         ends = np.linspace(0, len(X), n_parts + 1).astype(int).tolist()
-        return [client.submit(X.read, start, stop, pure=False) for start, stop in pairwise(ends)]
+        return map_at(client, X.read, _spread(np.diff(ends).tolist(), n_threads), ends[:-1], ends[1:])
     if isinstance(X, list | tuple) and is_distributed(X):
         return client.compute(list(X))
     if not _is_dask(X):
         rows = np.asarray(X)
-        n_parts = min(len(rows), max(1, sum(client.nthreads().values())))
+        n_parts = min(len(rows), sum(n_threads.values()))
+        pieces = np.array_split(rows, n_parts)
         with warnings.catch_warnings():
             # As a part of a task, rows survive the worker that holds them. Scattered rows would be lost with it.
             warnings.filterwarnings("ignore", "Sending large graph")
-            return [client.submit(tasks.same, part, pure=False) for part in np.array_split(rows, n_parts)]
+            return [
+                client.submit(tasks.same, piece, workers=[home], allow_other_workers=True, pure=False)
+                for piece, home in zip(pieces, _spread([len(piece) for piece in pieces], n_threads), strict=True)
+            ]
     if hasattr(X, "to_delayed") and hasattr(X, "columns"):
         return client.compute(list(X.to_delayed()))
     if X.ndim != 2:
@@ -185,3 +210,8 @@ def _chunks(client: Client, X: Any) -> list[Any]:
             stacklevel=2,
         )
     return client.compute([chunk for (chunk,) in X.to_delayed().tolist()])
+
+
+def _spread(sizes: Sequence[int], n_threads: Mapping[str, int]) -> list[str]:
+    """Return a worker for each piece of so many rows, none of which is on the cluster yet."""
+    return balanced_homes(sizes, [()] * len(sizes), n_threads)

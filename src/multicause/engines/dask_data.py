@@ -12,6 +12,7 @@ import numpy as np
 from multicause.arrays import bytes_from
 from multicause.engines import dask_tasks as tasks
 from multicause.engines.base import Data
+from multicause.engines.dask_placement import Parts, map_at
 from multicause.engines.dask_results import address_of, gather, gather_facts, lost_scheduler
 from multicause.engines.local import Local, LocalData, block_shape
 from multicause.engines.row_memory import joined_rows
@@ -38,15 +39,14 @@ class DaskData(Data):
         self,
         engine: Dask,
         client: Client,
-        parts: Sequence[Future],
-        numbers: Sequence[int],
+        parts: Parts,
         facts: Sequence[tuple[int, int, int, str]],
         shapes: Sequence[Block] = (),
     ) -> None:
-        self._engine, self._connection, self._parts, self._facts, self._shapes = engine, client, parts, facts, shapes
+        self._engine, self._connection, self._facts, self._shapes = engine, client, facts, shapes
+        self._parts, self._numbers, self._homes = parts.futures, parts.numbers, parts.homes
         self._address = address_of(client)
-        self._numbers = numbers  # of the chunks of X from which the parts were made
-        if not parts:
+        if not facts:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required: X has no rows.")
         self._sizes = [n_rows for n_rows, _, _, _ in facts]
         widths = sorted({n_features for _, n_features, _, _ in facts})
@@ -54,8 +54,8 @@ class DaskData(Data):
         if len(widths) > 1:
             odd = next(number for number, fact in enumerate(facts) if fact[1] != facts[0][1])
             raise ValueError(
-                f"Blocks of X must have the same number of features; block {numbers[0]} has {facts[0][1]}, block "
-                f"{numbers[odd]} has {facts[odd][1]}."
+                f"Blocks of X must have the same number of features; block {parts.numbers[0]} has {facts[0][1]}, block "
+                f"{parts.numbers[odd]} has {facts[odd][1]}."
             )
         if len(dtypes) > 1:
             raise ValueError(f"Blocks of X must have one dtype; got {', '.join(dtypes)}. Use X.astype(...).")
@@ -68,10 +68,22 @@ class DaskData(Data):
             raise lost_scheduler(self._address, "the client is closed")
         return self._connection
 
-    def _replaced(self, function: Callable[..., Any], *arguments: Any) -> DaskData:
-        parts = [self._client.submit(tasks.on_worker, function, part, *arguments, pure=False) for part in self._parts]
-        facts = gather_facts(self._client, parts, self._numbers, self._engine.timeout)
-        return DaskData(self._engine, self._client, parts, self._numbers, facts)
+    def _map(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Future]:
+        """Return the futures of a function of each part, and of an entry of each column, on the worker of the part."""
+        return map_at(self._client, function, self._homes, self._parts, *columns)
+
+    def _replaced(self, function: Callable[..., Any]) -> DaskData:
+        parts = self._made(function)
+        facts = gather_facts(self._client, parts, self._engine.timeout)
+        return DaskData(self._engine, self._client, parts, facts)
+
+    def _made(self, function: Callable[[LocalData], LocalData]) -> Parts:
+        """Return new parts that are made of these."""
+        return Parts(self._map(tasks.make_from_part, self._each(function)), self._numbers, self._homes)
+
+    def _each(self, value: Any) -> list[Any]:
+        """Return a column of tasks: the same value for each part."""
+        return [value] * len(self._parts)
 
     def _gather(self, wanted: Any) -> Any:
         return gather(self._client, wanted, self._parts, self._numbers, self._engine.timeout)
@@ -80,8 +92,7 @@ class DaskData(Data):
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
     ) -> DaskData:
         """Arrange each part in blocks, on its worker."""
-        arrange = partial(tasks.arrange_part, summarize, bytes_per_row, fixed_bytes, exact)
-        parts = [self._client.submit(tasks.on_worker, arrange, part, pure=False) for part in self._parts]
+        parts = self._made(partial(tasks.arrange_part, summarize, bytes_per_row, fixed_bytes, exact))
         local = Local(memory_budget=self._engine.memory_budget)
         shapes = []
         for n_rows in self._sizes:
@@ -89,7 +100,7 @@ class DaskData(Data):
             numbers: Any = jax.ShapeDtypeStruct((size,), self.dtype)
             rows: Any = jax.ShapeDtypeStruct((size, self.n_features), self.dtype)
             shapes += [Block(rows, numbers, numbers)] * n_blocks
-        return self._sharing(DaskData(self._engine, self._client, parts, self._numbers, self._facts, shapes))
+        return self._sharing(DaskData(self._engine, self._client, parts, self._facts, shapes))
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -98,11 +109,7 @@ class DaskData(Data):
 
     def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
         """Sum on the workers, in a tree of fixed order."""
-        shared = self._share((function, jax.device_get(arguments)))
-        n_parts = len(self._parts)
-        # Sending many tasks together costs the scheduler half as much as sending them one by one.
-        terms = self._client.map(tasks.sum_part, self._parts, [shared] * n_parts, aligned or [()] * n_parts, pure=False)
-        return self._total(terms)
+        return self._total(self._map(tasks.sum_part, self._shared(function, arguments), aligned or self._each(())))
 
     def _total(self, terms: Sequence[Future]) -> Any:
         """Sum results of parts in a tree of fixed order."""
@@ -113,36 +120,35 @@ class DaskData(Data):
 
     def remember(self, function: Callable[..., Any], *arguments: Any) -> WorkerMemory:
         """Keep arrays of each part on its worker."""
-        shared = self._share((function, jax.device_get(arguments)))
-        starts = np.cumsum([0, *self._sizes])[:-1].tolist()
-        numbers = [shared] * len(self._parts)
-        return WorkerMemory(self, self._client.map(tasks.remember_part, self._parts, numbers, starts, pure=False))
+        return WorkerMemory(self, self._map(tasks.remember_part, self._shared(function, arguments), self._starts))
+
+    @property
+    def _starts(self) -> list[int]:
+        """Return the number of the first row of each part."""
+        return np.cumsum([0, *self._sizes])[:-1].tolist()
 
     def sum_remembering(self, function: Callable[..., Any], memory: Any, *arguments: Any) -> tuple[Any, WorkerMemory]:
         """Sum on the workers, where the memory stays; that of a checkpoint is sent there first."""
         if not isinstance(memory, WorkerMemory):
             memory = WorkerMemory(self, self._sent(memory))
-        shared = self._share((function, jax.device_get(arguments)))
-        shares = [shared] * len(self._parts)
-        found = self._client.map(tasks.sum_part_remembering, self._parts, shares, memory.parts, pure=False)
-        terms, after = (
-            [self._client.submit(tasks.entry, each, number, pure=False) for each in found] for number in (0, 1)
-        )
+        found = self._map(tasks.sum_part_remembering, self._shared(function, arguments), memory.parts)
+        terms, after = (map_at(self._client, tasks.entry, self._homes, found, self._each(place)) for place in (0, 1))
         return self._total(terms), WorkerMemory(self, after)
 
     def _sent(self, memory: dict[str, Any]) -> list[Future]:
         """Return the memory of each part, as a task that survives its worker."""
         rows = {name: joined_rows(values, self.n_rows) for name, values in memory.items()}
-        ends, sent = np.cumsum(self._sizes), []
-        for part, start, stop in zip(self._parts, [0, *ends[:-1]], ends, strict=True):
-            own = {name: np.ascontiguousarray(values[..., start:stop]) for name, values in rows.items()}
-            sent.append(self._client.submit(tasks.memory_of_part, part, own, pure=False))
-        return sent
+        return self._map(
+            tasks.memory_of_part,
+            [
+                {name: np.ascontiguousarray(values[..., start : start + size]) for name, values in rows.items()}
+                for start, size in zip(self._starts, self._sizes, strict=True)
+            ],
+        )
 
     def map(self, function: Callable[..., Any], *arguments: Any) -> Sequence[Any]:
         """Return futures of one list for each part, with one entry for each of its blocks."""
-        shared = self._share((function, jax.device_get(arguments)))
-        return self._client.map(tasks.map_part, self._parts, [shared] * len(self._parts), pure=False)
+        return self._map(tasks.map_part, self._shared(function, arguments))
 
     def fold(
         self,
@@ -162,24 +168,32 @@ class DaskData(Data):
             part = int(which[run[0]])
             own = (numbers[run] - (ends[part] - self._blocks_per_part[part])).tolist()
             entries = [aligned[number] for number in numbers[run]] if len(aligned) else None
-            carry = self._client.submit(tasks.fold_part, self._parts[part], carry, shared, own, entries, pure=False)
+            carry = self._at(part, tasks.fold_part, self._parts[part], carry, shared, own, entries)
         return self._gather(carry)
 
     @cached_property
     def _blocks_per_part(self) -> list[int]:
-        return self._gather(self._client.map(tasks.number_of_blocks, self._parts, pure=False))
+        return self._gather(self._map(tasks.number_of_blocks))
 
     def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
         """Apply the function on the workers."""
-        found = self._gather(self._client.map(tasks.weights_of_part, self._parts, function=function, pure=False))
+        found = self._gather(self._map(tasks.weights_of_part, self._each(function)))
         return [each for of_part in found for each in of_part]
 
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
         """Split tuples on the workers."""
         return tuple(
-            [self._client.submit(tasks.entries, of_part, number, pure=False) for of_part in mapped]
-            for number in range(n)
+            map_at(self._client, tasks.entries, self._homes, mapped, self._each(number)) for number in range(n)
         )
+
+    def _at(self, part: int, function: Callable[..., Any], *arguments: Any) -> Future:
+        """Return the future of a function on the worker of a part."""
+        home = self._homes[part]
+        return self._client.submit(function, *arguments, workers=[home], allow_other_workers=True, pure=False)
+
+    def _shared(self, function: Callable[..., Any], arguments: Any) -> list[Future]:
+        """Return a column of tasks: a function and its arguments, which are sent to the cluster once."""
+        return self._each(self._share((function, jax.device_get(arguments))))
 
     def _share(self, value: Any) -> Future:
         """Send a value to the cluster once, for many tasks."""
@@ -187,17 +201,13 @@ class DaskData(Data):
 
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return NumPy arrays without the padding rows."""
-        collected = [
-            self._client.submit(tasks.collect_part, part, of_part, pure=False)
-            for part, of_part in zip(self._parts, mapped, strict=True)
-        ]
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *self._gather(collected))
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *self._gather(self._map(tasks.collect_part, mapped)))
 
     def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Transfer the results of one part after the other to this process."""
         mapped = self.map(function, *arguments)
-        for part, of_part in zip(self._parts, mapped, strict=True):
-            yield self._gather(self._client.submit(tasks.collect_part, part, of_part, pure=False))
+        for number, (part, of_part) in enumerate(zip(self._parts, mapped, strict=True)):
+            yield self._gather(self._at(number, tasks.collect_part, part, of_part))
 
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Find an interval from order statistics of each part, then the exact value among those within it.
@@ -205,10 +215,10 @@ class DaskData(Data):
         Both steps run on the workers, one after the other without a return to this process; no row leaves its worker.
         """
         share = np.asarray(share, dtype=float)
-        ranked = self._client.map(tasks.ranked_values, self._parts, mapped, pure=False)
-        marks = self._client.map(tasks.landmarks, ranked, pure=False)
+        ranked = self._map(tasks.ranked_values, mapped)
+        marks = map_at(self._client, tasks.landmarks, self._homes, ranked)
         interval = self._client.submit(tasks.interval_of, marks, share, pure=False)
-        inside = self._client.map(tasks.inside, ranked, [interval] * len(ranked), pure=False)
+        inside = map_at(self._client, tasks.inside, self._homes, ranked, self._each(interval))
         return self._gather(self._client.submit(tasks.threshold, inside, interval, share, pure=False))
 
     def can_keep(self, n_bytes: int) -> bool:
@@ -217,13 +227,7 @@ class DaskData(Data):
 
     def _hashes(self) -> list[np.ndarray]:
         """Compute the hashes of the parts on the workers."""
-        starts = np.cumsum([0, *self._sizes])
-        return self._gather(
-            [
-                self._client.submit(tasks.hash_part, part, int(start), pure=False)
-                for part, start in zip(self._parts, starts[:-1], strict=True)
-            ]
-        )
+        return self._gather(self._map(tasks.hash_part, self._starts))
 
     def rows(self, indices: np.ndarray | None = None) -> np.ndarray:
         """Transfer some rows, or all, to this process."""
@@ -236,7 +240,7 @@ class DaskData(Data):
         for number in np.unique(which):
             own = np.flatnonzero(which == number)
             start = ends[number] - self._sizes[number]
-            found.append(self._client.submit(tasks.take, self._parts[number], indices[own] - start, pure=False))
+            found.append(self._at(number, tasks.take, self._parts[number], indices[own] - start))
             order.append(own)
         taken = self._gather(found)
         back = np.argsort(np.concatenate(order), kind="stable")
@@ -245,7 +249,7 @@ class DaskData(Data):
 
     def each(self, function: Callable[[np.ndarray, np.ndarray], Any]) -> list[Any]:
         """Apply the function to each part, on its worker."""
-        return self._gather([self._client.submit(tasks.each_part, part, function, pure=False) for part in self._parts])
+        return self._gather(self._map(tasks.each_part, self._each(function)))
 
     def transformed(self, function: Callable[[np.ndarray], np.ndarray]) -> DaskData:
         """Transform the rows of each part, on its worker."""
@@ -288,10 +292,5 @@ class WorkerMemory(dict[str, Any]):
 
     def items(self) -> Any:
         """Return names and arrays (starts, 1, ..., N) of all rows as one block."""
-        data = self._data
-        rows = [
-            data._client.submit(tasks.rows_of_memory, part, own, pure=False)
-            for part, own in zip(data._parts, self.parts, strict=True)
-        ]
-        found = data._gather(rows)
+        found = self._data._gather(self._data._map(tasks.rows_of_memory, self.parts))
         return {name: np.concatenate([own[name] for own in found], axis=-1)[:, None] for name in found[0]}.items()

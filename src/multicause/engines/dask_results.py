@@ -9,6 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from multicause.engines import dask_tasks as tasks
+from multicause.engines.dask_placement import Parts, map_at
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -63,9 +64,10 @@ def lost_scheduler(address: str, reason: object) -> ConnectionError:
     )
 
 
-def gather_facts(client: Client, parts: Sequence[Future], numbers: Sequence[int], timeout: float) -> Any:
+def gather_facts(client: Client, parts: Parts, timeout: float) -> Any:
     """Return the sizes and dtypes of parts."""
-    return gather(client, client.map(tasks.facts_of, parts, pure=False), parts, numbers, timeout)
+    facts = map_at(client, tasks.facts_of, parts.homes, parts.futures)
+    return gather(client, facts, parts.futures, parts.numbers, timeout)
 
 
 def _failed(blocks: Sequence[Future], numbers: Sequence[int]) -> list[int]:

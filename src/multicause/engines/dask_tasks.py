@@ -46,10 +46,10 @@ def facts_of(part: LocalData) -> tuple[int, int, int, str]:
     return part.n_rows, part.n_features, part.n_weighted, part.dtype.str
 
 
-def on_worker(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function with double precision enabled."""
+def make_from_part(part: LocalData, function: Callable[[LocalData], LocalData]) -> LocalData:
+    """Return the data that a function makes of a part."""
     with double_precision():
-        return function(*arguments)
+        return function(part)
 
 
 def arrange_part(

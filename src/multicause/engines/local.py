@@ -200,6 +200,11 @@ class LocalData(BlockwiseData):
         self.mesh = mesh
         self.n_jobs = min(most, number_of_jobs(engine.n_jobs)) if on_cpu() and mesh is None else 1
 
+    def __sizeof__(self) -> int:
+        """Return the memory of rows, weights and blocks, from which Dask decides whether data can be moved."""
+        arrays = jax.tree.leaves((self._X, self._weights, list(self._blocks)))
+        return object.__sizeof__(self) + sum(int(array.nbytes) for array in arrays)
+
     def __getstate__(self) -> dict[str, Any]:
         """Convert blocks to NumPy arrays: JAX arrays would lose their double precision in a pickle."""
         kept = {name: value for name, value in self.__dict__.items() if name != "resident"}
