@@ -10,7 +10,7 @@ The round trip grows with the number of workers, because the scheduler handles o
 from math import log2
 
 # A worker with one core, LinearCauses(100) with H'=5 and γ=3 on 100 features in single precision, on a machine with two
-# cores that other processes used, too: python -m benchmarks.engines dask --rows 400000 --iterations 4
+# cores that other processes used, too: python -m benchmarks.engines dask
 ROWS_PER_SECOND = 338_000
 # Seconds of one round trip with one worker, and for each further worker: python -m benchmarks.engines scheduler
 # (21 ms for one, 33 ms for 10, 114 ms for 100 and 999 ms for 1000 workers).

@@ -3,7 +3,8 @@
 ``python -m benchmarks.engines stream --gib 20 --budget 2GiB`` learns from a file that is mostly a hole (it takes little
 space on the disk, and all of it is read), and prints the peak of resident memory and the seconds of a pass.
 ``python -m benchmarks.engines memory`` compares a pass over a file with one over the same rows in memory.
-``python -m benchmarks.engines dask`` compares two worker processes of Dask with two threads of this process.
+``python -m benchmarks.engines dask`` compares two worker processes of Dask with two threads of this process, and prints
+the ratio of the seconds of an iteration in each round, its median and its range.
 ``python -m benchmarks.engines kills --kills 10`` kills workers at random moments of a fit, and compares its
 parameters with those of an undisturbed one.
 ``python -m benchmarks.engines scheduler --workers 1000`` sends one task that does nothing to each of so many workers,
@@ -29,6 +30,7 @@ from multicause import LinearCauses
 from multicause.callbacks import IterationCallback
 from multicause.engines import Dask, Local
 from multicause.engines.dask_data import FAN_IN
+from multicause.engines.dask_placement import map_at
 from multicause.posteriors import Preselected
 
 D = H = 100
@@ -37,31 +39,38 @@ ROWS_OF_NUMBERS = 100_000
 
 
 class Times(IterationCallback):
-    """Notes when each iteration has ended, and the processor time of this process until then."""
+    """Notes when each iteration has ended, and the processor time of all processes after the first and the last one."""
 
-    def __init__(self):
-        self.moments = []
-        self.used = []
+    def __init__(self, n_iter, processor_time):
+        self.n_iter, self.processor_time = n_iter, processor_time
+        self.moments, self.used = [], []
 
     def after(self, iteration):
-        """Note the time."""
+        """Note the times. The processor time is measured first, because it may take a while to ask other processes."""
+        if iteration.number in (1, self.n_iter):
+            self.used.append(self.processor_time())
         self.moments.append(perf_counter())
-        self.used.append(process_time())
 
 
-def seconds_of_iteration(X, engine, n_iter=4, *, n_components=H, of_processor=False):
-    """Shortest time of an iteration (H'=5, γ=3, no data cut), without the first one, which compiles.
+def times_of_iterations(X, engine, n_iter, *, n_components=H, processor_time=process_time):
+    """Seconds of each iteration (H'=5, γ=3, no data cut), and the mean of its processor time.
 
-    Returns the seconds of the clock, or of the processor, which other processes hardly affect.
+    The first iteration, in which programs are compiled, is left out.
     """
-    times = Times()
+    times = Times(n_iter, processor_time)
     posterior = Preselected(5, 3, keep=None)
     settings = {"annealing": None, "repair": False, "tol": 0, "random_state": 0}
     model = LinearCauses(n_components, posterior=posterior, max_iter=n_iter, engine=engine, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.set_callbacks(times).fit(X)
-    return float(np.min(np.diff(times.used if of_processor else times.moments)))
+    return np.diff(times.moments), float(np.diff(times.used)[0]) / (n_iter - 1)
+
+
+def seconds_of_iteration(X, engine, n_iter=4, *, n_components=H, of_processor=False):
+    """Shortest time of an iteration, or the processor time, which other processes hardly affect."""
+    seconds, used = times_of_iterations(X, engine, n_iter, n_components=n_components)
+    return used if of_processor else float(seconds.min())
 
 
 def compared(first, second, n_rounds):
@@ -113,6 +122,10 @@ def memory(n_rows, n_iter, n_rounds):
 
 
 def dask(n_rows, n_iter, n_rounds):
+    """Compare medians of the iterations of a round; the order of the engines alternates.
+
+    A first round, in which workers start and compile, is not counted.
+    """
     from distributed import Client, LocalCluster
 
     X = random_rows(n_rows)
@@ -120,14 +133,29 @@ def dask(n_rows, n_iter, n_rounds):
         LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
-        here, there = compared(
-            lambda: seconds_of_iteration(X, Local(n_jobs=2), n_iter),
-            lambda: seconds_of_iteration(X, Dask(client), n_iter),
-            n_rounds,
-        )
-    print(f"N={n_rows:,}, D=H={D}: Local(n_jobs=2) {here:.3f} s, Dask with 2 workers {there:.3f} s an iteration,")
-    print(f"ratio {there / here:.2f}, {n_rows / there / 2:,.0f} rows/s for each worker")
-    return there / here
+        engines = {"Local(n_jobs=2)": Local(n_jobs=2), "Dask with 2 workers": Dask(client)}
+
+        def of_all_processes():
+            return process_time() + sum(client.run(process_time).values())
+
+        def measured(name, n):
+            seconds, used = times_of_iterations(X, engines[name], n, processor_time=of_all_processes)
+            return float(np.median(seconds)), used
+
+        print(f"N={n_rows:,}, D=H={D}: seconds of an iteration, the median of {n_iter - 1} (and of the processor)")
+        found = []
+        for number in range(n_rounds + 1):
+            order = list(engines)[:: 1 if number % 2 else -1]
+            times = {name: measured(name, n_iter if number else 2) for name in order}
+            if number:
+                found.append([times[name] for name in engines])
+                text = ", ".join(f"{name} {times[name][0]:.3f} ({times[name][1]:.3f})" for name in engines)
+                print(f"round {number}: {text}, ratio {found[-1][1][0] / found[-1][0][0]:.2f}", flush=True)
+    (_, used_here), (there, used_there) = np.median(found, axis=0)
+    ratios = [own[1][0] / own[0][0] for own in found]
+    print(f"ratio {np.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f} in {n_rounds} rounds;")
+    print(f"of processor time {used_there / used_here:.2f}; {n_rows / there / 2:,.0f} rows/s for each worker")
+    return float(np.median(ratios))
 
 
 class KillWorkers(IterationCallback):
@@ -206,7 +234,8 @@ def add(terms):
 def round_trip(client, parts):
     """Send one task to each part, add the results up in a tree, and wait for the sum."""
     shared = client.submit(int, 0, pure=False)
-    terms = client.map(nothing, parts, [shared] * len(parts), pure=False)
+    (worker,) = client.nthreads()
+    terms = map_at(client, nothing, [worker] * len(parts), parts, [shared] * len(parts))
     while len(terms) > 1:
         groups = [terms[start : start + FAN_IN] for start in range(0, len(terms), FAN_IN)]
         terms = client.map(add, groups, pure=False)
@@ -229,11 +258,12 @@ def scheduler(workers, n_iter):
             round_trip(client, parts)
             times = []
             for _ in range(n_iter):
-                started = perf_counter()
+                started = perf_counter(), process_time()
                 round_trip(client, parts)
-                times.append(perf_counter() - started)
-            seconds[n_parts] = float(np.median(times))
-            print(f"{n_parts:5d} workers, simulated: {1000 * seconds[n_parts]:8.1f} ms an iteration")
+                times.append((perf_counter() - started[0], process_time() - started[1]))
+            seconds[n_parts], used = np.median(times, axis=0).tolist()
+            text = f"{1000 * seconds[n_parts]:8.1f} ms an iteration ({1000 * used:.1f} ms of the processor)"
+            print(f"{n_parts:5d} workers, simulated: {text}", flush=True)
     return seconds
 
 
@@ -252,8 +282,8 @@ def main(arguments=None):
     for name in ("memory", "dask"):
         own = commands.add_parser(name)
         own.add_argument("--rows", type=int, default=400_000)
-        own.add_argument("--iterations", type=int, default=4)
-        own.add_argument("--rounds", type=int, default=3)
+        own.add_argument("--iterations", type=int, default=8)
+        own.add_argument("--rounds", type=int, default=5)
     own = commands.add_parser("scheduler")
     own.add_argument("--workers", type=int, default=1000)
     own.add_argument("--iterations", type=int, default=5)
