@@ -179,7 +179,8 @@ SERVICES = "import sys; from distributed.cli.dask_{0} import main; sys.exit(main
 class Cluster:
     """Scheduler and one worker in processes of their own, at a fixed address."""
 
-    def __init__(self):
+    def __init__(self, without_package=None):
+        self.without_package = without_package  # "scheduler" or "worker", which cannot import multicause then
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -192,7 +193,10 @@ class Cluster:
             "worker": [self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard"],
         }
         for name, words in options.items():
-            command = [sys.executable, "-c", SERVICES.format(name), *words]
+            code = SERVICES.format(name)
+            if name == self.without_package:
+                code = f"import sys; sys.modules['multicause'] = None; {code}"
+            command = [sys.executable, "-c", code, *words]
             self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         return self
 
@@ -252,20 +256,22 @@ def test_workers_with_other_versions_are_named(client, monkeypatch):
             check_versions(client)
     with monkeypatch.context() as patched:
         patched.setattr("multicause.__version__", "0.0.1")
-        with pytest.raises(RuntimeError, match=r"has multicause .* instead of 0\.0\.1. All workers need the versions"):
+        with pytest.raises(
+            RuntimeError, match=r"has multicause .* instead of 0\.0\.1. The scheduler and all"
+        ):
             LinearCauses(3, engine=Dask(client), **PLAIN).fit(np.eye(4))
 
 
-def test_a_worker_without_the_package_is_named():
-    hidden = "import sys; sys.modules['multicause'] = None"
-    with (
-        distributed.LocalCluster(
-            n_workers=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50, preload=[hidden]
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-        pytest.raises(RuntimeError, match=r"Dask worker tcp://.* cannot import multicause.*Install multicause=="),
-    ):
-        LinearCauses(3, engine=Dask(client), **PLAIN).fit(np.eye(4))
+@pytest.mark.parametrize("name", ["scheduler", "worker"])
+def test_a_process_without_the_package_is_named(name):
+    cluster = Cluster(without_package=name)
+    try:
+        cluster.start()
+        message = rf"Dask {name} .*tcp://.* cannot import multicause.*Install multicause=="
+        with pytest.raises(RuntimeError, match=message):
+            LinearCauses(3, engine=Dask(cluster.address, timeout=120), **PLAIN).fit(np.eye(4))
+    finally:
+        cluster.stop()
 
 
 def test_a_grid_search_runs_on_a_cluster(client, rows):

@@ -78,18 +78,28 @@ def _versions() -> dict[str, str]:
 
 
 def check_versions(client: Client) -> None:
-    """Raise RuntimeError if a worker lacks this library, or has another version of it or of JAX."""
+    """Raise RuntimeError if the scheduler or a worker lacks this library, or has another version of it or of JAX."""
+    try:
+        found = client.run_on_scheduler(_versions)
+    except OSError:  # the scheduler has just been lost, which the next call reports
+        return
+    except Exception as error:
+        found = error
+    _check(f"scheduler at {client.scheduler.address}", found)
+    for address, found in client.run(_versions, on_error="return").items():
+        if not isinstance(found, OSError):  # else it has just ended; what it held is computed by others
+            _check(f"worker {address}", found)
+
+
+def _check(who: str, there: dict[str, str] | BaseException) -> None:
     here = _versions()
-    for address, there in client.run(_versions, on_error="return").items():
-        if isinstance(there, OSError):  # the worker has just ended; what it held is computed by others
-            continue
-        if isinstance(there, BaseException):
-            raise RuntimeError(
-                f"The Dask worker {address} cannot import multicause ({there}). Install "
-                f"multicause=={here['multicause']} and jax=={here['jax']} on all workers."
-            )
-        if there != here:
-            wrong = ", ".join(
-                f"{name} {there[name]} instead of {here[name]}" for name in here if there[name] != here[name]
-            )
-            raise RuntimeError(f"The Dask worker {address} has {wrong}. All workers need the versions of this process.")
+    if isinstance(there, BaseException):
+        raise RuntimeError(
+            f"The Dask {who} cannot import multicause ({there}). Install multicause=={here['multicause']} and "
+            f"jax=={here['jax']} on the scheduler and on all workers."
+        ) from there
+    if there != here:
+        wrong = ", ".join(f"{name} {there[name]} instead of {here[name]}" for name in here if there[name] != here[name])
+        raise RuntimeError(
+            f"The Dask {who} has {wrong}. The scheduler and all workers need the versions of this process."
+        )
