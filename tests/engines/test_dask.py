@@ -404,6 +404,24 @@ def test_a_scheduler_that_does_not_answer():
         LinearCauses(3, engine=Dask("tcp://127.0.0.1:9", timeout=0.5)).fit(np.eye(5))
 
 
+@pytest.mark.parametrize(
+    ("engine", "error", "message"),
+    [
+        (Dask(8786), TypeError, r"scheduler must be an address such as 'tcp://scheduler:8786', .*; got 8786\."),
+        (Dask(timeout="30s"), ValueError, "timeout must be a positive number of seconds; got '30s'"),
+        (Dask(timeout=0), ValueError, "timeout must be a positive number of seconds; got 0"),
+    ],
+)
+def test_settings_that_are_refused(engine, error, message):
+    with pytest.raises(error, match=message):
+        LinearCauses(3, engine=engine).fit(np.eye(5))
+
+
+def test_no_rows(client):
+    with pytest.raises(ValueError, match=r"Found array with 0 sample\(s\)"):
+        LinearCauses(3, engine=Dask(client)).fit(da.zeros((0, 3), chunks=(1, 3)))
+
+
 def test_a_cluster_without_workers():
     with (
         thread_cluster(0) as cluster,
@@ -441,6 +459,8 @@ def test_a_client_that_has_been_closed(rows):
     with thread_cluster(1) as cluster, distributed.Client(cluster, set_as_default=False) as client:
         model = LinearCauses(4, engine=Dask(client), **PLAIN).set_callbacks(CloseClient())
         with pytest.raises(ConnectionError, match=r"scheduler at tcp://127.0.0.1:\d+ was lost.*the client is closed"):
+            model.fit(rows)
+        with pytest.raises(ConnectionError, match=r"client of engine=Dask\(client\) is closed"):
             model.fit(rows)
 
 

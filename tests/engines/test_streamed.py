@@ -342,6 +342,18 @@ def test_places_that_results_cannot_be_written_to(stored, fitted, out, error, me
     assert not list(tmp_path.iterdir())
 
 
+def test_a_limit_on_the_size_of_files_leaves_none(stored, fitted, tmp_path):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"Cannot write to .*causes.npy: the file would be larger than this process"):
+            fitted.transform(stored["memory map"], out=tmp_path / "causes.npy")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("when", ["before", "while writing"])
 def test_a_full_disk_leaves_no_half_written_file(stored, fitted, when, tmp_path, monkeypatch):
     def full(*_):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,10 +77,19 @@ class Dask(Engine):
     def client(self) -> Client:
         """Return the client, with at least one worker that can run this library."""
         distributed = distributed_package()
+        if not isinstance(self.timeout, Real) or isinstance(self.timeout, bool) or not self.timeout > 0:
+            raise ValueError(f"timeout must be a positive number of seconds; got {self.timeout!r}.")
         if isinstance(self.scheduler, distributed.Client):
             client = self.scheduler
+            if client.status == "closed":
+                raise ConnectionError("The client of engine=Dask(client) is closed. Use one that is connected.")
+        elif isinstance(self.scheduler, str):
+            client = connected(self.scheduler, self.timeout)
         elif self.scheduler is not None:
-            client = connected(str(self.scheduler), self.timeout)
+            raise TypeError(
+                "scheduler must be an address such as 'tcp://scheduler:8786', a distributed.Client or None; got "
+                f"{self.scheduler!r}."
+            )
         else:
             try:
                 client = distributed.default_client()
@@ -157,22 +168,12 @@ def load(
     homes = balanced_homes(
         [sizes[number] for number in numbers], [holders[chunks[number].key] for number in numbers], n_threads
     )
-    futures = [
-        client.submit(
-            tasks.make_part,
-            chunks[number],
-            None if weights is None else np.asarray(weights[starts[number] : starts[number + 1]]),
-            number,
-            int(starts[number]),
-            engine.memory_budget,
-            refusal,
-            workers=[home],
-            allow_other_workers=True,
-            pure=False,
-        )
-        for number, home in zip(numbers, homes, strict=True)
-    ]
-    parts = Parts(futures, numbers, homes)
+    make = partial(tasks.make_part, engine.memory_budget, refusal)
+    own = [None if weights is None else np.asarray(weights[starts[n] : starts[n + 1]]) for n in numbers]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")  # weights
+        columns = [chunks[n] for n in numbers], own, numbers, [int(starts[n]) for n in numbers]
+        parts = Parts(map_at(client, make, homes, *columns), numbers, homes)
     return DaskData(engine, client, parts, gather_facts(client, parts, engine.timeout))
 
 

@@ -46,7 +46,7 @@ def balanced_homes(sizes: Sequence[int], holders: Sequence[Sequence[str]], n_thr
     for part, size in enumerate(sizes):
         candidates = [worker for worker in holders[part] if worker in own] or list(own)
         give(part, min(candidates, key=lambda worker: share(worker, size)))
-    while True:
+    while sizes:
         most, least = max(own, key=share), min(own, key=share)
         largest = {part: max(share(most, -sizes[part]), share(least, sizes[part])) for part in own[most]}
         part = min(largest, key=largest.__getitem__)
@@ -66,8 +66,9 @@ def map_at(client: Client, function: Callable[..., Any], homes: Sequence[str], *
     worker is lost, others take its tasks.
     """
     import dask
+    from dask.utils import funcname
 
-    name = f"{function.__name__}-{uuid4()}"
+    name = f"{funcname(function)}-{uuid4()}"
     keys = [f"{name}-{number}" for number in range(len(homes))]
     home_of = dict(zip(keys, homes, strict=True))
     # Sending many tasks together costs the scheduler half as much as sending them one by one.

@@ -21,12 +21,12 @@ LANDMARKS = 1024
 
 
 def make_part(
+    memory_budget: str | int,
+    refusal: str | None,
     chunk: Any,
     weights: np.ndarray | None,
     number: int,
     start: int,
-    memory_budget: str | int,
-    refusal: str | None,
 ) -> LocalData:
     """Return the validated rows of one chunk as data of this worker."""
     rows = np.asarray(chunk)

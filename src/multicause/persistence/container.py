@@ -171,6 +171,8 @@ def explained(error: OSError, what: str) -> OSError:
         errno.EPERM: "permission denied; change the permissions of the file or folder, or use another one",
         errno.EROFS: "the file system is read-only; use another folder",
         errno.ENOSPC: "there is no space left on the device; free some space, or use another folder",
+        errno.EFBIG: "the file would be larger than this process or the file system allows; see `ulimit -f`, or use "
+        "another folder",
         errno.EDQUOT: "the disk quota is exceeded; free some space, or use another folder",
     }
     number = error.errno if error.errno is not None else -1

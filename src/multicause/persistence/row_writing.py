@@ -17,6 +17,9 @@ import numpy as np
 from multicause.persistence.container import explained
 from multicause.runtime.interruption import on_quit
 
+# Reasons why a file cannot be written. Errors with other numbers, or none, may come from reading rows.
+EXPLAINED = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EROFS)
+
 
 def check_out(out: Any) -> None:
     """Raise an error, before any computation, if results cannot be written to ``out``."""
@@ -114,6 +117,6 @@ def _new_file(path: Path) -> Iterator[BinaryIO]:
         except BaseException as error:
             with suppress(OSError):
                 remove()
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            if isinstance(error, OSError) and error.errno in EXPLAINED:
                 raise explained(error, f"Cannot write to {path}") from error
             raise
