@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import multicause
 from multicause import (
     EnergyComponents,
     FactorAnalysis,
@@ -25,11 +26,13 @@ from multicause import (
     MixtureOfPoissons,
     NoisyOrCauses,
     NonnegativeCauses,
+    OwnCauses,
     PrincipalComponents,
     RestrictedMaximalCauses,
     SoftmaxNetwork,
     SparseCoding,
     SpikeAndSlabCauses,
+    TruncatedAutoencoder,
     load,
 )
 from multicause.annealing import LinearCooling
@@ -41,7 +44,7 @@ from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.dask_data import DaskData
 from multicause.engines.local import LocalData, weighted_quantile
 from multicause.model import Block
-from multicause.posteriors import Beam, Preselected
+from multicause.posteriors import Beam, Evolved, Preselected
 from tests.app.cli.test_command_line import call, result_of
 from tests.engines.conftest import CHUNK, thread_cluster
 
@@ -51,19 +54,53 @@ da = pytest.importorskip("dask.array")
 PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        LinearCauses(5, **PLAIN),
-        MaximalCauses(5, noise="poisson", posterior=Preselected(4, 2, keep=0.9), **PLAIN),
-        FactorAnalysis(3, max_iter=4, random_state=0),
-        KMeans(3, max_iter=3, random_state=0),
-        MixtureOfPoissons(3, max_iter=3, random_state=0),
-        IndependentComponents(max_iter=4, random_state=0),
-        SpikeAndSlabCauses(3, posterior=Beam(2, 2), annealing=None, max_iter=4, tol=0, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
+def log_joint(parameters, states, rows):
+    errors = rows[:, None] - states @ parameters["components"]
+    return -states.sum(axis=-1) - 0.5 * jnp.sum(errors**2, axis=-1)
+
+
+def initialize(X, n_components, random):
+    return {"components": X.std() * random.normal(1, 0.3, (n_components, X.shape[1]))}
+
+
+SUMS = [
+    LinearCauses(5, **PLAIN),
+    MaximalCauses(5, noise="poisson", posterior=Preselected(4, 2, keep=0.9), **PLAIN),
+    FactorAnalysis(3, max_iter=4, random_state=0),
+    KMeans(3, max_iter=3, random_state=0),
+    MixtureOfPoissons(3, max_iter=3, random_state=0),
+    IndependentComponents(max_iter=4, random_state=0),
+    SpikeAndSlabCauses(3, posterior=Beam(2, 2), annealing=None, max_iter=4, tol=0, random_state=0),
+]
+MORE_SUMS = [
+    NonnegativeCauses(3, **PLAIN),
+    NoisyOrCauses(3, annealing=None, repair=False, max_iter=3, tol=0, random_state=0),
+    RestrictedMaximalCauses(3, annealing=None, max_iter=3, tol=0, random_state=0),
+    MixtureOfGaussians(2, max_iter=2, random_state=0),
+    PrincipalComponents(2),
+]
+SMALL_BATCHES = [
+    SparseCoding(3, max_iter=2, tol=0, random_state=0),
+    HelmholtzMachine(3, max_iter=2, tol=0, random_state=0),
+]
+SINGLE_ROWS = [
+    SoftmaxNetwork(3, max_iter=1, n_init=1, random_state=0),
+    EnergyComponents(3, max_iter=2, batch_size=20, random_state=0),
+    OwnCauses(log_joint, initialize, 3, posterior=Evolved(6), max_iter=2, random_state=0),
+    TruncatedAutoencoder(3, layers=(4,), posterior=Evolved(6), max_iter=2, random_state=0),
+]
+
+
+def name_of(model):
+    return type(model).__name__
+
+
+def test_every_estimator_is_compared():
+    public = {name for name in multicause.__all__ if isinstance(getattr(multicause, name), type)}
+    assert {name_of(model) for model in [*SUMS, *MORE_SUMS, *SMALL_BATCHES, *SINGLE_ROWS]} == public
+
+
+@pytest.mark.parametrize("model", SUMS, ids=name_of)
 def test_a_fit_on_a_cluster_equals_one_in_this_process(client, rows, chunked, model):
     weights = np.random.RandomState(0).uniform(0.5, 2, len(rows))
     if isinstance(model, KMeans | MixtureOfPoissons):
@@ -83,17 +120,7 @@ def test_a_fit_on_a_cluster_equals_one_in_this_process(client, rows, chunked, mo
     assert there.score(chunked) == pytest.approx(here.score(rows), rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        NonnegativeCauses(3, **PLAIN),
-        NoisyOrCauses(3, annealing=None, repair=False, max_iter=3, tol=0, random_state=0),
-        RestrictedMaximalCauses(3, annealing=None, max_iter=3, tol=0, random_state=0),
-        MixtureOfGaussians(2, max_iter=2, random_state=0),
-        PrincipalComponents(2),
-    ],
-    ids=lambda model: type(model).__name__,
-)
+@pytest.mark.parametrize("model", MORE_SUMS, ids=name_of)
 def test_other_models_of_sums_equal_those_of_this_process(client, model):
     rows = make_bars(2048, noise="poisson", random_state=0).data.astype(np.float32)
     if isinstance(model, NoisyOrCauses):
@@ -173,21 +200,15 @@ def _with_sums(block, carry, factor, entry):
     return [*carry, (entry, float(factor * block.rows.sum()))]
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        SoftmaxNetwork(3, max_iter=1, n_init=1, random_state=0),
-        EnergyComponents(3, max_iter=2, random_state=0),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_models_of_single_rows_learn_from_a_sample_in_this_process(client, rows, chunked, model):
+@pytest.mark.parametrize("model", SINGLE_ROWS, ids=name_of)
+def test_models_of_single_rows_learn_from_a_sample_in_this_process(client, rows, model):
+    rows = rows[:400]
+    chunked = da.from_array(rows, chunks=(100, 25))
     here, there = clone(model).fit(rows), clone(model).fit(chunked)  # all rows fit into the budget
-    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(there.transform(chunked).compute(), here.transform(rows), rtol=1e-3, atol=1e-3)
-    small = clone(model).set_params(engine=Dask(client, memory_budget=100_000))
-    with pytest.warns(UserWarning, match=r"holds a random sample of 1,000 rows, of 2,000.*Dask\(memory_budget="):
-        assert small.fit(chunked).components_.shape == (3, 25)
+    small = clone(model).set_params(engine=Dask(client, memory_budget=20_000))
+    with pytest.warns(UserWarning, match=r"holds a random sample of 200 rows, of 400.*Dask\(memory_budget="):
+        assert small.fit(chunked).transform(rows[:2]).shape == (2, 3)
 
 
 def test_a_fold_visits_blocks_in_the_given_order(client, rows):
@@ -379,11 +400,7 @@ def test_lists_of_states_need_rows_in_memory(client, rows, chunked):
         model.transform(chunked, out=np.zeros((2000, 3)))
 
 
-@pytest.mark.parametrize(
-    "model",
-    [SparseCoding(3, max_iter=2, tol=0, random_state=0), HelmholtzMachine(3, max_iter=2, tol=0, random_state=0)],
-    ids=lambda model: type(model).__name__,
-)
+@pytest.mark.parametrize("model", SMALL_BATCHES, ids=name_of)
 def test_models_of_small_batches_learn_where_the_rows_are(client, rows, model):
     # Four chunks of equal size here are four blocks there.
     binary = (rows > 4).astype(np.float32)
