@@ -4,6 +4,7 @@ The workers are threads of this process that are reached by TCP, so that everyth
 but programs are compiled once. What needs processes of their own is in test_dask_processes.py.
 """
 
+import sys
 from contextlib import nullcontext
 from functools import partial
 from time import sleep
@@ -432,6 +433,12 @@ def test_a_scheduler_that_does_not_answer():
 def test_settings_that_are_refused(engine, error, message):
     with pytest.raises(error, match=message):
         LinearCauses(3, engine=engine).fit(np.eye(5))
+
+
+def test_the_extra_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ImportError, match=r"needs the package distributed: pip install 'multicause\[dask\]'"):
+        LinearCauses(3, engine=Dask("tcp://127.0.0.1:9")).fit(np.eye(5))
 
 
 def test_no_rows(client):
