@@ -4,6 +4,7 @@ from copy import copy
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import linear_sum_assignment
 
 import multicause
@@ -218,3 +219,12 @@ def test_rows_of_zeros_are_no_starting_components():
     X[:10] = np.random.RandomState(0).normal(size=(10, 5))
     model = SpikeAndSlabCauses(6, max_iter=2, annealing=None, random_state=0).fit(X)
     assert np.linalg.norm(model.components_, axis=1).min() > 0.9
+
+
+def test_a_model_of_incomplete_rows_can_be_loaded(tmp_path):
+    """Also with states of the beam search, which choose among components by index."""
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    X[3, 2] = X[10, 4] = np.nan
+    model = SpikeAndSlabCauses(4, posterior="beam", max_iter=3, random_state=0).fit(X)
+    model.save(tmp_path / "model.mc")
+    assert_allclose(multicause.load(tmp_path / "model.mc").impute(X), model.impute(X), rtol=1e-12)

@@ -24,15 +24,25 @@ from multicause.datasets.spectrograms import (
 OVERLAPPING = 4
 # Levels that are above their reconstruction by at most so many standard deviations of the model's noise are explained.
 EXPLAINED = 2.0
+# Noise is what frequencies hold in their quietest tenth of the time.
+QUIETEST = 0.1
+# Powers above this multiple of the noise's mean power are rarely noise: one in seven values of white noise.
+STANDS_OUT = 2.0
 
 
-def reconstruct_sound(model: Any, wave: np.ndarray, sample_rate: int, reading: Reading) -> np.ndarray:
+def reconstruct_sound(
+    model: Any, wave: np.ndarray, sample_rate: int, reading: Reading, *, remove_noise: bool = False
+) -> np.ndarray:
     """Reconstruct a recording by a model that was fitted to pieces of spectrograms or waveforms: (n_samples,).
 
     Of a model of waveforms, reconstructed pieces are added up, weighted by a Hann window. A model of spectrograms tells
     levels only: where the recording is above its reconstruction by more than two standard deviations of the model's
     noise (``noise_variance_``, if it has one), what is above counts as noise, and Wiener's filter turns the frequency
     down by the ratio of both powers. Phases stay those of the recording, and nothing is turned up.
+
+    With ``remove_noise``, the power N of steady noise is estimated for each frequency from the quietest tenth of the
+    time. Amplitudes are multiplied by M / (M + N), with the power M of the reconstruction, or by 1 − 2 N / P if that is
+    larger, with the power P of the recording: sounds that the model does not know are kept as far as they stand out.
 
     Parameters
     ----------
@@ -44,6 +54,9 @@ def reconstruct_sound(model: Any, wave: np.ndarray, sample_rate: int, reading: R
         Sample rate of the recording in Hz; the result has the same one.
     reading : Reading
         Settings by which the data of the fit were read, with their ``level``.
+    remove_noise : bool, default=False
+        Whether to estimate steady noise and to remove it, with a model of spectrograms. Otherwise the result is what
+        the causes alone explain.
     """
     from scipy.signal import istft, resample_poly, stft  # slow to import
 
@@ -56,19 +69,34 @@ def reconstruct_sound(model: Any, wave: np.ndarray, sample_rate: int, reading: R
     if reading.sound == "waveform":
         again = _from_waveform(model, slow, reading)
         return again if sample_rate == own else _cut(resample_poly(again, sample_rate, own), len(wave))
-    times, frequencies, decibels = _gains(model, slow, reading)
+    times, frequencies, given, found = _levels(model, slow, reading)
     window = max(8, round(WINDOW * sample_rate / own))
     options = {"fs": sample_rate, "nperseg": window, "noverlap": window - max(1, window // 4)}
     bins, moments, spectrum = stft(wave, **options)
-    in_time = np.stack([np.interp(moments, times, line) for line in decibels])
+    if remove_noise:
+        gain = 1 / (1 + _noise_power(10 ** (given / 10)) / 10 ** (found / 10))
+    else:
+        tolerance = EXPLAINED * np.sqrt(np.mean(getattr(model, "noise_variance_", 0.0))) * DYNAMIC_RANGE / TOP
+        # Wiener's filter multiplies amplitudes by a ratio of powers; in decibels it is interpolated.
+        gain = np.clip(found - given + tolerance, -DYNAMIC_RANGE, 0)
+    in_time = np.stack([np.interp(moments, times, line) for line in gain])
     gain = np.stack([np.interp(bins, frequencies, column) for column in in_time.T], axis=1)
-    # Wiener's filter multiplies amplitudes by a ratio of powers, hence by twice the decibels of a ratio of amplitudes.
-    _, again = istft(10 ** (gain / 10) * spectrum, **options)
+    if remove_noise:
+        power = np.abs(spectrum) ** 2
+        gain = np.maximum(gain, 1 - STANDS_OUT * _noise_power(power) / np.maximum(power, np.finfo(float).tiny))
+    else:
+        gain = 10 ** (gain / 10)
+    _, again = istft(gain * spectrum, **options)
     return _cut(again, len(wave))
 
 
-def _gains(model: Any, wave: np.ndarray, reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return times, frequencies and the decibels (frequencies, times), none above zero, by which they are changed."""
+def _noise_power(power: np.ndarray) -> np.ndarray:
+    """Return the mean power of steady noise from powers (frequencies, times), which noise has exponentially spread."""
+    return np.quantile(power, QUIETEST, axis=1, keepdims=True) / -np.log1p(-QUIETEST)
+
+
+def _levels(model: Any, wave: np.ndarray, reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return times, frequencies, and levels in decibels (frequencies, times) of a recording and its reconstruction."""
     margin = length_of(reading.frames)
     # The beginning and end are mirrored, so that each window is in as many pieces as all others.
     padded = np.pad(wave, (margin, margin + STEP), mode="reflect" if len(wave) > margin + STEP else "constant")
@@ -83,10 +111,9 @@ def _gains(model: Any, wave: np.ndarray, reading: Reading) -> tuple[np.ndarray, 
         own = slice(frame, frame + len(pieces))
         sums[:, own] += found.reshape(len(pieces), N_CHANNELS, reading.frames)[:, :, frame].T
         counts[own] += 1
-    tolerance = EXPLAINED * np.sqrt(np.mean(getattr(model, "noise_variance_", 0.0)))
-    decibels = np.clip((sums / counts - given + tolerance) * DYNAMIC_RANGE / TOP, -DYNAMIC_RANGE, 0)
     times = (np.arange(n_windows) * STEP + WINDOW / 2 - margin) / reading.sample_rate
-    return times, np.geomspace(LOWEST, reading.sample_rate / 2, N_CHANNELS), decibels
+    frequencies = np.geomspace(LOWEST, reading.sample_rate / 2, N_CHANNELS)
+    return times, frequencies, given * DYNAMIC_RANGE / TOP, sums / counts * DYNAMIC_RANGE / TOP
 
 
 def _from_waveform(model: Any, wave: np.ndarray, reading: Reading) -> np.ndarray:

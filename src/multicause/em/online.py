@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -97,7 +98,8 @@ def restored(
     D = parameters.components.shape[1]
     nothing = jnp.zeros(1, parameters.components.dtype)
     row = Block(jnp.zeros((1, D), parameters.components.dtype), nothing, nothing)
-    shape = jax.eval_shape(lambda: expect_one(model, row, parameters, jnp.ones(())))
+    # Arrays of a file are NumPy's; as arguments they are traced, as in every other call of the E-step.
+    shape = jax.eval_shape(partial(expect_one, model), row, parameters, jnp.ones(()))
     if averages is None:
         return None
     if [np.shape(leaf) for leaf in averages] != [leaf.shape for leaf in jax.tree.leaves(shape)]:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 import pytest
 from scipy.io import wavfile
+from scipy.signal import istft, stft
 
 import multicause
 from multicause.datasets.overlap import patches_at
@@ -74,6 +75,10 @@ def test_a_model_of_clean_sound_removes_noise(tones, tmp_path):
     assert (rate, found.shape, found.dtype) == (RATE, stereo.shape, np.int16)
     np.testing.assert_array_equal(found[:, 0], found[:, 1])
     assert decibels(tones, found[:, 0] / 2**15) > decibels(tones, noisy) + 3
+    words = ["reconstruct", tmp_path / "run", tmp_path / "noisy.wav", "--out", tmp_path / "alone.wav", "--noise-level"]
+    assert result_of(*words, "none")["noise_removed"] is False
+    assert decibels(tones, wavfile.read(tmp_path / "alone.wav")[1][:, 0] / 2**15) > decibels(tones, noisy)
+    assert "--noise-level must be 'auto' (noise is estimated" in call(*words, "0.1", "--force").stderr
     run = call("reconstruct", tmp_path / "run", tmp_path / "noisy.wav", "--out", tmp_path / "found.mp3")
     assert "must end in one of .wav" in run.stderr
     words = ["reconstruct", tmp_path / "run", tmp_path / "noisy.wav", tmp_path / "clean.wav", "--out"]
@@ -83,6 +88,30 @@ def test_a_model_of_clean_sound_removes_noise(tones, tmp_path):
     # A table of pieces is still to be had.
     found = result_of("reconstruct", tmp_path / "run", tmp_path / "clean.wav", "--out", tmp_path / "rows.npy")
     assert found["shape"][1] == 150
+
+
+@pytest.mark.parametrize("knows", [0.0, 0.5, 1.0])
+def test_noise_is_removed_also_by_a_model_that_knows_little_of_the_sound(tones, knows):
+    """The model knows the clean levels, a part of each, or that there is silence; in the rows are noisy ones."""
+    random = np.random.RandomState(1)
+    noisy = tones + random.normal(0, 0.3 * tones.std(), len(tones))
+    reading = Reading(frames=3, level=30.0)
+    clean_levels = []
+    recorder = SimpleNamespace(reconstruct=lambda rows: clean_levels.append(rows) or rows)
+    reconstruct_sound(recorder, tones, RATE, reading)
+    parts = iter(clean_levels)
+    model = SimpleNamespace(reconstruct=lambda rows: knows * next(parts))
+    found = reconstruct_sound(model, noisy, RATE, reading, remove_noise=True)
+    # A filter that knows the powers of sound and noise, at each frequency and time, is the best that can be reached.
+    (_, _, sound), (_, _, noise), (_, _, both) = (stft(x, nperseg=200) for x in (tones, noisy - tones, noisy))
+    best = istft(np.abs(sound) ** 2 / (np.abs(sound) ** 2 + np.abs(noise) ** 2) * both, nperseg=200)[1][: len(tones)]
+    assert decibels(tones, noisy) + 3 < decibels(tones, found) < decibels(tones, best)
+
+
+def test_a_clean_recording_stays_as_it_is_when_noise_is_removed(tones):
+    silence = SimpleNamespace(reconstruct=np.zeros_like)
+    found = reconstruct_sound(silence, tones, RATE, Reading(frames=3, level=30.0), remove_noise=True)
+    assert decibels(tones, found) > 30
 
 
 def test_files_of_all_types_are_equally_loud(tones, tmp_path):

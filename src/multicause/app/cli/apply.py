@@ -174,8 +174,8 @@ def reconstruct(
     noise_level: Annotated[
         str,
         typer.Option(
-            help="Standard deviation of the noise in images, of which white is 1; 'auto' estimates it, 'none' shows "
-            "what the causes alone explain."
+            help="Standard deviation of the noise in images, of which white is 1; 'auto' estimates it, also in "
+            "recordings, and 'none' shows what the causes alone explain."
         ),
     ] = "auto",
     impute: Annotated[bool, typer.Option("--impute", help="Keep observed values and fill missing ones in.")] = False,
@@ -244,7 +244,7 @@ def reconstruct(
         elif as_sounds:
             if impute:
                 raise ValueError("--impute fills missing values of tables in; a recording has none.")
-            reconstruct_recordings(output, fitted, data, out, channel, force)
+            reconstruct_recordings(output, fitted, data, out, channel, noise_level, force)
         else:
             found = fitted.read(
                 data,

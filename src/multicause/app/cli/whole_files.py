@@ -114,23 +114,35 @@ def reconstructed_image(
 
 
 def reconstruct_recordings(
-    output: Output, fitted: Run, paths: Sequence[Path], out: Path, channel: int | None, force: bool
+    output: Output, fitted: Run, paths: Sequence[Path], out: Path, channel: int | None, noise_level: str, force: bool
 ) -> None:
     """Reconstruct one recording into a wav file, or several into a folder, at their own sample rates."""
+    remove_noise = fitted.reading.sound == "spectrogram" and noise_level == AUTO
+    if noise_level not in (AUTO, NONE):
+        raise ValueError(
+            f"For recordings --noise-level must be 'auto' (noise is estimated at each frequency) or 'none'; "
+            f"got {noise_level!r}."
+        )
     files, _ = files_of(paths)
     if len(paths) == 1 and paths[0].is_file():
         check_ending(out, SOUNDS)
-        _reconstruct_recording(fitted, files[0], out, channel)
+        _reconstruct_recording(fitted, files[0], out, channel, remove_noise)
     else:
         names = [f"{number:05d}-{file.stem}.wav" for number, file in enumerate(files)]
         with new_folder(out, force=force, files=names) as folder:
             for name, file in zip(names, files, strict=True):
-                _reconstruct_recording(fitted, file, folder / name, channel)
+                _reconstruct_recording(fitted, file, folder / name, channel, remove_noise)
+    if remove_noise:
+        output.say(
+            "Steady noise, estimated from the quietest tenth of the time at each frequency, was removed. --noise-level "
+            "none shows what the causes alone explain.",
+            style="dim",
+        )
     output.say(f"{len(files)} recording{'s' if len(files) > 1 else ''}: {out}")
-    output.result(out=str(out), recordings=len(files))
+    output.result(out=str(out), recordings=len(files), noise_removed=remove_noise)
 
 
-def _reconstruct_recording(fitted: Run, file: Path, out: Path, channel: int | None) -> None:
+def _reconstruct_recording(fitted: Run, file: Path, out: Path, channel: int | None, remove_noise: bool) -> None:
     rate, samples = read_recording(file)
     if channel is not None and samples.ndim > 1:
         if channel >= samples.shape[1]:
@@ -139,7 +151,9 @@ def _reconstruct_recording(fitted: Run, file: Path, out: Path, channel: int | No
     middle, scale = middle_of(samples.dtype), full_scale(samples.dtype)
     waves = (samples.reshape(len(samples), -1) - float(middle)) / scale
     try:
-        again = [reconstruct_sound(fitted.model, wave, rate, fitted.reading) for wave in waves.T]
+        again = [
+            reconstruct_sound(fitted.model, wave, rate, fitted.reading, remove_noise=remove_noise) for wave in waves.T
+        ]
     except ValueError as error:
         raise ValueError(f"{str(file)!r}: {error}") from error
     write_recording(out, rate, np.stack(again, axis=1).reshape(samples.shape) * scale + middle, samples.dtype)
