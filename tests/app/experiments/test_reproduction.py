@@ -1,12 +1,15 @@
 """All experiments on one page."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from multicause.app import experiments
 from multicause.app.cli import reproduce as command
+from multicause.app.experiments import et10
 from multicause.app.experiments.ebm01_filters import _statistics
 from multicause.app.experiments.table import Line
 from tests.app.cli.test_command_line import call, result_of
@@ -76,3 +79,39 @@ def test_statistics_of_filters_invent_no_numbers():
     assert all(line.reached for line in lines)
     without = _statistics(np.zeros(0), np.zeros(0))
     assert [(line.found, line.reached) for line in without] == [("none", False)] * 2
+
+
+def test_one_trial_can_miss_what_is_expected():
+    """A success rate of 90 % is no number of trials from zero, and an error that nothing has is not small enough."""
+    missed = et10._lines_of_default("MCA", "gaussian", [et10.Result(False, 0.5, 0.1)])
+    assert [(line.found, line.reached) for line in missed] == [("0 of 1", False), ("none", False)]
+    assert missed[0].expected == ">= 1 of 1"
+    found = et10._lines_of_default("MCA", "gaussian", [et10.Result(True, 0.1, 0.1)])
+    assert all(line.reached for line in found)
+    paper = et10._line_of_paper(et10.PAPER[0], [et10.Result(False, 0.5, 0.1)])
+    assert (paper.found, paper.reached) == ("0 of 1", False)
+
+
+def test_the_page_has_a_name_that_browsers_know(tmp_path):
+    run = call("reproduce", "all", "--quick", "--out", tmp_path / "page")
+    assert run.exit_code == 2
+    assert "must end in one of .html, .htm" in run.stderr
+    assert not (tmp_path / "page").exists()
+
+
+def test_warnings_of_single_fits_are_not_printed(monkeypatch, tmp_path, recwarn):
+    def run(trials, *, jobs, setting=None):
+        warnings.warn("A cause died.", ConvergenceWarning, stacklevel=1)
+        return [Line("rate", "90 %", "88 %", False)]
+
+    monkeypatch.setattr(command, "experiment", lambda name: run)
+    result_of("reproduce", "all", "--quick", "--out", tmp_path / "all.html")
+    assert not [caught for caught in recwarn if caught.category is ConvergenceWarning]
+
+
+def test_subjects_of_the_list_are_aligned_as_text():
+    lines = [line.split("│") for line in call("reproduce", "--list").stdout.splitlines() if "│" in line]
+    assert len(lines) > len(experiments.NAMES)
+    assert all(
+        cell.startswith(" ") and not cell.startswith("  ") for line in lines for cell in line[2:4] if cell.strip()
+    )

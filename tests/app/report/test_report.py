@@ -330,6 +330,30 @@ def test_dark_by_system_and_by_button(written, page_of):
     assert light.problems == dark.problems == []
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_numbers_and_names_stay_on_one_line(page_of, tmp_path, width):
+    X = np.random.RandomState(0).laplace(size=(300, 6)) * 0.0912
+    model = multicause.IndependentComponents(random_state=0)
+    page = page_of(
+        write_report(model.fit(X), X, tmp_path / "report.html", title="IndependentComponents: photos"),
+        viewport={"width": width, "height": 900},
+    )
+    # Each box around a text that is broken within a word is a line of its own.
+    lines = """(found) => found.map((element) => {
+      const range = document.createRange(); range.selectNodeContents(element);
+      return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size; })"""
+    numbers = page.eval_on_selector_all("#causes .number", lines)
+    assert len(numbers) == 6
+    assert set(numbers) == {1}
+    assert set(page.eval_on_selector_all(".settings th", lines)) == {1}
+    widest = page.evaluate(
+        """() => { const h = document.querySelector("h1"); const range = document.createRange();
+        range.setStart(h.firstChild, 0); range.setEnd(h.firstChild, "IndependentComponents".length);
+        return range.getClientRects().length; }"""
+    )
+    assert widest == 1
+
+
 def test_a_phone_needs_no_sideways_scrolling(written, page_of):
     page = page_of(written, viewport={"width": 340, "height": 700})
     assert page.evaluate("document.documentElement.scrollWidth") <= 340

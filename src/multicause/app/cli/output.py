@@ -31,11 +31,16 @@ class Output:
         """Print a line of text unchanged: brackets in a file name are not markup."""
         self.console.print(text, style=style, markup=False, highlight=False)
 
-    def table(self, title: str, headings: Sequence[str], lines: Sequence[Sequence[str | Text]]) -> None:
-        """Print a table whose first column is text and whose others are numbers; brackets are not markup."""
+    def table(
+        self, title: str, headings: Sequence[str], lines: Sequence[Sequence[str | Text]], *, texts: int = 1
+    ) -> None:
+        """Print a table whose first columns, by default one, are text and whose others are numbers.
+
+        Brackets are not markup.
+        """
         table = Table(title=Text(title), title_justify="left", show_header=any(headings))
         for number, heading in enumerate(headings):
-            table.add_column(Text(heading), justify="right" if number else "left")
+            table.add_column(Text(heading), justify="left" if number < texts else "right")
         for line in lines:
             table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in line))
         self.console.print(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from multicause.app.cli.options import Json, Verbose
 from multicause.app.cli.output import Output, command, describe
+from multicause.app.cli.places import PAGES, check_ending
 from multicause.app.cli.quitting import interrupted_by_exception
 from multicause.app.experiments import DURATIONS, NAMES, QUICK, SUBJECTS, experiment
 
@@ -28,7 +30,7 @@ def reproduce(
     ] = "",
     jobs: Annotated[int, typer.Option(help="Number of processes that run the trials; -1 uses all cores.")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="With 'all': few trials and short learning.")] = False,
-    out: Annotated[Path, typer.Option(help="With 'all': page with all tables and figures.")] = Path(
+    out: Annotated[Path, typer.Option(help="With 'all': page with all tables and figures, an html file.")] = Path(
         "out/reproduce/all.html"
     ),
     list_names: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
@@ -51,10 +53,11 @@ def reproduce(
                 [key, SUBJECTS[key], DURATIONS[key], f"{quickly[key]} s" if key in quickly else ""] for key in NAMES
             ]
             headings = ["name", "what it reproduces", "takes, on two cores", "CPU time with --quick"]
-            output.table("experiments", headings, cells)
+            output.table("experiments", headings, cells, texts=3)
             output.result(experiments=list(NAMES), subjects=SUBJECTS, durations=DURATIONS, quick_seconds=quickly)
             return
         if name == ALL:
+            check_ending(out, PAGES)  # a browser shows a file without it as text
             reproduce_all(output, quick, jobs, out)
             return
         lines = []
@@ -94,8 +97,13 @@ def reproduce_all(output: Output, quick: bool, jobs: int, out: Path) -> None:
         output.say(f"{name}: {SUBJECTS[name]}")
         started, lines, problem = perf_counter(), [], ""
         try:
+            from sklearn.exceptions import ConvergenceWarning
+
             run = experiment(name)
-            lines = list(run(trials, jobs=jobs, **options) if quick else run(jobs=jobs))
+            with warnings.catch_warnings():
+                # Fits of an experiment may end early or lose a cause; its lines count how many did not.
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                lines = list(run(trials, jobs=jobs, **options) if quick else run(jobs=jobs))
         except Exception as error:  # whatever it is, the other experiments are worth running
             problem = f"{type(error).__name__}: {describe(error)}"
         seconds = perf_counter() - started

@@ -37,7 +37,7 @@ def denoise(
     report: Report = None,
     patch_size: PatchSize = None,
     components: Components = None,
-    max_iter: Iterations = None,
+    iterations: Iterations = None,
     memory: Memory = "1GiB",
     seed: Seed = 0,
     device: Device = "auto",
@@ -61,7 +61,7 @@ def denoise(
         from multicause.arrays import use_device
 
         use_device(device)
-        given = _given(patch_size=patch_size, n_components=components, max_iter=max_iter)
+        given = _given(patch_size=patch_size, n_components=components, max_iter=iterations)
         if sound:
             _denoise_sound(output, data, out, given, seed)
             return
@@ -83,7 +83,7 @@ def inpaint(
     report: Report = None,
     patch_size: PatchSize = None,
     components: Components = None,
-    max_iter: Iterations = None,
+    iterations: Iterations = None,
     memory: Memory = "1GiB",
     seed: Seed = 0,
     device: Device = "auto",
@@ -124,7 +124,7 @@ def inpaint(
                 f"No pixel of {str(data)!r} is missing. Name a mask (--mask), a colour (--missing-color), or use "
                 "transparent pixels or NaN in a npy file; to remove noise there is 'multicause denoise'."
             )
-        given = _given(patch_size=patch_size, n_components=components, max_iter=max_iter)
+        given = _given(patch_size=patch_size, n_components=components, max_iter=iterations)
         whole = filled_in(stored)
         output.say(f"{missing.mean():.1%} of all pixels are missing.")
         _restore(output, data, out, report, whole, missing, seed, memory_budget=memory, **given)

@@ -106,35 +106,35 @@ class Quick(NamedTuple):
 
     trials: int
     setting: str
-    seconds: int  # of CPU time, measured on a busy machine, imports and compilation included
+    seconds: int  # of CPU time in one command with all others, compilation included; measured on a busy machine
 
 
 #: Short runs of all experiments; "tn10" is the sum of its parts.
 QUICK = {
     "mca_ex": Quick(2, "default", 15),
-    "mca08": Quick(1, "default", 469),
-    "mca08_patches": Quick(1, "paper", 14),
-    "et10": Quick(1, "default", 117),
-    "et10_digits": Quick(1, "paper", 12),
-    "et10_patches": Quick(1, "quick", 39),
-    "et10_speech": Quick(1, "quick", 24),
-    "ebm01_fig1": Quick(1, "quick", 58),
-    "ebm01_fig2": Quick(1, "quick", 3),
-    "ebm01_fig3": Quick(1, "quick", 12),
-    "ebm01_fig4": Quick(1, "quick", 4),
+    "mca08": Quick(1, "default", 342),
+    "mca08_patches": Quick(1, "paper", 13),
+    "et10": Quick(1, "default", 95),
+    "et10_digits": Quick(1, "paper", 8),
+    "et10_patches": Quick(1, "quick", 35),
+    "et10_speech": Quick(1, "quick", 19),
+    "ebm01_fig1": Quick(1, "quick", 41),
+    "ebm01_fig2": Quick(1, "quick", 1),
+    "ebm01_fig3": Quick(1, "quick", 10),
+    "ebm01_fig4": Quick(1, "quick", 2),
     "ebm01_fig5": Quick(1, "quick", 17),
-    "ebm01_fig6": Quick(1, "quick", 11),
-    "ebm01_fig7": Quick(1, "quick", 10),
-    "ebm01_overcomplete": Quick(1, "default", 5),
-    "ebm01_layers": Quick(1, "default", 27),
+    "ebm01_fig6": Quick(1, "quick", 1),
+    "ebm01_fig7": Quick(1, "quick", 1),
+    "ebm01_overcomplete": Quick(1, "default", 4),
+    "ebm01_layers": Quick(1, "default", 25),
     "tn10_clustering": Quick(1, "quick", 7),
-    "tn10_factors": Quick(1, "quick", 5),
-    "tn10_sparseness": Quick(1, "quick", 4),
-    "tn10_codes": Quick(1, "quick", 4),
-    "tn10_sources": Quick(1, "quick", 3),
-    "tn10_fields": Quick(1, "quick", 22),
-    "tn10_bars": Quick(1, "quick", 20),
-    "peers": Quick(1, "", 251),
+    "tn10_factors": Quick(1, "quick", 3),
+    "tn10_sparseness": Quick(1, "quick", 2),
+    "tn10_codes": Quick(1, "quick", 1),
+    "tn10_sources": Quick(1, "quick", 1),
+    "tn10_fields": Quick(1, "quick", 18),
+    "tn10_bars": Quick(1, "quick", 18),
+    "peers": Quick(1, "", 240),
 }
 #: What each experiment reproduces, in a few words.
 SUBJECTS = {name: subject for name, (_, _, subject) in _HOME.items()}

@@ -135,6 +135,7 @@ def figure_6(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
                 solid_capstyle="butt",
             )
         axes.set(xlim=(-0.5, side - 0.5), ylim=(side - 0.5, -0.5), aspect="equal")
+        _mark_if_empty(axes, found.localized)
         axes.set_title(f"EBM01 figure 6: {int(found.localized.sum())} filters", loc="left", fontsize=10)
         return figure
 
@@ -161,11 +162,19 @@ def figure_7(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
             axes.plot([angle - spread, angle + spread], [f, f], color="black", linewidth=0.5)
         axes.set_thetamax(180)
         axes.set_rmax(0.6)
+        _mark_if_empty(axes, good)
         axes.set_title(f"EBM01 figure 7: {int(good.sum())} filters, cycles per pixel", fontsize=10)
         return figure
 
     lines += _statistics(found.frequency[good], found.orientation[good])
     return [*lines, save_picture("ebm01_fig7", draw)]
+
+
+def _mark_if_empty(axes: Any, shown: np.ndarray) -> None:
+    """Write into a figure without filters why it is empty."""
+    if not shown.any():
+        why = "No filter is described by a Gabor function;\nlearning was too short."
+        axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", va="center")
 
 
 def _statistics(frequency: np.ndarray, orientation: np.ndarray) -> list[Line]:

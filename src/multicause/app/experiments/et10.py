@@ -162,28 +162,31 @@ def _result(model: Any, bars: Any, rule: str) -> Result:
 
 
 def _summary(results: list[Result]) -> tuple[int, float, float]:
-    """Return the number of successful trials, and the means of their errors and floors."""
+    """Return the number of successful trials, and the means of their errors and floors, NaN if there are none."""
     good = [result for result in results if result.all_found]
     if not good:
-        return 0, np.inf, np.inf
+        return 0, np.nan, np.nan
     return len(good), float(np.mean([r.error for r in good])), float(np.mean([r.floor for r in good]))
 
 
 def _line_of_paper(row: Row, results: list[Result]) -> Line:
     n, (found, error, _) = len(results), _summary(results)
     what = f"{row.kind}, {'noise' if row.noise else 'no noise'}, N={row.n_samples}, {row.n_iter} iterations"
-    least = int(np.floor(row.found * n))
+    least = max(1, int(np.floor(row.found * n)))
     expected = f">= {least} of {n}" + (f", MAE <= {row.error}" if row.error else "") + f" (ET10: {row.reported})"
     reached = found >= least and (row.error is None or error <= row.error)
-    return Line(what, expected, f"{found} of {n}, MAE {error:.3f}", reached)
+    return Line(what, expected, f"{found} of {n}" + (f", MAE {error:.3f}" if found else ""), reached)
 
 
 def _lines_of_default(kind: str, noise: str | None, results: list[Result]) -> list[Line]:
     n, (found, error, floor) = len(results), _summary(results)
     what = f"{kind}, {'noise' if noise else 'no noise'}"
-    least = int(np.floor((EXPECTED_NOISY if noise else EXPECTED_NOISELESS) * n))
+    least = max(1, int(np.floor((EXPECTED_NOISY if noise else EXPECTED_NOISELESS) * n)))
     most = ABOVE_FLOOR * floor if noise else max(ABOVE_FLOOR * floor, NOISELESS_ERROR * 10)
+    success = Line(f"{what}: all causes found", f">= {least} of {n}", f"{found} of {n}", found >= least)
+    if not found:
+        return [success, Line(f"{what}: MAE", "of trials that find all causes", "none", False)]
     return [
-        Line(f"{what}: all causes found", f">= {least} of {n}", f"{found} of {n}", found >= least),
+        success,
         Line(f"{what}: MAE", f"<= {most:.3f} (known states: {floor:.3f})", f"{error:.3f}", error <= most),
     ]

@@ -40,7 +40,7 @@ def peers(trials: int = 20, *, jobs: int = 1) -> Iterator[Line]:
     for name, finds_all in BARS.items():
         seeds = range(FIRST_SEED, FIRST_SEED + trials)
         found = sum(Parallel(n_jobs=jobs)(delayed(_quietly)(finds_all, seed) for seed in seeds))
-        expected = int(np.floor(LEAST_SHARE * trials))
+        expected = max(1, int(np.floor(LEAST_SHARE * trials)))
         yield Line(f"{name}: trials that find all bars", f">= {expected} of {trials}", f"{found}", found >= expected)
     n = min(trials, GRADED_TRIALS)
     worst = max(Parallel(n_jobs=jobs)(delayed(_quietly)(_error_of_levels, FIRST_SEED + k) for k in range(n)))
