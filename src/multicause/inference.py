@@ -10,7 +10,7 @@ from multicause.compatibility import Expectation
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Inference, Recognized
-from multicause.posteriors.shared_states import SharedStates
+from multicause.posteriors.expectations.shared_states import SharedStates
 from multicause.states import state_list as state_tree
 
 

@@ -16,8 +16,8 @@ from multicause.datasets import make_bars
 from multicause.model import Block, Model, Parameters
 from multicause.noises import DiagonalGaussian, Gaussian
 from multicause.posteriors import Beam, Exact
-from multicause.posteriors.beam_search import Strengths, numbers_of_states, search_states
-from multicause.posteriors.beam_states import BeamStates
+from multicause.posteriors.beams.beam_search import Strengths, numbers_of_states, search_states
+from multicause.posteriors.beams.beam_states import BeamStates
 from multicause.priors import SpikeAndSlab
 from multicause.updates import LeastSquares
 from tests.oracles.parts import SpikeEnumeration

@@ -16,10 +16,9 @@ from multicause.engines import Dask, Local, row_memory
 from multicause.model import Block, Model, Parameters
 from multicause.noises import DiagonalGaussian, Gaussian, LeakyBernoulli
 from multicause.posteriors import Evolved, Exact
-from multicause.posteriors.bit_sets import lowest, packed, size_of, unpacked
-from multicause.posteriors.breeding import children_of, is_first
-from multicause.posteriors.replacement import survivors
-from multicause.posteriors.row_states import RowStates
+from multicause.posteriors.evolution.bit_sets import packed, unpacked
+from multicause.posteriors.evolution.breeding import is_first
+from multicause.posteriors.expectations.row_states import RowStates
 from multicause.priors import Bernoulli, Graded, Ternary
 from multicause.updates import ActivationShares, CreditMean, LeastSquares
 
@@ -78,20 +77,6 @@ def test_at_fixed_parameters_the_bound_never_falls_and_approaches_the_evidence(k
         kept = np.array([0, *model.prior.strengths])[np.asarray(levels)]
         found = (kept == states[:, None]).all(axis=2).any(axis=1)
         assert found.mean() > 0.8
-
-
-def test_equal_states_are_found_and_children_are_states():
-    random = np.random.RandomState(0)
-    states = jnp.asarray(random.randint(0, 3, (5, 20, 3)), jnp.int8)
-    expected = [[not any((row[k] == row[j]).all() for j in range(k)) for k in range(20)] for row in np.asarray(states)]
-    np.testing.assert_array_equal(is_first(states), expected)
-    children = np.asarray(children_of(jax.random.PRNGKey(0), states, 16, 3))
-    assert children.shape == (5, 16, 3)
-    assert children.min() >= 0
-    assert children.max() <= 2
-    single = jnp.zeros((1, 1, 4), jnp.int8)
-    changed = np.asarray(children_of(jax.random.PRNGKey(0), single, 8, 2))
-    assert (changed.sum(axis=-1) == 1).all()
 
 
 def test_with_all_states_it_is_the_exact_posterior():
@@ -183,36 +168,6 @@ def test_saved_models_breed_states_of_new_rows(in_one_block, tmp_path):
     np.testing.assert_array_equal(loaded.transform(ROWS), in_one_block.transform(ROWS))
     loaded.partial_fit(BARS.data[:50])
     assert np.isfinite(loaded.lower_bound_)
-
-
-def test_sets_of_causes_as_bits():
-    random = np.random.RandomState(0)
-    states = random.uniform(size=(70, 5, 8)) < 0.1
-    with double_precision():
-        words = packed(jnp.asarray(states))
-        assert words.shape == (2, 5, 8)
-        np.testing.assert_array_equal(unpacked(words, 70), states)
-        np.testing.assert_array_equal(size_of(words), states.sum(axis=0))
-        reference, left, seen = words[:, 0], words, np.zeros(states.shape, int)
-        for _ in range(int(states.sum(axis=0).max())):
-            one = lowest(left, reference)
-            for k, n in zip(*np.nonzero(one.exists), strict=True):
-                seen[one.cause[k, n], k, n] = one.sign[k, n]
-            left = one.rest
-        assert not np.asarray(left).any()
-        np.testing.assert_array_equal(seen, np.where(states, np.where(states[:, :1], -1, 1), 0))
-
-
-def test_survivors_are_the_best():
-    random = np.random.RandomState(0)
-    kept, new = random.normal(size=(7, 50)), random.normal(size=(5, 50))
-    kept[3:, 10] = -np.inf
-    with double_precision():
-        scores, places = survivors(jnp.asarray(kept), jnp.asarray(new))
-    both = np.concatenate([kept, new])
-    np.testing.assert_allclose(np.sort(scores, axis=0), np.sort(both, axis=0)[-7:], rtol=1e-12)
-    np.testing.assert_allclose(np.take_along_axis(both, np.asarray(places), axis=0), scores, rtol=1e-12)
-    np.testing.assert_array_equal(np.asarray(scores)[0], np.asarray(scores).max(axis=0))
 
 
 def test_moments_and_scores_from_flips_are_those_of_means():

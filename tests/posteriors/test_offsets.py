@@ -16,7 +16,7 @@ from multicause.em.e_step import expect_one
 from multicause.engines import Local
 from multicause.model import Block, Parameters
 from multicause.posteriors import Exact, Preselected, Truncated
-from multicause.posteriors.expansion import split_products
+from multicause.posteriors.expectations.expansion import split_products
 
 pytestmark = pytest.mark.filterwarnings("ignore:outcome_:sklearn.exceptions.ConvergenceWarning")
 

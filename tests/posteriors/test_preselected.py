@@ -19,7 +19,8 @@ from multicause.em.e_step import expect_one, statistics_of
 from multicause.engines import Local
 from multicause.metrics import approximation_quality
 from multicause.model import Block
-from multicause.posteriors import Exact, Preselected, UpperBound, pieces
+from multicause.posteriors import Exact, Preselected, UpperBound
+from multicause.posteriors.candidates import pieces
 from multicause.priors import Bernoulli, truncation
 from multicause.states.state_list import sparse_states
 from tests.oracles import enumeration as oracle

@@ -19,7 +19,7 @@ from multicause.em.e_step import statistics_of
 from multicause.engines.base import ROWS, Data
 from multicause.engines.row_memory import rearranged
 from multicause.model import Block, Model, Parameters, Statistics
-from multicause.posteriors.row_draws import seeds_of_rows
+from multicause.posteriors.evolution.row_draws import seeds_of_rows
 
 
 def first_memory(model: Any, data: Data, starts: Parameters, key: Array) -> Any:

@@ -11,7 +11,7 @@ from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
 from multicause.noises.offset import maximized_offset, offset_statistics
 from multicause.posteriors.base import Inference
-from multicause.posteriors.observed import observed_data
+from multicause.posteriors.expectations.observed import observed_data
 
 
 class DiagonalGaussian(Noise):

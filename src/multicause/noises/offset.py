@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
 from multicause.posteriors.base import Inference
-from multicause.posteriors.observed import observed_data
+from multicause.posteriors.expectations.observed import observed_data
 
 
 def offset_statistics(inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:

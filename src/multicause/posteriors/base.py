@@ -53,7 +53,7 @@ class Inference(ABC):
     total_free_energy: Array  # () Σ_n w_n (⟨log p(s, y_n)⟩ + T H(q_n)), the objective of EM at temperature T
     magnitude: Array  # () Σ_n w_n |b(y_n)|, in double precision
     total_causes: Array  # (H,) Σ_n w_n ⟨s⟩
-    cause_data: Array  # (H, D) Σ_n w_n ⟨s⟩ y_nᵀ; missing values are latent (posteriors/observed.py)
+    cause_data: Array  # (H, D) Σ_n w_n ⟨s⟩ y_nᵀ; missing values are latent (posteriors/expectations/observed.py)
     cause_pairs: Array  # (H, H) Σ_n w_n ⟨s sᵀ⟩
     mean_causes: Array  # (n, H) ⟨s⟩
     log_evidence: Array  # (n,) log Σ p(s, y_n) over the states considered; only at temperature one

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.posteriors.base import Inference, Posterior
-from multicause.posteriors.beam_search import numbers_of_states
-from multicause.posteriors.beam_states import BeamStates
-from multicause.posteriors.observed import mask_of
+from multicause.posteriors.beams.beam_search import numbers_of_states
+from multicause.posteriors.beams.beam_states import BeamStates
+from multicause.posteriors.expectations.observed import mask_of
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

@@ -15,11 +15,11 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Support
-from multicause.posteriors import flip_search
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, Inference, Posterior
-from multicause.posteriors.bit_sets import n_words
-from multicause.posteriors.breeding import children_of_rows, is_first
-from multicause.posteriors.row_states import RowStates, bytes_of_row, log_prior_of, scores_of
+from multicause.posteriors.evolution import flip_search
+from multicause.posteriors.evolution.bit_sets import n_words
+from multicause.posteriors.evolution.breeding import children_of_rows, is_first
+from multicause.posteriors.expectations.row_states import RowStates, bytes_of_row, log_prior_of, scores_of
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -121,8 +121,8 @@ class Evolved(Posterior):
         """Return states of rows that have none yet, given a random number (n,) of each row.
 
         All arrays have the rows along their last axis. ``"states"`` are bits of words (words, S, n) if log joints
-        follow from flips (:mod:`multicause.posteriors.flip_search`), else numbers of levels (S, H, n), zero for causes
-        that are off.
+        follow from flips (:mod:`multicause.posteriors.evolution.flip_search`), else numbers of levels (S, H, n), zero
+        for causes that are off.
         """
         H, size = len(parameters.components), int(self.population)
         if self.flips(model):

@@ -9,7 +9,7 @@ from multicause.compatibility import Expectation, Support
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
 from multicause.posteriors.beam import Beam
-from multicause.posteriors.shared_states import ARRAYS_PER_MEAN, ARRAYS_PER_STATE, SharedStates
+from multicause.posteriors.expectations.shared_states import ARRAYS_PER_MEAN, ARRAYS_PER_STATE, SharedStates
 from multicause.states.state_list import all_states
 
 # Number of causes up to which the error message contains the number of states.

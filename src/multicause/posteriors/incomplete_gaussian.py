@@ -13,8 +13,8 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.posteriors.base import Recognized
-from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
-from multicause.posteriors.row_totals import RowTotals
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, observed_data
+from multicause.posteriors.expectations.row_totals import RowTotals
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

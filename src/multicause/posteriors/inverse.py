@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Likelihood, Requirements, Rule, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
-from multicause.posteriors.row_totals import ScaleFreeTotals
+from multicause.posteriors.expectations.row_totals import ScaleFreeTotals
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.posteriors.expectations.row_totals import RowTotals
 from multicause.posteriors.incomplete_gaussian import IncompleteGaussianCauses
-from multicause.posteriors.row_totals import RowTotals
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Support
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior, Recognized, Term
-from multicause.posteriors.expansion import absolute, relative
-from multicause.posteriors.observed import cause_data_of, log_base, mask_of, minus_mean, observed_data, one
+from multicause.posteriors.expectations.expansion import absolute, relative
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, minus_mean, observed_data, one
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

@@ -11,7 +11,7 @@ import numpy as np
 from multicause.arrays import Array, largest_eigenvalue, matmul, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
-from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, observed_data
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

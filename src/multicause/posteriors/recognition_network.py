@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
-from multicause.posteriors.observed import observed_data
-from multicause.posteriors.row_totals import ScaleFreeTotals
+from multicause.posteriors.expectations.observed import observed_data
+from multicause.posteriors.expectations.row_totals import ScaleFreeTotals
 from multicause.posteriors.state_search import best_distinct, n_found, search
 from multicause.priors.layered_networks import (
     Layers,

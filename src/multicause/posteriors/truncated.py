@@ -12,7 +12,7 @@ import numpy as np
 from multicause.arrays import Array
 from multicause.compatibility import Support
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
-from multicause.posteriors.truncated_states import TruncatedStates
+from multicause.posteriors.expectations.truncated_states import TruncatedStates
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, compiled, double_precision, matmul
-from multicause.posteriors.beam_search import Strengths, numbers_of_states, search_states
+from multicause.posteriors.beams.beam_search import Strengths, numbers_of_states, search_states
 from multicause.runtime.parallel import number_of_jobs, run_all
 
 # Rows of one program: on a CPU their arrays stay in its cache, on an accelerator they keep it busy.

@@ -1,7 +1,7 @@
 """States of rows under a log joint: bred from those of earlier passes, or found by a beam search.
 
-Children of a state arise by mutation and crossover (:mod:`multicause.posteriors.breeding`), or are guided by the
-gradient of the log joint with respect to the state: where log p(s, y) rises most steeply, a cause is switched on or
+Children of a state arise by mutation and crossover (:mod:`multicause.posteriors.evolution.breeding`), or are guided by
+the gradient of the log joint with respect to the state: where log p(s, y) rises most steeply, a cause is switched on or
 off. For a linear model that is the cause with the largest projection on the residual.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.posteriors import Beam, Evolved
-from multicause.posteriors.beam_search import numbers_of_states
-from multicause.posteriors.breeding import PREFERENCE, children_of, is_first
+from multicause.posteriors.beams.beam_search import numbers_of_states
+from multicause.posteriors.evolution.breeding import PREFERENCE, children_of, is_first
 from multicause.solvers.joint_model import JointModel
 
 # Number of causes from which on there are more states than any population has.

@@ -129,3 +129,8 @@ def _padded_members(tree: StateList) -> np.ndarray:
     members = np.sort(causes, axis=1)[:, : tree.max_active]
     members.setflags(write=False)
     return members
+
+
+def pairs_of(n_causes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of the first and the second cause of all pairs."""
+    return np.triu_indices(n_causes, k=1)

@@ -6,7 +6,7 @@ from multicause.arrays import Array
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Spread
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
-from multicause.posteriors.observed import one
+from multicause.posteriors.expectations.observed import one
 from multicause.updates.base import Update
 
 

@@ -5,7 +5,7 @@ causes in a set F flip, with signs σ = 1 − 2s, it changes by Σ_F (σ_i g_i �
 the slopes g = W (y − Σ_h s_h W_h) + logit(π). States of a row are compared with one of them, its *reference*, from
 which most differ in one or two causes: no sum over features is needed for each state.
 
-Arrays have rows along the last axis; states are bits of words (:mod:`multicause.posteriors.bit_sets`).
+Arrays have rows along the last axis; states are bits of words (:mod:`multicause.posteriors.evolution.bit_sets`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, stored
 from multicause.model import Block, Model, Parameters
-from multicause.posteriors.bit_sets import lowest, unpacked
-from multicause.posteriors.expansion import relative, standardized
-from multicause.posteriors.masked_sums import is_far
+from multicause.posteriors.evolution.bit_sets import lowest, unpacked
+from multicause.posteriors.expectations.expansion import relative, standardized
+from multicause.posteriors.expectations.masked_sums import is_far
 
 
 class Sums(NamedTuple):

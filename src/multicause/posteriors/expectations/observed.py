@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.posteriors.expansion import relative
+from multicause.posteriors.expectations.expansion import relative
 
 if TYPE_CHECKING:
     from multicause.model import Model

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Recognized
-from multicause.posteriors.bit_sets import unpacked
-from multicause.posteriors.expansion import absolute, relative
-from multicause.posteriors.flips import FlipMoments, Reference, Sums, moments_of
-from multicause.posteriors.row_states import RowStates
+from multicause.posteriors.evolution.bit_sets import unpacked
+from multicause.posteriors.evolution.flips import FlipMoments, Reference, Sums, moments_of
+from multicause.posteriors.expectations.expansion import absolute, relative
+from multicause.posteriors.expectations.row_states import RowStates
 
 
 class FlipStates(RowStates):

@@ -16,9 +16,8 @@ import numpy as np
 from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Recognized
-from multicause.posteriors.candidate_scores import pairs_of
-from multicause.posteriors.spikes import SpikeInference
-from multicause.states.state_list import sparse_states
+from multicause.posteriors.beams.spikes import SpikeInference
+from multicause.states.state_list import pairs_of, sparse_states
 
 
 class Places(NamedTuple):

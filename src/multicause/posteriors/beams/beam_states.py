@@ -14,8 +14,8 @@ from multicause.arrays import Array, matmul
 from multicause.compatibility import Support
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Recognized
-from multicause.posteriors.beam_search import States, search_states
-from multicause.posteriors.spikes import RecognizedStrengths, SpikeInference, strengths_of
+from multicause.posteriors.beams.beam_search import States, search_states
+from multicause.posteriors.beams.spikes import RecognizedStrengths, SpikeInference, strengths_of
 
 
 class BeamStates(SpikeInference):

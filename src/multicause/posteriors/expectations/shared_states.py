@@ -7,10 +7,10 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
-from multicause.posteriors import masked_sums
 from multicause.posteriors.base import Inference, Recognized, Term
-from multicause.posteriors.expansion import absolute, coordinates, relative
-from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
+from multicause.posteriors.expectations import masked_sums
+from multicause.posteriors.expectations.expansion import absolute, coordinates, relative
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, observed_data
 from multicause.states.state_list import StateList
 
 # Number of arrays (S, n) that are in memory at once: log joint, its scaled copy, and the weights.
@@ -26,7 +26,7 @@ class SharedStates(Inference):
     over rows (on one core 1.0 instead of 2.5 ms for 1024 states of 500 rows). The weights u = exp(β log p − max) are
     never divided by their sum Z; rows are multiplied by the quotient w/Z instead.
 
-    Data and means are relative to the noise's origin (:mod:`multicause.posteriors.expansion`).
+    Data and means are relative to the noise's origin (:mod:`multicause.posteriors.expectations.expansion`).
     """
 
     def __init__(self, model: Model, parameters: Parameters, tree: StateList, block: Block, temperature: Array) -> None:

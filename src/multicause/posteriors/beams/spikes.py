@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Support
 from multicause.model import Block, Model, Parameters
-from multicause.posteriors.beam_search import Strengths
-from multicause.posteriors.row_weights import RowWeights
+from multicause.posteriors.beams.beam_search import Strengths
+from multicause.posteriors.expectations.row_weights import RowWeights
 
 
 class RecognizedStrengths(NamedTuple):

@@ -21,6 +21,8 @@ from multicause.model import Model, Parameters
 
 # Integers up to two to this power, and their halves, are exact in double precision.
 EXACT_BITS = 52
+# Accepted rounding error of ‖w̄‖² in the log-likelihood of states; if it would be larger, products are split.
+ROUNDING = 1e-3
 
 
 def relative(values: Array, origin: Array | None) -> Array:

@@ -9,11 +9,11 @@ import numpy as np
 
 from multicause.arrays import Array, indices_of_largest, matmul
 from multicause.posteriors.base import Inference
-from multicause.posteriors.candidate_levels import LevelCandidates
-from multicause.posteriors.expansion import relative
-from multicause.posteriors.observed import mask_of, observed_data
+from multicause.posteriors.candidates.candidate_levels import LevelCandidates
+from multicause.posteriors.expectations.expansion import relative
+from multicause.posteriors.expectations.observed import mask_of, observed_data
+from multicause.posteriors.expectations.row_states import RowStates, bytes_of_row, log_prior_of
 from multicause.posteriors.preselected import ARRAYS_PER_STATE, Preselected
-from multicause.posteriors.row_states import RowStates, bytes_of_row, log_prior_of
 from multicause.states.state_list import sparse_states
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.model import Block, Model, Parameters
-from multicause.posteriors.bit_sets import n_words, packed
-from multicause.posteriors.flip_states import FlipStates
-from multicause.posteriors.flips import Reference, Sums, reference_of, relative_scores, sums_of
-from multicause.posteriors.greedy_breeding import next_generation
+from multicause.posteriors.evolution.bit_sets import n_words, packed
+from multicause.posteriors.evolution.flip_states import FlipStates
+from multicause.posteriors.evolution.flips import Reference, Sums, reference_of, relative_scores, sums_of
+from multicause.posteriors.evolution.greedy_breeding import next_generation
 
 Memory = dict[str, Array]
 

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, stored
-from multicause.posteriors.bit_sets import any_of, one_bit, size_of, unpacked
-from multicause.posteriors.flips import Reference, Sums, gains_of, slopes_of
-from multicause.posteriors.replacement import survivors
-from multicause.posteriors.row_draws import below, words_of
+from multicause.posteriors.evolution.bit_sets import any_of, one_bit, size_of, unpacked
+from multicause.posteriors.evolution.flips import Reference, Sums, gains_of, slopes_of
+from multicause.posteriors.evolution.replacement import survivors
+from multicause.posteriors.evolution.row_draws import below, words_of
 
 N_PARENTS = 2
 # The empty set of causes.

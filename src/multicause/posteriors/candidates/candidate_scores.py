@@ -4,16 +4,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from multicause.arrays import Array, matmul
 from multicause.model import Model, Parameters
-from multicause.posteriors.expansion import split_products, standardized
-from multicause.posteriors.features import Features
-from multicause.states.state_list import StateList
-
-# Accepted rounding error of ‖w̄‖² in the log-likelihood of states; if it would be larger, products are split.
-ROUNDING = 1e-3
+from multicause.posteriors.candidates.features import Features
+from multicause.posteriors.expectations.expansion import ROUNDING, split_products, standardized
+from multicause.posteriors.expectations.masked_sums import members_of
+from multicause.states.state_list import StateList, pairs_of
 
 
 class Gram(NamedTuple):
@@ -38,11 +35,6 @@ def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
 
     nothing = jnp.zeros((2, len(plain) + 1, len(plain) + 1), jnp.float64)
     return Gram(plain, far, jax.lax.cond(far, split, lambda: nothing))
-
-
-def pairs_of(n_candidates: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of the first and second candidate of all pairs."""
-    return np.triu_indices(n_candidates, k=1)
 
 
 def absolute_products(model: Model, parameters: Parameters, natural: Array, products: Array, rows: Array) -> Array:
@@ -91,8 +83,7 @@ def scores_of_sums(
     the score of the empty state, the score of a state is e + Σ_i s_i (single_i − e) − Σ_{i<j} s_i s_j G_ij.
     """
     first, second = pairs_of(len(candidates))
-    states = tree.states()
-    members = np.concatenate([states, -states[:, first] * states[:, second]], axis=1)
+    members = members_of(tree)
 
     def sums(of_singles: Array, products: Array) -> Array:
         """Return sums over the members of each state, given (..., H', n) and (..., H, H)."""

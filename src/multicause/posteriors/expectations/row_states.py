@@ -11,9 +11,9 @@ import numpy as np
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Recognized, Term
-from multicause.posteriors.expansion import absolute, relative
-from multicause.posteriors.observed import cause_data_of, log_base, mask_of, observed_data
-from multicause.posteriors.row_weights import RowWeights
+from multicause.posteriors.expectations.expansion import absolute, relative
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, observed_data
+from multicause.posteriors.expectations.row_weights import RowWeights
 
 # Number of arrays (n, S, D) that are in memory at once: means, a function of them, and its products with data.
 ARRAYS_PER_MEAN = 4
@@ -78,7 +78,7 @@ class RowStates(RowWeights):
 
     @property
     def _weights(self) -> Array:
-        """w_n q_n(s): (n, S)."""
+        """Probabilities of states times the weight of their row, w_n q_n(s): (n, S)."""
         return self.probabilities * self.row_weights[:, None]
 
     @property

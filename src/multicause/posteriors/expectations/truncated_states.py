@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
-from multicause.posteriors.shared_states import SharedStates
+from multicause.posteriors.expectations.shared_states import SharedStates
 from multicause.states.state_list import StateList, sparse_states
 
 

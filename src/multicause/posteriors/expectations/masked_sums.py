@@ -13,10 +13,8 @@ import numpy as np
 
 from multicause.arrays import Array, matmul
 from multicause.model import Model, Parameters
-from multicause.posteriors.candidate_scores import ROUNDING, pairs_of
-from multicause.posteriors.expansion import standardized
-from multicause.posteriors.features import Features
-from multicause.states.state_list import StateList
+from multicause.posteriors.expectations.expansion import ROUNDING, standardized
+from multicause.states.state_list import StateList, pairs_of
 
 
 def is_far(model: Model, parameters: Parameters) -> Array:
@@ -45,17 +43,6 @@ def products_of_all(model: Model, parameters: Parameters, observed: Array) -> Ar
     return matmul(components[first] * components[second], observed.T)
 
 
-def products_of_candidates(model: Model, parameters: Parameters, marked: Array, candidates: Array) -> Array:
-    """Return Σ_d m_d W_id W_jd/Σ_d of all pairs of candidates (H', n) in each row: (pairs, n). Missing data are NaN."""
-    components = model.noise.standardize(parameters.components, parameters.noise)
-    first, second = pairs_of(len(candidates))
-
-    def of_feature(mine: Array, values: Array, numbers: dict[str, Array]) -> Array:
-        return jnp.where(jnp.isnan(values), 0, mine[first] * mine[second])
-
-    return Features(components, candidates, marked).sum(of_feature, len(first))
-
-
 def slope_of_single(parameters: Parameters, origin: Array | None, data: Array, counts: Array) -> Array:
     """Return Σ_n w_n ⟨s_h⟩ (y − W_h)ᵀ over observed values, in double precision: (H, D).
 
@@ -78,19 +65,3 @@ def slope_from(
     explained = jnp.zeros_like(components).at[first].add(together * components[second])
     explained = explained.at[second].add(together * components[first])
     return slope_of_single(parameters, origin, matmul(causes, data), matmul(causes, observed)) - explained
-
-
-def explained_by_others(features: Features, pairs: Array) -> Array:
-    """Return Σ_n w_n Σ_{j ≠ h} ⟨s_h s_j⟩ m W_j, given moments of pairs of candidates (pairs, n): (H, D).
-
-    It takes one product for each pair, row and feature, where means of all states would take several for each state.
-    """
-    first, second = pairs_of(len(features.candidates))
-
-    def others(mine: Array, values: Array, numbers: dict[str, Array], pairs: Array) -> list[Array]:
-        found = [jnp.zeros_like(values)] * len(mine)
-        for moments, i, j in zip(pairs, first, second, strict=True):
-            found[i], found[j] = found[i] + moments * mine[j], found[j] + moments * mine[i]
-        return [jnp.where(jnp.isnan(values), 0, jnp.stack(found))]
-
-    return features.sum_by_cause(others, pairs)[0].astype(jnp.float64)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.posteriors.row_draws import below, uniform, words_of
+from multicause.posteriors.evolution.row_draws import below, uniform, words_of
 
 # Of eight children, so many exchange an active cause for another one, and so many are crossed; the others differ from
 # their parent in one cause.
