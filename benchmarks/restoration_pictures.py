@@ -1,11 +1,11 @@
 """Pictures of scikit-image, and House if it is there, damaged in several ways with fixed seeds."""
 
-import os
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from skimage import data, io, transform
+
+from multicause.datasets.files import stored
 
 NAMES = ["house", "camera", "astronaut", "chelsea", "coffee", "coins", "rocket", "brick", "immunohistochemistry"]
 SIDE, WHITE = 256, 255.0
@@ -40,8 +40,8 @@ def damaged(task: str, name: str, level: float) -> Damaged | None:
 def picture(name: str, colour: bool = False) -> np.ndarray | None:
     """Return a picture between 0 and 255, grey unless asked for its colours; None where there is none of that name."""
     if name == "house":
-        path = Path(os.environ.get("MULTICAUSE_DATA", "")) / "house" / "house.png"
-        return io.imread(path).astype(float) if path.exists() else None
+        path = stored("house/house.png")
+        return None if path is None else io.imread(path).astype(float)
     image = np.asarray(getattr(data, name)(), dtype=float)
     image = image if image.ndim == 2 or colour else image[..., :3] @ np.array(GREY)
     side = min(image.shape[:2])

@@ -7,13 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from multicause.engines import Engine, Local
 from multicause.preparation.moments import covariance_of
 from multicause.preparation.whitening import whitening_matrices
+from multicause.runtime.scikit_learn import Interval, check_sample_weight, fit_context
 
 
 class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -54,11 +54,11 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.epsilon = epsilon
         self.engine = engine
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the mean and covariance of X."""
         rows: np.ndarray = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        weights = _check_sample_weight(sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True)
+        weights = check_sample_weight(sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True)
         _, mean, covariance = covariance_of((Local() if self.engine is None else self.engine).load(rows, weights))
         lifted = covariance + self.epsilon * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
         remedy = "regularise with Whitening(epsilon=...), such as 1e-3"

@@ -110,8 +110,11 @@ def test_models_of_small_batches_read_blocks_in_random_order(rows, stored, kind,
 @pytest.mark.parametrize("kind", [SoftmaxNetwork, EnergyComponents])
 def test_models_of_single_rows_learn_from_a_sample(stored, kind):
     model = kind(3, max_iter=1, random_state=0, engine=Local(memory_budget="1MiB"))
-    with pytest.warns(UserWarning, match=r"holds a random sample of 10,485 rows, of 24,000.*Local\(memory_budget="):
+    with pytest.warns(
+        UserWarning, match=r"holds a random sample of 10,485 rows, of 24,000.*Local\(memory_budget="
+    ) as caught:
         model.fit(stored["memory map"])
+    assert {record.filename for record in caught} == {__file__}
     found = model.transform(stored["memory map"])
     np.testing.assert_allclose(found, model.transform(np.asarray(stored["memory map"])), rtol=1e-3, atol=1e-4)
 

@@ -218,8 +218,9 @@ def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypat
     monkeypatch.setattr(
         EnergyComponents, "estimate_log_partition", lambda self, **_: setattr(self, "log_partition_", known)
     )
-    with pytest.warns(UserWarning, match="not normalised.*estimate_partition=True"):
+    with pytest.warns(UserWarning, match="not normalised.*estimate_partition=True") as caught:
         EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis").fit(X).score(X)
+    assert {record.filename for record in caught} == {__file__}
     asked = EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis", estimate_partition=True).fit(X)
     assert asked.lower_bound_ == pytest.approx(asked.score(X))
     assert asked.score(X) == pytest.approx(asked._problem.whitening.log_volume - 1.5 - asked.energy(X).mean())

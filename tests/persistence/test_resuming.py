@@ -255,8 +255,9 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(checkpoints, tmp_path)
     folder = shutil.copytree(checkpoints, tmp_path / "damaged")
     newest = newest_checkpoint(folder)
     newest.write_bytes(newest.read_bytes()[:-1])
-    with pytest.warns(UserWarning, match="truncated or damaged.*Using the previous checkpoint instead"):
+    with pytest.warns(UserWarning, match="truncated or damaged.*Using the previous checkpoint instead") as caught:
         resumed = clone(MIXTURE).fit(X, resume=folder)
+    assert {record.filename for record in caught} == {__file__}
     assert_same(clone(MIXTURE).fit(X), resumed)
 
 

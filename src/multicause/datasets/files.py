@@ -18,10 +18,16 @@ IML_SHAPE = (1024, 1536)
 MIDDLE_OF_8_BITS = 128
 
 
+def data_folder() -> Path | None:
+    """Return the folder that the environment variable MULTICAUSE_DATA names, or None if it is not set."""
+    root = os.environ.get("MULTICAUSE_DATA")
+    return Path(root) if root else None
+
+
 def stored(name: str) -> Path | None:
     """Return a file or folder below that of MULTICAUSE_DATA, or None if it does not exist."""
-    root = os.environ.get("MULTICAUSE_DATA")
-    path = None if root is None else Path(root) / name
+    root = data_folder()
+    path = None if root is None else root / name
     return path if path is not None and path.exists() else None
 
 
@@ -121,8 +127,7 @@ def _find(path: Path) -> Path:
         return path
     elsewhere = None if path.is_absolute() else stored(str(path))
     if elsewhere is None:
-        root = os.environ.get("MULTICAUSE_DATA")
-        also = "" if path.is_absolute() else f", nor below MULTICAUSE_DATA ({root if root else 'not set'})"
+        also = "" if path.is_absolute() else f", nor below MULTICAUSE_DATA ({data_folder() or 'not set'})"
         raise FileNotFoundError(f"There is no {str(path)!r}{also}.")
     return elsewhere
 

@@ -22,6 +22,7 @@ from multicause.engines.dask_data import DaskData
 from multicause.engines.dask_placement import Parts, balanced_homes, map_at
 from multicause.engines.dask_results import gather, gather_facts
 from multicause.engines.sources import Source, source_for_workers
+from multicause.runtime.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -204,11 +205,9 @@ def _chunks(client: Client, X: Any, n_threads: Mapping[str, int]) -> list[Any]:
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     if np.isnan(X.shape[0]):
-        warnings.warn(
+        warn_user(
             "The chunks of X have unknown sizes, which are computed first. X.compute_chunk_sizes() does so once for "
-            "several calls.",
-            UserWarning,
-            stacklevel=2,
+            "several calls."
         )
     return client.compute([chunk for (chunk,) in X.to_delayed().tolist()])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Options
 
 from multicause.outcomes import Outcome
+from multicause.runtime.scikit_learn import Options
 
 #: Meaning of each unsuccessful outcome.
 MEANINGS = {

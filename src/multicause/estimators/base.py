@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import abstractmethod
 from contextlib import AbstractContextManager
 from os import PathLike
@@ -15,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from multicause.arrays import bytes_from
 from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_session
@@ -27,15 +25,14 @@ from multicause.estimators.advice import Advice, advice_on
 from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
+from multicause.runtime.scikit_learn import check_sample_weight
+from multicause.runtime.user_warnings import warn_user
 
 #: Models that can learn from rows with missing values, as listed in error messages.
 MODELS_FOR_MISSING = (
     "MaximalCauses, LinearCauses, NonnegativeCauses, MixtureOfGaussians, KMeans, FactorAnalysis and "
     "PrincipalComponents, among others,"
 )
-
-# Packages whose frames a warning skips.
-INTERNAL = ("multicause", "sklearn")
 
 
 class ValueLabels(NamedTuple):
@@ -157,12 +154,10 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         data = self._load(X, sample_weight, reset=True)
         most = max(2, bytes_from(engine.memory_budget) // (data.n_features * data.dtype.itemsize))
         if data.n_rows > most:
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} learns from single rows in the memory of this process. The memory budget of "
                 f"{engine.memory_budget!r} holds a random sample of {most:,} rows, of {data.n_rows:,}. For a larger "
-                f"sample, use engine={type(engine).__name__}(memory_budget=...).",
-                UserWarning,
-                stacklevel=4,
+                f"sample, use engine={type(engine).__name__}(memory_budget=...)."
             )
         return data.sample_rows(most, np.random.RandomState(0))
 
@@ -225,20 +220,11 @@ def outcome_of_batch(finite: bool) -> Outcome:
     return Outcome.MAX_ITER if finite else Outcome.NON_FINITE
 
 
-def warn(message: str, stacklevel: int | None = None) -> None:
-    """Issue a ConvergenceWarning with the message, unless it is empty; by default it points at the user's code."""
-    if message:
-        warnings.warn(message, ConvergenceWarning, stacklevel=_level_of_user() if stacklevel is None else stacklevel)
-
-
-def _level_of_user() -> int:
-    """Return the stack level of the innermost frame outside this package and scikit-learn, as seen from the caller."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INTERNAL:
-        frame, level = frame.f_back, level + 1
-    return level
+def warn(message: str) -> None:
+    """Issue a ConvergenceWarning with the message, unless it is empty, for the user's line that called the package."""
+    warn_user(message, ConvergenceWarning)
 
 
 def validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:
     """Return weights of rows (N,) in the dtype of X; raise ValueError if any is negative."""
-    return _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    return check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)

@@ -15,7 +15,6 @@ from typing import Any, Self
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 
 from multicause.annealing import NoAnnealing
@@ -35,6 +34,7 @@ from multicause.initialization.data_checks import check_noise, contradicting_sig
 from multicause.model import Model, interned
 from multicause.outcomes import Outcome
 from multicause.preparation.base import Learned, Record
+from multicause.runtime.scikit_learn import fit_context
 
 # Number of rows on which a user's own functions are tested before learning begins.
 ROWS_TO_TRY = 64
@@ -50,7 +50,7 @@ class CausalEstimator(DeclaredModel):
 
     # ---------------------------------------------------------------------------------------------- learning
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,
@@ -104,7 +104,7 @@ class CausalEstimator(DeclaredModel):
             warn(model.posterior.diagnose(model, result.parameters))
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from one more batch of a stream, by default by a step of online EM at temperature one.
 

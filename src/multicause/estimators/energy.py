@@ -12,9 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from multicause import energies, samplers
 from multicause.arrays import double_precision
@@ -28,6 +26,7 @@ from multicause.estimators.fitted_energy import FittedEnergy
 from multicause.outcomes import Outcome
 from multicause.parts import PartChoice
 from multicause.preparation.whitening import KINDS
+from multicause.runtime.scikit_learn import Interval, Options, StrOptions, fit_context
 from multicause.samplers import Sampler
 from multicause.solvers import optimizers
 from multicause.solvers.optimizers import Optimizer
@@ -69,7 +68,7 @@ class EnergyEstimator(FittedEnergy):
     n_iter_: int
     outcome_: str
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,
@@ -110,7 +109,7 @@ class EnergyEstimator(FittedEnergy):
         warn_of(Outcome(self.outcome_), self)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from more rows of a stream: one update for each ``batch_size`` rows of X, drawn as in ``fit``.
 

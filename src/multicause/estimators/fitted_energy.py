@@ -17,6 +17,7 @@ from multicause.engines.dask import is_distributed
 from multicause.estimators import energy_density as density
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.persistence.row_writing import check_out, write_rows
+from multicause.runtime.user_warnings import warn_user
 from multicause.samplers.annealed import LogPartition
 from multicause.solvers import optimizers
 from multicause.solvers.energy_problem import EnergyProblem, restored, saved
@@ -60,11 +61,9 @@ class FittedEnergy(BaseModel):
         """
         score = super().score(X, y, sample_weight)
         if self.log_partition_ is None:
-            warnings.warn(
+            warn_user(
                 "The density of this model is not normalised, so its score must not be compared with that of another "
-                "model. Use estimate_partition=True, or estimate_log_partition() after the fit.",
-                UserWarning,
-                stacklevel=2,
+                "model. Use estimate_partition=True, or estimate_log_partition() after the fit."
             )
         return score
 
@@ -118,7 +117,7 @@ class FittedEnergy(BaseModel):
         _check_count("n_samples", n_samples)
         check_room(int(n_samples), sum(self.components_.shape), self.components_.dtype)
         if not density.draws_exactly(self._problem) and (lacking := density.why_improper(self._problem)):
-            warnings.warn(lacking, UserWarning, stacklevel=2)
+            warn_user(lacking)
         X = density.draw_rows(self._problem, int(n_samples), self._memory_budget, check_random_state(random_state))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")

@@ -9,16 +9,16 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 
 from multicause.estimators.restricted_causes import RestrictedCauses
+from multicause.runtime.scikit_learn import fit_context
 from multicause.solvers.hebbian_epochs import HebbianEpochs
 
 
 class HebbianEstimator(RestrictedCauses):
     """Base class of Hebbian networks, which learn from single rows in memory."""
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self,
         X: ArrayLike,

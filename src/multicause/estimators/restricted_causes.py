@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
 from multicause.combinations import Maximum
 from multicause.engines import Local
@@ -18,6 +17,7 @@ from multicause.model import Model, Parameters
 from multicause.noises import Poisson
 from multicause.posteriors import Truncated
 from multicause.priors import Bernoulli
+from multicause.runtime.scikit_learn import Interval
 from multicause.search.restarts import with_more_states
 from multicause.updates import NormalizedMean
 

@@ -6,8 +6,6 @@ from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
-
 from multicause import posteriors, priors
 from multicause.annealing import Annealing
 from multicause.combinations.base import Combination
@@ -18,6 +16,7 @@ from multicause.noises import Noise
 from multicause.parts import resolve
 from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
+from multicause.runtime.scikit_learn import HasMethods, Interval, Options, StrOptions
 from multicause.solvers.optimizers import SCHEDULES
 from multicause.updates import NAMES as UPDATES
 from multicause.updates import Update

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from multicause.runtime.scikit_learn import check_sample_weight
 
 # Largest number of values in a block of rows: reconstructing all rows at once would double the memory of the data.
 BLOCK_VALUES = 4_000_000
@@ -47,7 +49,7 @@ def reconstruction_quality(
     if not hasattr(model, "reconstruct"):
         raise TypeError(f"reconstruction_quality needs a model with reconstruct; {type(model).__name__} has none.")
     rows = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
-    weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    weights = check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
     size = min(len(rows), max(1, BLOCK_VALUES // rows.shape[1]))
     starts = range(0, len(rows), size)
     mean = _mean_row(rows, weights, starts, size)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Options
 
 from multicause.combinations import Sum
 from multicause.em.solver import Solver
@@ -23,6 +22,7 @@ from multicause.noises import LogisticBernoulli
 from multicause.parts import resolve
 from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.priors import Layered
+from multicause.runtime.scikit_learn import Options
 from multicause.solvers.optimizers import NAMES as OPTIMIZERS
 from multicause.solvers.optimizers import Optax, Optimizer
 from multicause.solvers.wake_sleep import WakeSleepPasses

@@ -5,7 +5,6 @@ TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chap
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Options
 
 from multicause.combinations import Sum
 from multicause.em.solver import Solver
@@ -22,6 +21,7 @@ from multicause.posteriors import Inverse
 from multicause.preparation.base import Preparation
 from multicause.preparation.whitened import Whitened
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
+from multicause.runtime.scikit_learn import Options
 from multicause.search.em import EM
 from multicause.solvers.quasi_newton import QuasiNewton
 from multicause.updates import NaturalGradient

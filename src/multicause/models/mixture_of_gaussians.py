@@ -5,7 +5,6 @@ TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chap
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Options
 
 from multicause.annealing import Annealing
 from multicause.combinations import Sum
@@ -18,6 +17,7 @@ from multicause.noises import ClusterGaussian
 from multicause.noises.clusters import COVARIANCES
 from multicause.posteriors import OneHot
 from multicause.priors import Categorical
+from multicause.runtime.scikit_learn import Options
 from multicause.updates.weighted_mean import WeightedMean
 
 

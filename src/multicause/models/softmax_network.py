@@ -8,12 +8,12 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, Options
 
 from multicause.annealing import LinearCooling
 from multicause.engines import Engine
 from multicause.estimators.hebbian import HebbianEstimator
 from multicause.estimators.settings import COUNT, NOT_NEGATIVE, POSITIVE
+from multicause.runtime.scikit_learn import Interval, Options
 from multicause.solvers.hebbian_epochs import HebbianEpochs
 
 

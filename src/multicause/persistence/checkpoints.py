@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, name_of
 from multicause.persistence.journal import Record
 from multicause.persistence.models import Savable, save, settings_of
+from multicause.runtime.user_warnings import warn_user
 
 SUFFIX = ".checkpoint"
 # Settings that change what a fit prints, or where it runs, but not what it learns.
@@ -98,7 +98,7 @@ def read_checkpoint(resume: str | PathLike[str], identity: Identity) -> Resumpti
         try:
             contents = container.read(file)
         except ModelFileError as error:
-            warnings.warn(f"{error} Using the previous checkpoint instead.", stacklevel=8)
+            warn_user(f"{error} Using the previous checkpoint instead.")
         else:
             return _understood(file, *contents, identity)
     oldest = own[-1] if own else found[0]

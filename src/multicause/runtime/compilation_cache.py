@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from os import PathLike
 from pathlib import Path
+
+from multicause.runtime.user_warnings import warn_user
 
 # Programs that compile faster than this, in seconds, are not cached.
 LEAST_SECONDS = 0.2
@@ -44,7 +45,7 @@ def enable_compilation_cache(folder: str | PathLike[str] | None = None) -> Path 
     path = default_folder() if folder is None else Path(folder)
     problem = make_writable(path)
     if problem:
-        warnings.warn(problem, UserWarning, stacklevel=2)
+        warn_user(problem)
         return None
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", LEAST_SECONDS)

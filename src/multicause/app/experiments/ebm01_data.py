@@ -7,11 +7,12 @@ are used instead.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 from scipy.signal import resample_poly
+
+from multicause.datasets import files
 
 OUT = Path("out/reproduce")
 N_SOURCES = 16
@@ -19,13 +20,6 @@ SPEECH_RATE = 8000
 SEGMENT = 100
 N_SEGMENTS = 50_000
 N_PATCHES = 122_880
-
-
-def folder(name: str) -> Path | None:
-    """Return a folder of real data, or None if it does not exist."""
-    root = os.environ.get("MULTICAUSE_DATA")
-    path = None if root is None else Path(root) / name
-    return path if path is not None and path.exists() else None
 
 
 def mixing_matrix() -> np.ndarray:
@@ -39,7 +33,7 @@ def sources() -> tuple[str, np.ndarray]:
     Music is down-sampled by 5. Synthetic sources have several super-Gaussian densities: Laplace, Student-t, Gaussian
     with varying amplitude, and logistic.
     """
-    place = folder("music16")
+    place = files.stored("music16")
     if place is not None:
         waves = np.load(place / "music16_blind_44100.npz")["x"].astype(float)
         found, name = resample_poly(waves, 1, 5, axis=1), "music"
@@ -58,7 +52,7 @@ def sources() -> tuple[str, np.ndarray]:
 
 def segments() -> tuple[str, np.ndarray]:
     """Return a description and segments of 12.5 ms of speech at 8 kHz from random positions, (50000, 100)."""
-    place, random = folder("timit_sample"), np.random.RandomState(0)
+    place, random = files.stored("timit_sample"), np.random.RandomState(0)
     if place is not None:
         stored = np.load(place / "timit_sa2_16spk.npz")
         waves = [stored[name].astype(float) for name in stored.files if name.startswith("dr") and name[4] == "m"]
@@ -75,7 +69,7 @@ def patches(side: int) -> tuple[str, np.ndarray]:
     An image of van Hateren's collection, as in the paper, is preferred to photographs: whitening amplifies the highest
     frequencies, which in 8-bit photographs with smooth areas are mostly rounding errors.
     """
-    linear, free, random = folder("vanhateren"), folder("natural_free"), np.random.RandomState(0)
+    linear, free, random = files.stored("vanhateren"), files.stored("natural_free"), np.random.RandomState(0)
     if linear is not None:
         images, name = [np.load(linear / "vanhateren_grass.npz")["x"].astype(float)], "image of van Hateren"
     elif free is not None:
