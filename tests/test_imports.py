@@ -100,6 +100,24 @@ def test_modules_import_lower_layers_alone(layer):
             assert lower or excused, f"{path.relative_to(SOURCE)} must not import {module}"
 
 
+def test_one_file_imports_private_names_of_scikit_learn():
+    """They may change with any release, so that one file has to follow."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "sklearn":
+                names = [*node.module.split("."), *(alias.name for alias in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [
+                    word for alias in node.names if alias.name.startswith("sklearn") for word in alias.name.split(".")
+                ]
+            else:
+                continue
+            if any(name.startswith("_") for name in names):
+                found.add(str(path.relative_to(SOURCE)))
+    assert found == {"runtime/scikit_learn.py"}
+
+
 def test_relative_imports_are_not_used():
     """They would escape the check above."""
     for path in SOURCE.rglob("*.py"):

@@ -13,7 +13,6 @@ import numpy as np
 
 from multicause.engines import Engine
 from multicause.estimators.gradient_causes import GradientCauses
-from multicause.estimators.settings import COUNT, NOT_NEGATIVE, POSITIVE, SCHEDULE
 from multicause.posteriors import Posterior
 from multicause.solvers.joint_checks import check_log_joint, rows_to_try
 from multicause.solvers.joint_model import FunctionModel, LogJoint
@@ -73,19 +72,9 @@ class OwnCauses(GradientCauses):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
+        **GradientCauses._parameter_constraints,
         "log_joint": [callable],
         "initialize": [callable],
-        "n_components": [COUNT],
-        "posterior": [str, Posterior],
-        "optimizer": [str, Optimizer],
-        "learning_rate": [POSITIVE],
-        "schedule": [SCHEDULE],
-        "batch_size": [COUNT],
-        "max_iter": [COUNT],
-        "tol": [NOT_NEGATIVE],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "engine": [Engine, None],
     }
 
     def __init__(

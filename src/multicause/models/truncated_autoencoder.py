@@ -12,7 +12,6 @@ import numpy as np
 
 from multicause.engines import Engine
 from multicause.estimators.network_causes import NetworkCauses
-from multicause.estimators.settings import COUNT, NOT_NEGATIVE, POSITIVE, SCHEDULE
 from multicause.posteriors import Posterior
 from multicause.solvers.decoder_network import DecoderNetwork, initial_parameters, sizes_of
 from multicause.solvers.optimizers import Optimizer
@@ -78,18 +77,8 @@ class TruncatedAutoencoder(NetworkCauses):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "n_components": [COUNT],
+        **NetworkCauses._parameter_constraints,
         "layers": [tuple, list, None],
-        "posterior": [str, Posterior],
-        "optimizer": [str, Optimizer],
-        "learning_rate": [POSITIVE],
-        "schedule": [SCHEDULE],
-        "batch_size": [COUNT],
-        "max_iter": [COUNT],
-        "tol": [NOT_NEGATIVE],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "engine": [Engine, None],
     }
 
     def __init__(
