@@ -15,11 +15,18 @@ from tests.search.problem import CAUSES, problem
 STUCK = np.array([CAUSES[0], CAUSES[0] + 0.1, 0.5 * (CAUSES[1] + CAUSES[2])]) + 0.05
 
 
-def repaired(fit, max_iter=200, watch=None, kind="max", **more):
-    given = problem(kind)
+def repaired(fit, max_iter=200, watch=None):
+    given = problem("max")
     with double_precision():
-        settings = {"random": np.random.RandomState(0), "watch": watch, **given.settings, **more}
+        settings = {"random": np.random.RandomState(0), "watch": watch, **given.settings}
         return module.repair(given.model, given.data, fit, max_iter=max_iter, **settings)
+
+
+def revived(fit, pool):
+    given = problem("sum")
+    with double_precision():
+        settings = {"random": np.random.RandomState(0), **given.settings}
+        return module.revive_dead(given.model, given.data, fit, pool, max_iter=200, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +130,7 @@ def test_dead_causes_come_back_after_the_last_phase(always):
     fit = given.fit(start)
     assert fit.outcome == Outcome.CAUSE_DIED
     pool = given.data if always else problem("sum", n_rows=60).data
-    found = repaired(fit, kind="sum", pool=pool)
+    found = revived(fit, pool)
     assert found.outcome == Outcome.CONVERGED
     assert found.bound > fit.bound + 1
     order = np.argsort(np.argmax(found.parameters.components, axis=1))
@@ -132,7 +139,7 @@ def test_dead_causes_come_back_after_the_last_phase(always):
 
 def test_a_fit_without_dead_causes_stays_as_it_is_after_the_last_phase():
     fit = problem("sum").fit(CAUSES + 0.05)
-    found = repaired(fit, kind="sum", pool=problem("sum", n_rows=60).data)
+    found = revived(fit, problem("sum", n_rows=60).data)
     assert found.n_rounds == fit.n_rounds
     np.testing.assert_array_equal(found.parameters.components, fit.parameters.components)
 

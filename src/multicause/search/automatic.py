@@ -50,7 +50,7 @@ from multicause.search.phases import (
     measured,
     run_phases,
 )
-from multicause.search.repair import repair
+from multicause.search.repair import repair, revive_dead
 from multicause.search.variants import MOST_VARIANTS
 from multicause.states.state_list import sparse_states
 
@@ -176,24 +176,35 @@ def search(
         reason = difference(before, using, search_data, data)
         return state._replace(fit=then if state.fit is None else concatenate_history(state.fit, then, reason))
 
-    def run_repair(phase: str, using: Model, data: Data, until: int, state: Search, **others: Any) -> Search:
+    def run_repair(state: Search) -> Search:
         assert state.fit is not None
-        watched = seen_by(using, phase)
-        repaired = repair(
-            using, data, state.fit, max_iter=until, tol=tol, random=random, watch=watched, **others, **settings
-        )
-        return state._replace(fit=repaired)
+        how: dict[str, Any] = {
+            "max_iter": to_find,
+            "tol": tol,
+            "random": random,
+            "watch": seen_by(search_model, "repairing"),
+        }
+        return state._replace(fit=repair(search_model, search_data, state.fit, places=places, **how, **settings))
+
+    def run_revival(state: Search) -> Search:
+        assert state.fit is not None
+        how: dict[str, Any] = {
+            "max_iter": max_iter,
+            "tol": tol,
+            "random": random,
+            "watch": seen_by(model, "final learning"),
+        }
+        return state._replace(fit=revive_dead(model, data, state.fit, search_data, **how, **settings))
 
     # Bounds on all rows, from states that do not depend on earlier iterations.
     comparable = model.posterior.ascends_bound and model.posterior.keep is None and not model.posterior.remembers
     until_repair = int(UNTIL_REPAIR * to_find) if repairing else to_find
-    revive_dead = partial(run_repair, "final learning", model, data, max_iter, pool=search_data)
     phases: list[Callable[[Search], Search]] = [
         *([find_temperature, anneal] if annealed else []),
         partial(run_em, "learning", annealing_model, search_model, search_data, until_repair, places),
-        *([partial(run_repair, "repairing", search_model, search_data, to_find, places=places)] if repairing else []),
+        *([run_repair] if repairing else []),
         *([partial(run_em, "final learning", search_model, model, data, max_iter, None)] if finishing else []),
-        *([revive_dead] if repairing and finishing and comparable else []),
+        *([run_revival] if repairing and finishing and comparable else []),
     ]
     measure = partial(measured, model, search_data, data, tol, key)
     state = run_phases(phases, journal, measure if finishing else None)

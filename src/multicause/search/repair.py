@@ -9,7 +9,7 @@ Each round of repair
 3. keeps the winner if its bound is higher; otherwise the next cause in order is replaced, and after some failures the
    fit stays as it is.
 
-After the last phase of a search, only dead causes come back.
+After the last phase of a search, only dead causes come back (:func:`revive_dead`).
 """
 
 from __future__ import annotations
@@ -62,42 +62,89 @@ def repair(
     fit: FitResult,
     *,
     max_iter: int,
-    tol: float,
     random: np.random.RandomState,
+    **settings: Any,
+) -> FitResult:
+    """Improve a fit until no variant is better, or until ``max_iter`` iterations in total.
+
+    A fit that has not converged is continued, unless causes have died: these come back first. ``settings`` are those
+    of :func:`multicause.em.loop.learn`.
+    """
+    if _is_fixed(model, fit):
+        return fit
+
+    def begin() -> Repair:
+        unfinished = not fit.converged and _can_go_on(fit) and fit.n_rounds < max_iter
+        continued = unfinished and not dead_causes(fit.parameters, fit.statistics, data).any()
+        return Repair(fit, fit.n_rounds, winner=fit.parameters if continued else None)
+
+    def ranked(state: Repair) -> Repair:
+        if state.failures:
+            return state
+        return state._replace(least_missed=tuple(least_missed(model, data, state.fit.parameters)))
+
+    def variants(state: Repair) -> Parameters:
+        return all_variants(model, data, state.fit, state.least_missed, state.failures, random)
+
+    attempts = min(ATTEMPTS, len(fit.parameters.components))
+    rounds: dict[str, Any] = {"ranked": ranked, "is_possible": _can_go_on, "attempts": attempts}
+    return _improve(model, data, begin, variants, **rounds, max_iter=max_iter, **settings)
+
+
+def revive_dead(
+    model: Model,
+    data: Data,
+    fit: FitResult,
+    pool: Data,
+    *,
+    max_iter: int,
+    random: np.random.RandomState,
+    **settings: Any,
+) -> FitResult:
+    """Bring dead causes back from rows of ``pool`` as long as the bound rises; a fit without them stays as it is.
+
+    It is the last phase of a search. ``settings`` are those of :func:`multicause.em.loop.learn`.
+    """
+    if _is_fixed(model, fit):
+        return fit
+
+    def variants(state: Repair) -> Parameters:
+        dead = dead_causes(state.fit.parameters, state.fit.statistics, data)
+        return revived(model, pool, state.fit.parameters, dead, random, REVIVALS)
+
+    def has_dead(fit: FitResult) -> bool:
+        return fit.outcome == Outcome.CAUSE_DIED
+
+    rounds: dict[str, Any] = {"is_possible": has_dead, "attempts": 1}
+    return _improve(model, data, lambda: Repair(fit, fit.n_rounds), variants, **rounds, max_iter=max_iter, **settings)
+
+
+def _improve(
+    model: Model,
+    data: Data,
+    begin: Callable[[], Repair],
+    variants: Callable[[Repair], Parameters],
+    *,
+    ranked: Callable[[Repair], Repair] = lambda state: state,
+    is_possible: Callable[[FitResult], bool],
+    attempts: int,
+    max_iter: int,
+    tol: float,
     key: Array,
     watch: Callable[[Progress], bool] | None = None,
     journal: Journal | None = None,
     places: int | None = None,
-    pool: Data | None = None,
 ) -> FitResult:
-    """Improve a fit until no variant is better, or until ``max_iter`` iterations in total.
+    """Run tournaments of variants, and EM from the winner of each, until so many ``attempts`` in a row have failed.
 
-    A fit that has not converged is continued, unless causes have died: these come back first. With a ``pool``, as after
-    the last phase of a search, only dead causes come back, from rows of the pool; a fit without them stays as it is.
+    ``ranked`` prepares the state for a tournament, and ``is_possible`` says whether a fit can have better variants.
     """
-    n_components = len(fit.parameters.components)
-    if n_components < 2 or "components" not in model.learn:
-        return fit
     journal = journal or Journal()
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
 
-    def dead(some: FitResult) -> np.ndarray:
-        return dead_causes(some.parameters, some.statistics, data)
-
-    def begin() -> Repair:
-        unfinished = pool is None and not fit.converged and _can_go_on(fit) and fit.n_rounds < max_iter
-        continued = unfinished and not dead(fit).any()
-        return Repair(fit, fit.n_rounds, winner=fit.parameters if continued else None)
-
-    def variants(state: Repair) -> Parameters:
-        if pool is None:
-            return all_variants(model, data, state.fit, state.least_missed, state.failures, random)
-        return revived(model, pool, state.fit.parameters, dead(state.fit), random, REVIVALS)
-
     def attempt(state: Repair) -> Repair:
-        """Try to recycle one cause, or to bring back dead ones."""
-        if state.failures == 0 and pool is None:
-            state = state._replace(least_missed=tuple(least_missed(model, data, state.fit.parameters)))
+        """Run one tournament."""
+        state = ranked(state)
         trial = run_tournament(
             model,
             data,
@@ -112,8 +159,7 @@ def repair(
         if not is_better(trial, state.fit, tol):
             failures = state.failures + 1
             kept = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
-            given_up = stopped or pool is not None or failures == min(ATTEMPTS, n_components)
-            return state._replace(fit=kept, failures=failures, given_up=given_up)
+            return state._replace(fit=kept, failures=failures, given_up=stopped or failures == attempts)
         state = state._replace(fit=concatenate_history(state.fit, trial), failures=0)
         if stopped or state.spent >= max_iter:
             return state._replace(given_up=True)
@@ -136,14 +182,18 @@ def repair(
     def goes_on(state: Repair) -> bool:
         if state.winner is not None:
             return True
-        possible = _can_go_on(state.fit) if pool is None else state.fit.outcome == Outcome.CAUSE_DIED
-        return possible and state.spent < max_iter and not state.given_up
+        return is_possible(state.fit) and state.spent < max_iter and not state.given_up
 
     def step(state: Repair) -> Repair:
         return attempt(state) if state.winner is None else finish(state)
 
     state = run_loop(Repair, begin, step, goes_on=goes_on, journal=journal)
     return state.fit._replace(n_rounds=state.spent)
+
+
+def _is_fixed(model: Model, fit: FitResult) -> bool:
+    """Return whether no cause can be exchanged for another: there is only one, or components are not learned."""
+    return len(fit.parameters.components) < 2 or "components" not in model.learn
 
 
 def _can_go_on(fit: FitResult) -> bool:
