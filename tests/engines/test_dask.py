@@ -41,9 +41,10 @@ from multicause.app.cli.engines import EngineChoice
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars, open_rows
 from multicause.engines import Dask, Local
+from multicause.engines.blocks import weighted_quantile
 from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.dask_data import DaskData
-from multicause.engines.local import LocalData, weighted_quantile
+from multicause.engines.local import LocalData
 from multicause.model import Block
 from multicause.posteriors import Beam, Evolved, Preselected
 from tests.app.cli.test_command_line import call, result_of
@@ -149,8 +150,9 @@ def test_frames_delayed_blocks_and_arrays(client, rows):
     expected = LinearCauses(3, **PLAIN).fit(rows[:1000])
     for name, form in forms.items():
         told = pytest.warns(UserWarning, match="unknown sizes") if name == "unknown sizes" else nullcontext()
-        with told:
+        with told as caught:
             found = clone(model).fit(form)
+        assert caught is None or {record.filename for record in caught} == {__file__}
         np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from multicause.arrays import double_precision
 from multicause.engines import Local
-from multicause.engines.local import rounded
+from multicause.engines.blocks import rounded
 from multicause.runtime.parallel import available_cores, number_of_jobs
 
 # Bytes of a row with which a block of 1024 rows, the smallest, fills a cache.

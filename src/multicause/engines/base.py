@@ -204,6 +204,9 @@ class Data(ABC):
 class Engine(Part):
     """Base class of engines, which store data and compute sums over it."""
 
+    #: Largest memory of the temporary arrays of one block, as a number of bytes or a string such as "512MiB".
+    memory_budget: str | int
+
     def source(self, X: Any) -> Any:
         """Return X in the form that :meth:`load` takes, if its rows are not in memory; None if they are."""
         return None

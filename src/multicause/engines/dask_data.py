@@ -12,9 +12,10 @@ import numpy as np
 from multicause.arrays import bytes_from
 from multicause.engines import dask_tasks as tasks
 from multicause.engines.base import Data
+from multicause.engines.blocks import block_shape
 from multicause.engines.dask_placement import Parts, map_at
 from multicause.engines.dask_results import address_of, gather, gather_facts, lost_scheduler
-from multicause.engines.local import Local, LocalData, block_shape
+from multicause.engines.local import Local, LocalData
 from multicause.engines.row_memory import joined_rows
 from multicause.model import Block
 

@@ -10,8 +10,9 @@ import jax
 import numpy as np
 
 from multicause.arrays import double_precision
+from multicause.engines.blocks import add, weighted_quantile
 from multicause.engines.fingerprints import hash_of_rows
-from multicause.engines.local import Local, LocalData, add, weighted_quantile
+from multicause.engines.local import Local, LocalData
 from multicause.engines.missing import check_finite
 from multicause.engines.row_memory import in_blocks, joined_rows
 from multicause.engines.worker_memory import reuse_freed_memory

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from numbers import Integral
@@ -12,29 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import bytes_from, fastest_block, on_cpu
-from multicause.engines import row_memory
+from multicause.arrays import bytes_from, on_cpu
 from multicause.engines.base import ROWS, Data, Engine
+from multicause.engines.blocks import block_shape, filled_up, quantile_of
+from multicause.engines.blockwise import BlockwiseData
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.overview import ROWS_AT_ONCE, Overview, joined, overview_of
 from multicause.engines.sources import Source, as_source
 from multicause.model import Block
 from multicause.runtime.parallel import number_of_jobs, run_all
 
-# Blocks are not made smaller than this many rows to fit into the cache: the fixed cost of a block would dominate.
-SMALLEST_BLOCK = 1024
-# For the same reason, the rows of a block take at least this many times the memory of the arrays shared by all rows,
-# such as products of components with each other, which are computed once per block.
-ROWS_OVER_SHARED = 4
-# Row counts are rounded up to multiples of an eighth of a power of two, so that few programs serve all row counts and
-# at most an eighth of the work is wasted.
-STEPS_PER_DOUBLING = 8
 # Number of pieces of the rows that one task of the overview works through.
 SLICES = 8
-# The number of blocks, if it is larger, is a multiple of this, so that 2, 4, 8 or 16 cores get equal shares.
-BLOCKS_PER_ROUND = 16
-# Smaller numbers of blocks are even, so that two cores get equal shares.
-FEW_BLOCKS_PER_ROUND = 2
 
 
 class Local(Engine):
@@ -109,78 +97,10 @@ class Local(Engine):
         return LocalData(self, X, np.ones(len(X), dtype=X.dtype) if weights is None else weights)
 
 
-class BlockwiseData(Data):
-    """Data of this process, whose blocks are processed in order."""
-
-    _engine: Local
-
-    @abstractmethod
-    def _run(self, function: Callable[..., Any], arguments: tuple[Any, ...], aligned: Sequence[Any]) -> Iterable[Any]:
-        """Return ``function(block, *arguments)`` of every block, in order; see :meth:`Data.sum` for ``aligned``."""
-
-    @abstractmethod
-    def _visit(self, order: Sequence[int]) -> Iterable[Block]:
-        """Return blocks in the given order."""
-
-    def fold(
-        self,
-        function: Callable[..., Any],
-        carry: Any,
-        *arguments: Any,
-        aligned: Sequence[Any] = (),
-        order: Sequence[int] | None = None,
-    ) -> Any:
-        """Visit one block after the other in this process."""
-        numbers = range(len(self.blocks)) if order is None else [int(number) for number in order]
-        for number, block in zip(numbers, self._visit(numbers), strict=True):
-            carry = function(block, carry, *arguments, *((aligned[number],) if len(aligned) else ()))
-        return carry
-
-    def sum(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Any:
-        """Sum the results from the first block to the last, whichever is computed first."""
-        total = None
-        for term in self._run(function, arguments, aligned):
-            total = self._on_one_device(term) if total is None else add(total, self._on_one_device(term))
-        return total
-
-    def _on_one_device(self, term: Any) -> Any:
-        """Return the result of a block where it can be added to those of other blocks."""
-        return term
-
-    def map(self, function: Callable[..., Any], *arguments: Any, aligned: Sequence[Any] = ()) -> Sequence[Any]:
-        """Return a list with one entry per block."""
-        return list(self._run(function, arguments, aligned))
-
-    def remember(self, function: Callable[..., Any], *arguments: Any) -> row_memory.Memory:
-        """Keep arrays of all blocks in this process, or in a temporary file."""
-        size = len(self.blocks[0].rows)
-        starts = [np.asarray(number * size) for number in range(len(self.blocks))]
-        return row_memory.first_of_blocks(self._run(function, arguments, starts), len(starts), self.can_keep)
-
-    def sum_remembering(
-        self, function: Callable[..., Any], memory: row_memory.Memory, *arguments: Any
-    ) -> tuple[Any, row_memory.Memory]:
-        """Replace the memory of one block after the other."""
-        n_blocks = len(self.blocks)
-        memory = row_memory.rearranged(memory, n_blocks, len(self.blocks[0].rows), self.n_rows)
-        memory = row_memory.within_budget(memory, self.can_keep)
-        own, total = [row_memory.block_of(memory, number) for number in range(n_blocks)], None
-        for number, (term, after) in enumerate(self._run(function, arguments, own)):
-            row_memory.store(memory, number, after)
-            total = self._on_one_device(term) if total is None else add(total, self._on_one_device(term))
-        return total, memory
-
-    def collect(self, mapped: Sequence[Any]) -> Any:
-        """Return NumPy arrays without the padding rows."""
-        return collect(mapped, self.n_rows)
-
-    def can_keep(self, n_bytes: int) -> bool:
-        """Return whether the size is within the budget for the temporary arrays of one block."""
-        return n_bytes <= bytes_from(self._engine.memory_budget)
-
-
 class LocalData(BlockwiseData):
     """Rows in memory; see :class:`multicause.engines.base.Data`."""
+
+    _engine: Local
 
     def __init__(
         self,
@@ -328,96 +248,3 @@ class _Slices(Sequence):
         if number >= len(self):
             raise IndexError(number)
         return jax.tree.map(lambda leaf: leaf[number], self._stacked)
-
-
-def block_shape(
-    engine: Local, n_rows: int, bytes_per_row: int, fixed_bytes: int, *, exact: bool, waiting_bytes_per_row: int = 0
-) -> tuple[int, int]:
-    """Return the number of rows of a block and the number of blocks; see :meth:`Data.arranged`.
-
-    Blocks that are read ahead take ``waiting_bytes_per_row`` of the memory budget, but not of the processor's cache.
-    """
-    size = _largest_block(engine, bytes_per_row, fixed_bytes, waiting_bytes_per_row)
-    if not exact:
-        size = rounded(size, up=False)
-    n_blocks = -(-n_rows // size)
-    if n_blocks > 1:
-        multiple = BLOCKS_PER_ROUND if n_blocks > BLOCKS_PER_ROUND else FEW_BLOCKS_PER_ROUND
-        n_blocks = -(-n_blocks // multiple) * multiple
-    size = -(-n_rows // n_blocks)
-    if not exact:
-        size = rounded(size, up=True)
-        n_blocks = -(-n_rows // size)
-    return size, n_blocks
-
-
-def _largest_block(engine: Local, bytes_per_row: int, fixed_bytes: int, waiting_bytes_per_row: int) -> int:
-    """Return the largest number of rows of a block within the memory budget."""
-    budget, needed = engine.memory_budget, bytes_per_row + waiting_bytes_per_row
-    affordable = (bytes_from(budget) - fixed_bytes) // needed
-    if affordable < 1:
-        raise ValueError(
-            f"This model needs at least {fixed_bytes + needed:,} bytes of temporary memory, more than the "
-            f"budget of {budget!r}. Raise it with engine=Local(memory_budget=...), use float32 data, "
-            "or lower n_components."
-        )
-    fastest = fastest_block()
-    if fastest is None:
-        return affordable
-    worth_it = max(fastest // bytes_per_row, SMALLEST_BLOCK, ROWS_OVER_SHARED * fixed_bytes // bytes_per_row)
-    return min(affordable, worth_it)
-
-
-def filled_up(rows: np.ndarray, weights: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pad rows to ``size`` with repetitions of the first one, whose weight is zero."""
-    filling = size - len(rows)
-    if filling == 0:
-        return rows, weights
-    rows = np.concatenate([rows, np.repeat(rows[:1], filling, axis=0)])
-    return rows, np.concatenate([weights, np.zeros(filling, dtype=weights.dtype)])
-
-
-def collect(mapped: Sequence[Any], n_rows: int) -> Any:
-    """Concatenate results of blocks, with one entry per row, as NumPy arrays without the padding rows."""
-    host = [jax.device_get(result) for result in mapped]
-    return jax.tree.map(lambda *parts: np.concatenate(parts)[:n_rows], *host)
-
-
-def quantile_of(mapped: Sequence[Any], weights: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return :meth:`Data.quantile` of values (starts, n) of all blocks, whose rows have these weights (N,)."""
-    values = np.concatenate([np.asarray(part) for part in mapped], axis=1)
-    values, weights = values[:, weights > 0], weights[weights > 0]
-    return np.array([weighted_quantile(v, weights, s) for v, s in zip(values, share, strict=True)])
-
-
-def rounded(size: int, *, up: bool) -> int:
-    """Round to a multiple, up or down, of an eighth of the largest power of two that is at most ``size``."""
-    step = max(1, 2 ** (int(size).bit_length() - 1) // STEPS_PER_DOUBLING)
-    return (-(-size // step) if up else size // step) * step
-
-
-def weighted_quantile(
-    values: np.ndarray, weights: np.ndarray, share: float, *, above: float = 0.0, total: float | None = None
-) -> float:
-    """Return the largest value that rows with this share of all weight reach or exceed.
-
-    Rows that lie ``above`` all of these may be given by their weight alone, if ``total`` is the weight of all rows.
-    """
-    if not 0 < share <= 1:
-        raise ValueError(f"A share of all weight must lie in (0, 1]; got {share!r}.")
-    n = len(values)
-    # Products such as 0.9 · 10 may end just above a whole number.
-    slack = 1 - 4 * np.finfo(float).eps
-    if total is None and (weights == weights[0]).all():
-        k = min(n, max(1, int(np.ceil(share * n * slack))))
-        return float(np.partition(values, n - k)[n - k])
-    order = np.argsort(values)[::-1]
-    reached = above + np.cumsum(weights[order])
-    target = share * (reached[-1] if total is None else total) * slack
-    return float(values[order[min(n - 1, int(np.searchsorted(reached, target)))]])
-
-
-@jax.jit
-def add(a: Any, b: Any) -> Any:
-    """Add two trees of arrays."""
-    return jax.tree.map(jnp.add, a, b)

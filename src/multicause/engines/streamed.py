@@ -11,8 +11,10 @@ import numpy as np
 
 from multicause.arrays import bytes_from, on_cpu
 from multicause.engines.base import Data
+from multicause.engines.blocks import block_shape, collect, filled_up, quantile_of
+from multicause.engines.blockwise import BlockwiseData
 from multicause.engines.fingerprints import hash_of_rows
-from multicause.engines.local import BlockwiseData, Local, LocalData, block_shape, collect, filled_up, quantile_of
+from multicause.engines.local import Local, LocalData
 from multicause.engines.overview import Overview
 from multicause.engines.sources import Source
 from multicause.model import Block
