@@ -1,1 +1,1 @@
-"""Expectation maximization: E-step, step, loop, initial conditions and results."""
+"""Expectation maximization: E-step, M-step, loop, convergence and results."""

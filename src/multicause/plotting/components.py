@@ -112,7 +112,7 @@ class ComponentsDisplay:
         cmap: str | None = None,
         origin: str = "upper",
     ) -> Self:
-        """Draw the grid.
+        """Draw all components as a grid of images or curves.
 
         Parameters
         ----------

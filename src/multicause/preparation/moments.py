@@ -22,7 +22,7 @@ ARRAYS = 4
 
 
 def covariance_of(data: Data) -> tuple[float, np.ndarray, np.ndarray]:
-    """Total weight, weighted mean (D,) and weighted covariance (D, D) of all rows, in double precision.
+    """Return the total weight, weighted mean (D,) and weighted covariance (D, D) of all rows, in double precision.
 
     Covariances take a second pass after that of the overview, in which an offset, or a mean that differs between the
     first rows and the others, would cancel digits.
@@ -53,7 +53,7 @@ def _covariance_of_observed(data: Data, mean: np.ndarray) -> np.ndarray:
 
 
 def expected_moments(data: Data, mean: np.ndarray, covariance: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-    """Total weight, mean (D,) and covariance (D, D) that rows with missing values are expected to have.
+    """Return the total weight, mean (D,) and covariance (D, D) that rows with missing values are expected to have.
 
     Missing values are normal, given the observed ones, under a mean and a covariance that are known so far.
     """
@@ -71,14 +71,14 @@ def _in_blocks(data: Data) -> Data:
 
 @partial(compiled, static=())
 def _scatter(block: Block, mean: Array) -> Array:
-    """Σ w (y − μ)(y − μ)ᵀ."""
+    """Return Σ w (y − μ)(y − μ)ᵀ of the rows of a block: (D, D)."""
     centred = block.rows.astype(jnp.float64) - mean
     return matmul((block.weights.astype(jnp.float64)[:, None] * centred).T, centred)
 
 
 @partial(compiled, static=())
 def _observed_scatter(block: Block, mean: Array) -> tuple[Array, Array]:
-    """Σ w (y − μ)(y − μ)ᵀ and Σ w over the rows in which both dimensions of a pair were observed."""
+    """Return Σ w (y − μ)(y − μ)ᵀ and Σ w over the rows in which both dimensions of a pair were observed."""
     centred, weights = block.rows.astype(jnp.float64) - mean, block.weights.astype(jnp.float64)[:, None]
     observed = (~jnp.isnan(centred)).astype(jnp.float64)
     centred = jnp.where(observed > 0, centred, 0)
@@ -87,7 +87,7 @@ def _observed_scatter(block: Block, mean: Array) -> tuple[Array, Array]:
 
 @partial(compiled, static=())
 def _completed(block: Block, mean: Array, covariance: Array) -> tuple[Array, Array, Array]:
-    """Σ w, Σ w ⟨y − μ⟩ and Σ w ⟨(y − μ)(y − μ)ᵀ⟩, given the observed values."""
+    """Return Σ w, Σ w ⟨y − μ⟩ and Σ w ⟨(y − μ)(y − μ)ᵀ⟩, given the observed values."""
     centred, weights = block.rows.astype(jnp.float64) - mean, block.weights.astype(jnp.float64)
     observed = (~jnp.isnan(centred)).astype(jnp.float64)
     centred = jnp.where(observed > 0, centred, 0)
@@ -122,7 +122,7 @@ def _limits_of_columns(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarra
 
 
 def condensed(weight: float, covariance: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """2D rows of zero mean, and their weights, with this covariance (D, D) and total weight."""
+    """Return 2D rows of zero mean, and their weights, with this covariance (D, D) and total weight."""
     values, vectors = np.linalg.eigh(covariance)
     n_features = len(values)
     rows = (vectors * np.sqrt(n_features * np.maximum(values, 0))).T

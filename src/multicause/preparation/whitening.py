@@ -29,17 +29,17 @@ class WhiteningMap(NamedTuple):
     variance: float  # mean variance of a whitened dimension
 
     def cast(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """μ and K in the dtype of the data."""
+        """Return the mean μ and the matrix K in the dtype of the data."""
         return self.mean.astype(dtype), self.matrix.astype(dtype)
 
 
 def whiten(rows: Array, mean: Array, matrix: Array) -> Array:
-    """K (x − μ) of rows (n, D): (n, R)."""
+    """Return K (x − μ) of rows (n, D): (n, R)."""
     return matmul(rows - mean, matrix.T)
 
 
 def find_whitening(data: Data, kind: str | None, n_directions: int | None) -> WhiteningMap:
-    """The whitening of a data set for an energy model; ``None`` centres it and divides it by one number.
+    """Return the whitening of a data set for an energy model; ``None`` centres it and divides it by one number.
 
     That number is the root of the mean variance, so that learning rates and step sizes need not follow the units of the
     data.
@@ -68,7 +68,7 @@ def find_whitening(data: Data, kind: str | None, n_directions: int | None) -> Wh
 def whitening_matrices(
     covariance: np.ndarray, kind: str, n_directions: int | None, *, remedy: str, precision: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """K (R, D) with K·C·Kᵀ = 1 along the R largest principal axes of a covariance, and its pseudo-inverse (D, R).
+    """Return K (R, D) with K·C·Kᵀ = 1 along the R largest principal axes of a covariance, and its inverse (D, R).
 
     The error for data that vary in too few directions ends with ``remedy``, where {rank} stands for their number.
     ``precision`` is the relative rounding of the data.

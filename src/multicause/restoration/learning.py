@@ -68,7 +68,7 @@ class _Progress(IterationCallback):
         self._tell, self._max_iter, self._seen = tell, max_iter, 0
 
     def begin(self, estimator: Any) -> None:
-        """Count from zero."""
+        """Start to count the iterations of a new fit."""
         self._seen = 0
 
     def after(self, iteration: Iteration) -> bool:

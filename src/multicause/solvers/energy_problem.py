@@ -131,7 +131,7 @@ def restored(state: dict[str, Any], n_features: int) -> EnergyProblem:
 
 
 def saved(problem: EnergyProblem) -> dict[str, Any]:
-    """Return what :func:`restored` needs."""
+    """Return the state of a problem as a record from which :func:`restored` can restore it."""
     method = problem.method
     return {
         "expert": method.energy.expert,

@@ -60,7 +60,7 @@ class Run(NamedTuple):
 
     @property
     def memory_budget(self) -> str | int:
-        """Return the memory budget."""
+        """Return the memory budget with which the run was fitted."""
         return getattr(self.model.engine, "memory_budget", "2GiB")
 
     def read(self, paths: Sequence[Path], *, memory_budget: str | int | None = None, **changes: Any) -> UserData:
