@@ -88,16 +88,18 @@ def credit(state, W, temperature):
     return A
 
 
-def expectations(Y, W, q, combination, temperature=1.0, weights=None):
+def expectations(Y, W, q, combination, temperature=1.0, weights=None, variance=None):
     """Sums over rows and states of what the M-steps of the papers need.
 
     Values that are NaN were not observed: they have no credit and no residual, and ``cause_data`` has their mean under
-    the state in their place.
+    the state in their place. With ``variance``, the variance of an observation as a function of its mean, there are the
+    sums of gradient steps, ``target`` and ``curvature``, and of multiplicative ones, ``shares``.
     """
     weights = np.ones(len(Y)) if weights is None else weights
     H, D = W.shape
     sums = {
         "active": np.zeros(H),
+        "active_where_observed": np.zeros((H, D)),
         "cause_data": np.zeros((H, D)),
         "cause_pairs": np.zeros((H, H)),
         "credited_data": np.zeros((H, D)),
@@ -109,12 +111,35 @@ def expectations(Y, W, q, combination, temperature=1.0, weights=None):
         for n, y in enumerate(Y):
             p = weights[n] * q[n, k]
             sums["active"] += p * s
+            sums["active_where_observed"] += p * np.outer(s, ~np.isnan(y))
             sums["cause_data"] += p * np.outer(s, np.where(np.isnan(y), w, y))
             sums["cause_pairs"] += p * np.outer(s, s)
             sums["credited_data"] += p * np.where(np.isnan(y), 0, A * y)
             sums["credit"] += p * np.where(np.isnan(y), 0, A)
             sums["residual"] += p * np.nansum((y - w) ** 2)
-    return sums
+    return sums if variance is None else sums | _steps(Y, W, q, combination, temperature, weights, variance)
+
+
+def _steps(Y, W, q, combination, temperature, weights, variance):
+    """Sums over rows and states of derivatives of log p(y | w̄), by the chain rule with J = ∂w̄/∂W."""
+    target, curvature, shares = np.zeros_like(W), np.zeros_like(W), np.zeros_like(W)
+    for k, s in enumerate(all_states(len(W))):
+        w = mean(s, W, combination)
+        J = np.outer(s, np.ones(len(w))) if combination == "sum" else credit(s, W, temperature)
+        sharing = s.sum() if combination == "sum" else min(s.sum(), 1)
+        V = variance(w)
+        for n, y in enumerate(Y):
+            p = weights[n] * q[n, k]
+            m = ~np.isnan(y)
+            curvature += np.where(m, p * J * sharing / V, 0)
+            target += np.where(m, p * J * (sharing * W + y - w) / V, 0)
+            shares += np.where(m, p * W * J * y / V, 0)
+    return {"target": target, "curvature": curvature, "shares": shares}
+
+
+def variance_of(noise, sigma=None, floor=1e-6):
+    """The variance of an observation as a function of its mean."""
+    return (lambda w: np.maximum(w, floor)) if noise == "poisson" else (lambda w: np.full_like(w, sigma**2))
 
 
 def all_assignments(n_levels, H):

@@ -102,11 +102,14 @@ def test_moments_and_statistics_are_sums_over_the_states_considered(
         if q[n].max() > np.sort(q[n])[-2] + 1e-6:
             np.testing.assert_array_equal(best.states[n, 0], states[q[n].argmax()])
     q = oracle.posterior(truncated, temperature)
-    expected = oracle.expectations(X, fitted.components_, q, combination, max(temperature, 1.02), weights)
+    sigma = None if fitted.noise_variance_ is None else np.sqrt(fitted.noise_variance_)
+    settings = combination, max(temperature, 1.02), weights, oracle.variance_of(noise, sigma)
+    expected = oracle.expectations(X, fitted.components_, q, *settings)
     bound = np.sum(q * np.where(mask, table, 0) - q * np.log(np.where(q > 0, q, 1)), axis=1)
     np.testing.assert_allclose(found.bound, weights @ bound, rtol=1e-9)
     for record in (found.components, found.prior, found.noise):
-        for name in record.keys() & expected.keys():
+        assert record.keys() <= expected.keys()
+        for name in record:
             scale = np.abs(expected[name]).max()
             np.testing.assert_allclose(record[name], expected[name], rtol=1e-8, atol=1e-8 * scale)
 
