@@ -68,6 +68,10 @@ def test_a_feature_that_is_always_on_with_its_cause_does_not_make_the_cause_impo
     model = NoisyOrCauses(2, random_state=0).fit(X)
     assert model.components_.max() == pytest.approx(0.999)
     assert np.isfinite(model.score_samples([[1.0, 0.0, 0.0]])).all()
+    # The upper bound in single precision is larger than in double precision, and still a bound.
+    single = NoisyOrCauses(2, random_state=0).fit(X.astype(np.float32)).components_
+    assert float(single.max()) > 0.999
+    assert NoisyOrCauses(2, init=single, max_iter=1, learn=()).fit(X).components_.max() == 0.999
 
 
 def test_samples_are_binary_and_distributed_as_the_model_says(model):
@@ -103,6 +107,9 @@ def test_bad_input():
         NoisyOrCauses(2, noise=LeakyBernoulli(leak=1.5)).fit(BARS.data)
     with pytest.raises(ValueError, match="upper of NoisyOr must be a probability below 1; got 1.0"):
         NoisyOrCauses(2, combination=NoisyOr(upper=1.0)).fit(BARS.data)
+    for outside in (-0.1, 1.1):
+        with pytest.raises(ValueError, match=r"init must have values between 0 and 0.999.*its values lie between"):
+            NoisyOrCauses(2, init=np.full((2, 9), outside)).fit(BARS.data)
     with pytest.raises(IncompatiblePartsError, match=r"needs a noisy-or of causes"):
         MaximalCauses(2, noise=LeakyBernoulli()).fit(BARS.data)
     with pytest.raises(ValueError, match="value is the probability of a pixel here and must be at most 1"):

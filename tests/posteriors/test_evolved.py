@@ -170,10 +170,11 @@ def test_saved_models_breed_states_of_new_rows(in_one_block, tmp_path):
     assert np.isfinite(loaded.lower_bound_)
 
 
-def test_moments_and_scores_from_flips_are_those_of_means():
+@pytest.mark.parametrize("H", [12, 70])
+def test_moments_and_scores_from_flips_are_those_of_means(H):
     """In single precision, with data far from zero, beside sums over all states and features."""
     random = np.random.RandomState(0)
-    n, H, D = 40, 70, 12
+    n, D = 40, 12
     W = random.normal(size=(H, D)).astype(np.float32)
     W[:2] += 300
     states = random.uniform(size=(H, 9, n)) < 0.05

@@ -70,9 +70,8 @@ def _starting_components(initial: InitialConditions, n_components: int, init: st
             chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]
             return model.combination.reflect(chosen)
         raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or a model.")
-    components = np.asarray(
-        _components_of(init, n_components, data, random) if hasattr(init, "fit") else init, dtype=float
-    )
+    given = np.asarray(_components_of(init, n_components, data, random) if hasattr(init, "fit") else init)
+    components = given.astype(float)
     if components.shape != (n_components, n_features):
         raise ValueError(
             f"init must have shape (n_components, n_features) = ({n_components}, {n_features}); got {components.shape}."
@@ -80,12 +79,14 @@ def _starting_components(initial: InitialConditions, n_components: int, init: st
     if not np.isfinite(components).all():
         raise ValueError("init must be finite; it holds NaN or infinity.")
     lower, upper = model.combination.bounds
-    if components.min() < lower or components.max() > upper:
+    # Bounds in the precision of the components, so that those of a model in single precision lie within them.
+    least, most = np.asarray((lower, upper), given.dtype if given.dtype.kind == "f" else float)
+    if components.min() < least or components.max() > most:
         raise ValueError(
             f"init must have values between {lower:g} and {upper:g}, as components of {model.combination!r} have; "
             f"its values lie between {components.min():.6g} and {components.max():.6g}."
         )
-    return components
+    return model.combination.project(components)
 
 
 def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarray:

@@ -19,6 +19,7 @@ from multicause.posteriors.base import EXPECTATIONS_OF_STATES, Inference, Poster
 from multicause.posteriors.evolution import flip_search
 from multicause.posteriors.evolution.bit_sets import n_words
 from multicause.posteriors.evolution.breeding import children_of_rows, is_first
+from multicause.posteriors.evolution.few_flips import FEW
 from multicause.posteriors.expectations.row_states import RowStates, bytes_of_row, log_prior_of, scores_of
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class Evolved(Posterior):
     def _bytes_of_flips(self, n_components: int, n_features: int, itemsize: int) -> int:
         """Return the memory of a row if log joints follow from flips."""
         n_states = int(self.population) + int(self.n_children)
-        return n_states * (3 * 8 * n_words(n_components) + 40) + itemsize * (8 * n_components + 4 * n_features)
+        of_state = 3 * 8 * n_words(n_components) + 40
+        of_state += 2 * itemsize * n_components if n_components <= FEW else 0
+        return n_states * of_state + itemsize * (8 * n_components + 4 * n_features)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """Return the memory of sums over rows."""

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, stored
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.evolution.bit_sets import lowest, unpacked
+from multicause.posteriors.evolution.few_flips import FEW, all_moments, all_scores
 from multicause.posteriors.expectations.expansion import relative, standardized
 from multicause.posteriors.expectations.masked_sums import is_far
 
@@ -100,6 +101,8 @@ def gains_of(sums: Sums, on: Array, slopes: Array) -> Array:
 def relative_scores(sums: Sums, reference: Reference, words: Array) -> Array:
     """Return log joints of states (words, S, n) relative to that of the reference, in double precision: (S, n)."""
     H, shape = len(sums.components), words.shape[1:]
+    if H <= FEW:
+        return all_scores(words, reference.words, reference.slopes, sums.gram)
     gram, lengths = sums.gram.reshape(-1), 0.5 * jnp.diagonal(sums.gram)
     columns = jnp.arange(shape[-1])
 
@@ -136,6 +139,8 @@ class FlipMoments(NamedTuple):
 def moments_of(reference: Array, words: Array, probabilities: Array, weights: Array, n_components: int) -> FlipMoments:
     """Return moments of states (words, S, n) with probabilities (S, n) in rows of some weights (n,)."""
     H, n = n_components, words.shape[-1]
+    if H <= FEW:
+        return FlipMoments(*all_moments(words, reference, probabilities, weights, H))
     columns, dtype = jnp.arange(n), probabilities.dtype
 
     def any_left(carry: tuple[Array, ...]) -> Array:
