@@ -14,8 +14,9 @@ import warnings
 
 import numpy as np
 
-from benchmarks.restoration import picture, psnr, with_noise
+from benchmarks.restoration_pictures import damaged, psnr
 from multicause import LinearCauses, TruncatedAutoencoder
+from multicause.app.experiments.peers_denoising import denoised
 from multicause.posteriors import Evolved
 
 
@@ -35,13 +36,10 @@ def main() -> None:
     parser.add_argument("--layers", nargs="*", type=int, default=None, help="hidden units; none for a linear decoder")
     words = parser.parse_args()
     warnings.simplefilter("ignore")
-    clean = picture(words.picture)
-    if clean is None:
+    case = damaged("denoise", words.picture, words.sigma)
+    if case is None:
         raise SystemExit("House is not there: set MULTICAUSE_DATA to the folder that has house/house.png.")
-    noisy = with_noise(clean, words.sigma)
-    clean, noisy = (each[-words.crop :, -words.crop :] if words.crop else each for each in (clean, noisy))
-    rows = patches_of(noisy, words.patch)
-    means = rows.mean(axis=1, keepdims=True)
+    clean, noisy = (each[-words.crop :, -words.crop :] if words.crop else each for each in (case.clean, case.image))
     search = Evolved(words.population)
     layers = None if words.layers is None else tuple(words.layers)
     settings = {"max_iter": words.passes, "batch_size": words.batch, "posterior": search, "layers": layers}
@@ -51,17 +49,14 @@ def main() -> None:
         for size in words.components
         for rate in words.rates
     ]
-    print(f"{words.picture}, sigma {words.sigma:g}, {len(rows)} patches; noisy {psnr(noisy, clean):.2f} dB", flush=True)
+    print(f"{words.picture}, sigma {words.sigma:g}, {clean.shape}; noisy {psnr(noisy, clean):.2f} dB", flush=True)
     for model in models:
         begin = time.perf_counter()
-        model.fit(rows - means)
-        seconds = time.perf_counter() - begin
-        restored = picture_of(model.reconstruct(rows - means) + means, noisy.shape)
+        restored = denoised(model, noisy, words.patch)
         print(
             f"{type(model).__name__}({model.n_components}{described(model)}): {psnr(restored, clean):.2f} dB, "
-            f"bound {model.lower_bound_:.3f}, "
-            f"sigma {np.sqrt(model.noise_variance_):.2f}, {model.n_iter_} iterations, fit {seconds:.0f} s, with "
-            f"reconstruction {time.perf_counter() - begin:.0f} s",
+            f"bound {model.lower_bound_:.3f}, sigma {np.sqrt(model.noise_variance_):.2f}, {model.n_iter_} iterations, "
+            f"fit and reconstruction {time.perf_counter() - begin:.0f} s",
             flush=True,
         )
 
@@ -71,25 +66,6 @@ def described(model: LinearCauses | TruncatedAutoencoder) -> str:
     if isinstance(model, LinearCauses):
         return ""
     return f", layers={model.layers}, learning_rate={model.learning_rate:g}"
-
-
-def patches_of(image: np.ndarray, size: int) -> np.ndarray:
-    """Return all patches as rows (n, size²), in single precision."""
-    windows = np.lib.stride_tricks.sliding_window_view(image, (size, size))
-    return windows.reshape(-1, size * size).astype(np.float32)
-
-
-def picture_of(patches: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the picture in which each pixel is the mean of those of all patches that contain it."""
-    size = int(np.sqrt(patches.shape[1]))
-    height, width = shape[0] - size + 1, shape[1] - size + 1
-    patches = patches.reshape(height, width, size, size)
-    total, number = np.zeros(shape), np.zeros(shape)
-    for i in range(size):
-        for j in range(size):
-            total[i : i + height, j : j + width] += patches[:, :, i, j]
-            number[i : i + height, j : j + width] += 1
-    return total / number
 
 
 if __name__ == "__main__":

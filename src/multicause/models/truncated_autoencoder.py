@@ -38,8 +38,8 @@ class TruncatedAutoencoder(NetworkCauses):
     n_components : int, default=10
         Number H of causes.
     layers : tuple of int, optional
-        Numbers of hidden units, from the causes to the data; by default one layer of as many units as causes. An empty
-        tuple gives a linear decoder.
+        Numbers of hidden units, from the causes to the data; by default one layer of twice as many units as causes. An
+        empty tuple gives a linear decoder.
     posterior : {"evolved", "beam"}, Evolved or Beam, default="evolved"
         States of a row, see :class:`multicause.OwnCauses`.
     optimizer : {"adam", "momentum"} or Optimizer, default="adam"

@@ -180,6 +180,17 @@ def test_the_end_of_a_fit_says_what_its_numbers_are(folder, tmp_path):
     assert result_of(*words, tmp_path / "c", "--model", "energy")["r2"] is None
 
 
+def test_a_decoder_network_is_learned_applied_and_reported(folder, tmp_path):
+    words = ["fit", folder / "rows.npy", "--model", "autoencoder", "--components", 2, "--iterations", 2, "--seed", 0]
+    result_of(*words, "--set", "layers=[3]", "--out", tmp_path / "run")
+    model = multicause.load(tmp_path / "run" / "model.multicause")
+    assert [weight.shape for weight in model.parameters_["weights"]] == [(2, 3), (3, 25)]
+    result_of("transform", tmp_path / "run", folder / "rows.npy", "--out", tmp_path / "causes.npy")
+    rows = np.load(folder / "rows.npy").reshape(60, 25)
+    np.testing.assert_allclose(np.load(tmp_path / "causes.npy"), model.transform(rows), atol=1e-6)
+    assert "TruncatedAutoencoder" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_sound_and_table_to_a_run(folder, tmp_path):
     options = ["--model", "kmeans", "--components", 2, "--iterations", 2, "--no-report"]
     found = result_of("fit", folder / "sound.wav", "--frames", 2, *options, "--out", tmp_path / "sound")

@@ -27,6 +27,7 @@ MODELS = {
     "ica": "IndependentComponents",
     "helmholtz": "HelmholtzMachine",
     "noisy-or": "NoisyOrCauses",
+    "autoencoder": "TruncatedAutoencoder",
     "energy": "EnergyComponents",
 }
 

@@ -66,7 +66,7 @@ _HOME = {
     "peers": (
         "multicause.app.experiments.peers",
         "peers",
-        "models of other packages: noisy-or, maximum magnitude, levels",
+        "models of other packages: noisy-or, levels, evolved states, autoencoder",
     ),
     "tn10_bars": ("multicause.app.experiments.tn10_models", "bars", "TN10: a Helmholtz machine on bars"),
 }
@@ -134,7 +134,7 @@ QUICK = {
     "tn10_sources": Quick(1, "quick", 1),
     "tn10_fields": Quick(1, "quick", 18),
     "tn10_bars": Quick(1, "quick", 18),
-    "peers": Quick(1, "", 240),
+    "peers": Quick(1, "quick", 346),
 }
 #: What each experiment reproduces, in a few words.
 SUBJECTS = {name: subject for name, (_, _, subject) in _HOME.items()}
