@@ -97,7 +97,7 @@ DURATIONS = {
     "tn10_sources": "seconds",
     "tn10_fields": "minutes",
     "tn10_bars": "tens of minutes",
-    "peers": "tens of minutes",
+    "peers": "an hour",
 }
 
 
