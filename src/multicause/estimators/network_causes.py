@@ -17,8 +17,8 @@ from multicause.estimators import joint_inference as inference
 from multicause.estimators.gradient_causes import GradientCauses
 from multicause.solvers.decoder_network import DecoderNetwork
 
-# Hidden units of the default network for each cause. On patches of a noisy picture, two were better than one by 0.1 to
-# 0.2 dB, and had a higher bound.
+# Hidden units of the default network for each cause. On patches of two parts of a noisy picture, two were better than
+# one by 0.1 and 0.2 dB, and had higher bounds.
 UNITS_PER_CAUSE = 2
 
 

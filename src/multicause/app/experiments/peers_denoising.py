@@ -14,8 +14,8 @@ import numpy as np
 from skimage import io
 
 from multicause import LinearCauses, TruncatedAutoencoder
-from multicause.app.experiments.ebm01_data import folder
 from multicause.app.experiments.table import Line
+from multicause.datasets.files import stored
 from multicause.restoration.patches import PatchGrid
 
 SIGMA = 25.0
@@ -31,12 +31,15 @@ class Size(NamedTuple):
     passes: int
 
 
+# Differences on parts of the picture are small, and do not all have one sign: on the lower right 48×48 pixels (5×5
+# patches, 24 causes) the network was 0.04 dB below the linear model, on the two parts below 0.2 dB above it, with one
+# seed each. Only the setting "paper" has the size of the published experiment.
 SIZES = {"quick": Size(64, 5, 16, 20), "default": Size(80, 6, 32, 40), "paper": Size(None, 8, 256, 100)}
 
 
 def denoising(setting: str) -> Iterator[Line]:
-    """Compare peak signal-to-noise ratios of the autoencoder, with its default network, and of the linear model."""
-    size, place = SIZES[setting], folder("house")
+    """Compare peak signal-to-noise ratios of the autoencoder, with two decoders, and of the linear model."""
+    size, place = SIZES[setting], stored("house")
     what, expected = f"truncated autoencoder on House, σ = {SIGMA:g}", "at or above LinearCauses"
     if place is None:
         yield Line(what, expected, "not run: set MULTICAUSE_DATA to a folder with house/house.png", False)
@@ -46,10 +49,12 @@ def denoising(setting: str) -> Iterator[Line]:
     if size.side is not None:
         clean, noisy = (image[-size.side :, -size.side :] for image in (clean, noisy))
     H = size.components
-    models = (LinearCauses(H, random_state=0), TruncatedAutoencoder(H, max_iter=size.passes, tol=0, random_state=0))
-    least, found = (psnr(denoised(model, noisy, size.patch), clean) for model in models)
     what += f", {clean.shape[0]}×{clean.shape[1]} pixels, H = {H}"
-    yield Line(what, f">= {least:.2f} dB (LinearCauses)", f"{found:.2f} dB", found >= least)
+    least = psnr(denoised(LinearCauses(H, random_state=0), noisy, size.patch), clean)
+    for decoder, layers in (("default network", None), ("linear decoder", ())):
+        model = TruncatedAutoencoder(H, layers=layers, max_iter=size.passes, tol=0, random_state=0)
+        found = psnr(denoised(model, noisy, size.patch), clean)
+        yield Line(f"{what}, {decoder}", f">= {least:.2f} dB (LinearCauses)", f"{found:.2f} dB", found >= least)
 
 
 def denoised(model: Any, noisy: np.ndarray, size: int) -> np.ndarray:

@@ -13,8 +13,8 @@ import numpy as np
 
 from multicause import NoisyOrCauses
 from multicause.app.experiments.bernoulli_mixture import learn_mixture
-from multicause.app.experiments.ebm01_data import folder
 from multicause.app.experiments.table import Line
+from multicause.datasets.files import stored
 
 # Numbers of rows to learn from and held out, and numbers of components.
 SIZES = {"quick": (500, 500, (10,)), "default": (3000, 1000, (10, 50)), "paper": (8000, 2000, (10, 50, 100))}
@@ -25,7 +25,7 @@ PRIOR_ROWS = (0.1, 1.0, 5.0)
 def held_out_digits(setting: str) -> Iterator[Line]:
     """Compare held-out likelihoods, with default settings of noisy-or causes."""
     n_learned, n_held_out, numbers = SIZES[setting]
-    place = folder("mnist")
+    place = stored("mnist")
     what = "noisy-or on binary MNIST: held-out log p of a digit"
     if place is None:
         missing = "not run: set MULTICAUSE_DATA to a folder with mnist/mnist_test.npz"

@@ -1,8 +1,8 @@
 """Log joints and moments of states that differ in some of a few causes, for all causes in turn.
 
-Loops over the causes in which states differ (:mod:`multicause.posteriors.evolution.flips`) end with the state that differs in
-most of them. For few causes it takes less time to visit every cause of every state: there are no indices, so that
-everything is one loop over states and one matrix product. Arrays have rows along the last axis.
+Loops over the causes in which states differ (:mod:`multicause.posteriors.evolution.flips`) end with the state that
+differs in most of them. For few causes it takes less time to visit every cause of every state: there are no indices, so
+that everything is one loop over states and one matrix product. Arrays have rows along the last axis.
 """
 
 from __future__ import annotations
