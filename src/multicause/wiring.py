@@ -120,7 +120,7 @@ def _remedies(model: Model, estimator: type | None, free: set[str]) -> str:
         serving = "; ".join(
             f"{role}={_joined((repr(part) for (part,) in parts), 'or')}" for role, parts in single.items() if parts
         )
-        return f"With the other parts as they are, these serve: {serving}."
+        return f"With the other parts as they are, use one of these: {serving}."
     several = [
         ", ".join(f"{role}={part!r}" for role, part in zip(both, parts, strict=True))
         for both in combinations(roles, 2)

@@ -87,10 +87,10 @@ def test_constant_columns_are_learned_like_others():
             {"update": "least_squares"},
             ValueError,
             r"update LeastSquares\(\) needs a sum of causes, but combination Maximum\(\) has a maximum of causes. With "
-            r"the other parts as they are, these serve: update=CreditMean\(\) or Gradient\(\)\.$",
+            r"the other parts as they are, use one of these: update=CreditMean\(\) or Gradient\(\)\.$",
         ),
         ({"annealing": "slow"}, ValueError, "'annealing' parameter .*'auto'"),
-        ({"learn": ("components", "sigma")}, ValueError, r"learn must be a tuple with names out of \('components', "),
+        ({"learn": ("components", "sigma")}, ValueError, r"learn must be a tuple of names from \('components', "),
         ({"learn": "components"}, ValueError, r"A tuple of one name is written \('components',\)"),
         ({"activity": 1.5}, ValueError, r"strictly between 0 and 1|\(0, 1\)|activity"),
         ({"activity": [0.1, 0.2, 0.3]}, ValueError, r"one number or one per cause, shape \(2,\); got shape \(3,\)"),
@@ -98,7 +98,7 @@ def test_constant_columns_are_learned_like_others():
         ({"activity": [0.1, 0.2], "prior": Bernoulli(shared=True)}, ValueError, "one activity for all causes"),
         ({"noise_scale": -1.0}, ValueError, "'noise_scale' parameter .* must be a float in the range"),
         ({"noise_scale": 1.0, "noise": "poisson"}, ValueError, "Poisson noise has no scale, but noise_scale=1.0"),
-        ({"init": "pca"}, ValueError, "Unknown init 'pca'. Known: 'random', 'mean', 'data', an array, or a model"),
+        ({"init": "pca"}, ValueError, "Unknown init 'pca'. Known: 'random', 'mean', 'data', an array, or an estimator"),
         ({"init": np.ones((3, 4))}, ValueError, r"\(n_components, n_features\) = \(2, 4\); got \(3, 4\)"),
         ({"init": np.full((2, 4), np.nan)}, ValueError, "init must be finite"),
         (

@@ -215,7 +215,7 @@ def test_samples_have_the_models_covariance(estimator, seed):
         (PrincipalComponents(1), 1e200 * np.eye(4), r"1e\+200, is too large to be squared in float64. Scale X down"),
         (FactorAnalysis(1), 1e-200 * np.eye(4), "differ by at most 1e-200, too little to be squared in float64. Scale"),
         (FactorAnalysis(1, init="pca"), np.eye(4), "Unknown init 'pca'"),
-        (FactorAnalysis(1, learn=("mean",)), np.eye(4), "learn must be a tuple with names out of"),
+        (FactorAnalysis(1, learn=("mean",)), np.eye(4), "learn must be a tuple of names from"),
         (PrincipalComponents(1), [[np.inf, 1], [1, 2]], "infinity"),
     ],
 )

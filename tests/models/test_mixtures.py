@@ -216,7 +216,7 @@ def test_annealing_and_repair_words_work_for_mixtures():
         (MixtureOfGaussians(2, min_variance=-1.0), np.eye(3), "'min_variance' parameter"),
         (MixtureOfGaussians(2, activity=[0.5, 0.6]), np.eye(3), "positive and sum to one .* Divide it by its sum"),
         (MixtureOfGaussians(2, activity=[1.0]), np.eye(3), r"one proportion per cause, shape \(2,\); got shape \(1,\)"),
-        (MixtureOfGaussians(2, learn=("means",)), np.eye(3), "learn must be a tuple with names out of"),
+        (MixtureOfGaussians(2, learn=("means",)), np.eye(3), "learn must be a tuple of names from"),
         (MixtureOfPoissons(2), -np.eye(3), "Negative values in data: Poisson noise needs values of at least 0"),
         (MixtureOfGaussians(2), np.ones((4, 2)), r"All values of X are equal \(1\)"),
         (KMeans(2), np.ones((4, 2)), "All 4 rows of X that have a weight are equal"),

@@ -167,7 +167,7 @@ def _is_sign_of_column(lines: Sequence[str]) -> bool:
 
 
 def is_comment(line: str, separator: str, width: int) -> bool:
-    """Return whether a line between rows is a comment: it begins with # and has not as many values as rows have."""
+    """Return whether a line between rows is a comment: it begins with # and has another number of values than rows."""
     return line.startswith(COMMENT) and (width == 1 or len(split_rows(line, separator)[0]) != width)
 
 

@@ -81,7 +81,7 @@ def judge(
     return Convergence(history, falls, slack, length), ~fell
 
 
-def at_rest(quiet: Array, change: Array, cooled: Array) -> Array:
+def count_quiet_iterations(quiet: Array, change: Array, cooled: Array) -> Array:
     """Return the number of consecutive iterations in which no component moved much (MCA08 eq. 38): (starts,).
 
     Iterations during annealing are not counted.
@@ -89,6 +89,6 @@ def at_rest(quiet: Array, change: Array, cooled: Array) -> Array:
     return jnp.where((change.max(axis=1) < REST) & cooled, quiet + 1, 0)
 
 
-def rested(quiet: Array) -> Array:
+def has_rested(quiet: Array) -> Array:
     """Return which starts have moved little for long enough to have converged: (starts,)."""
     return quiet >= QUIET_ITERATIONS

@@ -16,7 +16,7 @@ import numpy as np
 
 from multicause.annealing import Cooling, Schedule
 from multicause.arrays import Array, over_active, select
-from multicause.em.convergence import Convergence, at_rest, judge, rested
+from multicause.em.convergence import Convergence, count_quiet_iterations, has_rested, judge
 from multicause.em.e_step import expect_one
 from multicause.model import Block, Model, Parameters, Statistics
 from multicause.outcomes import Outcome
@@ -155,7 +155,7 @@ def _judge_trial(
     state = _ended(state, convergence.fell(monotone), Outcome.BOUND_FELL, iteration)
     state = _ended(state, convergence.converged(limits.tol, monotone), Outcome.CONVERGED, iteration)
     state = _ended(state, schedule.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
-    return _ended(state, rested(state.quiet), Outcome.CONVERGED, iteration), row
+    return _ended(state, has_rested(state.quiet), Outcome.CONVERGED, iteration), row
 
 
 def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState) -> EMState:
@@ -174,7 +174,8 @@ def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state
     state = _ended(state, ~finite, Outcome.NON_FINITE, state.iteration)
     if not model.posterior.ascends_bound:
         cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
-        state = state._replace(quiet=jnp.where(limits.tol > 0, at_rest(state.quiet, change, cooled), state.quiet))
+        quiet = count_quiet_iterations(state.quiet, change, cooled)
+        state = state._replace(quiet=jnp.where(limits.tol > 0, quiet, state.quiet))
     state = state._replace(trial=trial, cooling=schedule.advance(cooling, change))
     return _cut_of_next(model, schedule, state)
 

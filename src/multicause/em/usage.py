@@ -1,4 +1,4 @@
-"""Which causes are used: the one definition of dead causes, and of components that are hardly used.
+"""Which causes are used: the definition of dead causes, and of components that are hardly used.
 
 A *dead* cause explains nothing: learning ends with the outcome "cause_died". A *hardly used* component still explains
 some rows, but much fewer than others: learning may replace it, or does not wait for it.

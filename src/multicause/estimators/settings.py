@@ -99,6 +99,6 @@ def check_learn(learn: Any, learnable: tuple[str, ...]) -> None:
     """Raise ValueError if ``learn`` is not a tuple of known names."""
     if isinstance(learn, str) or any(name not in learnable for name in learn):
         raise ValueError(
-            f"learn must be a tuple with names out of {learnable}; got {learn!r}. "
+            f"learn must be a tuple of names from {learnable}; got {learn!r}. "
             "A tuple of one name is written ('components',)."
         )

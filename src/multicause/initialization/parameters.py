@@ -69,7 +69,7 @@ def _starting_components(initial: InitialConditions, n_components: int, init: st
             few = n_components > len(possible)
             chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]
             return model.combination.reflect(chosen)
-        raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or a model.")
+        raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or an estimator.")
     given = np.asarray(_components_of(init, n_components, data, random) if hasattr(init, "fit") else init)
     components = given.astype(float)
     if components.shape != (n_components, n_features):

@@ -51,9 +51,7 @@ class SpikeAndSlab(Bernoulli):
         """Raise ValueError if ``learn`` has unknown names."""
         unknown = [name for name in self.learn if name not in LEARNABLE]
         if isinstance(self.learn, str) or unknown:
-            raise ValueError(
-                f"learn of SpikeAndSlab must be a tuple with names out of {LEARNABLE}; got {self.learn!r}."
-            )
+            raise ValueError(f"learn of SpikeAndSlab must be a tuple of names from {LEARNABLE}; got {self.learn!r}.")
 
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
         """Return two active causes per row on average unless ``activity`` is given, and slabs N(0, 1)."""

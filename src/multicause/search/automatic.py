@@ -42,7 +42,7 @@ from multicause.posteriors import SMALL, Exact, Posterior, Preselected
 from multicause.runtime.parallel import in_background
 from multicause.search.critical_temperature import spread_at
 from multicause.search.phases import (
-    SHARE_OF_ITERATIONS,
+    SHARE_DIVISOR,
     WARM_TEMPERATURE,
     Search,
     difference,
@@ -103,7 +103,7 @@ def search(
         search_model = replace(model, posterior=Exact())
     finishing = search_model is not model or search_data is not data
     to_find = iterations_to_find(max_iter, finishing)
-    n_iter = min(ITERATIONS, max_iter // SHARE_OF_ITERATIONS)
+    n_iter = min(ITERATIONS, max_iter // SHARE_DIVISOR)
     annealed = bool(annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and "components" in model.learn)
     # All loops of the search share one program for each posterior.
     places = max(len(starts.components), len(TEMPERATURES), min(n_components, MOST_VARIANTS))

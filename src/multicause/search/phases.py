@@ -21,8 +21,8 @@ from multicause.model import Model
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 
-# Largest fraction of max_iter (1/3) that the annealing, or the last phase on all data, takes.
-SHARE_OF_ITERATIONS = 3
+# The annealing, and the last phase on all data, take at most max_iter divided by this.
+SHARE_DIVISOR = 3
 # Iterations reserved for the model's own posterior on all data, or the same fraction of max_iter.
 RESERVED = 50
 # Final temperature of posteriors that do not ascend a bound: it keeps them from overfitting (MCA08 appendix E.2).
@@ -39,7 +39,7 @@ class Search(NamedTuple):
 
 def iterations_to_find(max_iter: int, finishing: bool) -> int:
     """Return how many iterations may be used to find causes; others are reserved for the phase that finishes."""
-    return max_iter - (min(RESERVED, max_iter // SHARE_OF_ITERATIONS) if finishing else 0)
+    return max_iter - (min(RESERVED, max_iter // SHARE_DIVISOR) if finishing else 0)
 
 
 def run_phases(

@@ -34,7 +34,7 @@ def test_a_fit_says_in_which_phase_it_is():
     assert order[:2] == ["annealing", "learning"]
     assert set(order) <= {"annealing", "learning", "repairing", "final learning"}
     text = stream.getvalue()
-    assert "MaximalCauses: searching a start temperature" in text
+    assert "MaximalCauses: searching for a start temperature" in text
     assert f"iteration {len(recorder.phases)}/60" in text
     assert "bound" in text
 

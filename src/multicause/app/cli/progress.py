@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from multicause.callbacks import Iteration, IterationCallback
 
 # Names of phases while nothing has been reported yet, with and without a search for a start temperature.
-SEARCHING, BEGINNING = "searching a start temperature", "preparing"
+SEARCHING, BEGINNING = "searching for a start temperature", "preparing"
 # Iterations from which the time of the next ones is estimated.
 RECENT = 20
 
