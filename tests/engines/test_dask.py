@@ -5,6 +5,7 @@ but programs are compiled once. What needs processes of their own is in test_das
 """
 
 import sys
+import warnings
 from contextlib import nullcontext
 from functools import partial
 from time import sleep
@@ -156,6 +157,27 @@ def test_frames_delayed_blocks_and_arrays(client, rows):
         np.testing.assert_allclose(found.components_, expected.components_, rtol=1e-3, atol=1e-3)
 
 
+def test_names_and_numbers_of_columns_are_compared_before_anything_is_computed(client, rows):
+    dd, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    plain = pandas.DataFrame(rows[:1000], columns=[f"f{k}" for k in range(25)])
+    frame = dd.from_pandas(plain, npartitions=2)
+    model = LinearCauses(3, engine=Dask(client), **PLAIN).fit(frame)
+    assert model.feature_names_in_.tolist() == list(plain.columns)
+    here = clone(model).set_params(engine=None).fit(plain).transform(plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.transform(frame).compute()
+    np.testing.assert_allclose(found, here, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
+        model.transform(frame[list(plain.columns[::-1])])
+    with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+        model.score(frame.rename(columns={"f0": "g"}))
+    with pytest.raises(ValueError, match="X has 9 features, but LinearCauses is expecting 25"):
+        clone(model).fit(da.from_array(rows, chunks=(1000, 25))).transform(da.from_array(rows[:, :9]))
+    with pytest.raises(ValueError, match=r"must hold numbers; 'city' does not.*X.drop\(columns=\['city'\]\)"):
+        model.fit(frame.assign(city="x"))
+
+
 def test_workers_read_files(client, rows, tmp_path):
     for number, part in enumerate(np.split(rows, [700])):
         np.save(tmp_path / f"{number}.npy", part)
@@ -172,7 +194,7 @@ def test_workers_read_files(client, rows, tmp_path):
     bad[600, 3] = np.inf
     np.save(tmp_path / "1.npy", bad)
     with pytest.raises(ValueError, match=r"infinity: row 600, column 3 of .*1\.npy"):
-        clone(model).fit(source)
+        clone(model).fit(open_rows(tmp_path / "*.npy"))
 
 
 def test_a_search_on_a_cluster_finds_all_bars(client, chunked):

@@ -1,7 +1,9 @@
 """Sets of files that are learned from without being loaded: npy, parquet, HDF5 and zarr."""
 
 import json
+import os
 import pickle
+import warnings
 
 import numpy as np
 import pandas
@@ -190,6 +192,51 @@ def test_files_that_change_while_they_are_read(rows, tmp_path):
     (tmp_path / "rows.npy").unlink()
     with pytest.raises(OSError, match=r"Rows 0 to 9 of .*rows.npy' cannot be read: No such file"):
         source.read(0, 10)
+
+
+def test_a_file_that_is_replaced_by_one_of_the_same_size(rows, tmp_path):
+    np.save(tmp_path / "rows.npy", rows[:100])
+    source = open_rows(tmp_path / "rows.npy")
+    np.save(tmp_path / "new.npy", 0 * rows[:100])
+    later = source.read(0, 1).sum() + (tmp_path / "rows.npy").stat().st_mtime + 5
+    os.utime(tmp_path / "new.npy", (later, later))
+    os.replace(tmp_path / "new.npy", tmp_path / "rows.npy")
+    with pytest.raises(OSError, match=r"Rows 0 to 9 of .*rows.npy' cannot be read: it has been written or replaced"):
+        source.read(0, 10)
+
+
+def test_names_of_columns_are_kept_and_compared(rows, folder, tmp_path):
+    frame = pandas.DataFrame(rows[:100], columns=NAMES)
+    frame[NAMES[::-1]].to_parquet(tmp_path / "reversed.parquet")
+    model = LinearCauses(3, engine=SMALL, **PLAIN).fit(open_rows(folder / "part*.parquet"))
+    assert model.feature_names_in_.tolist() == NAMES
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(model.transform(frame), model.transform(open_rows(folder / "part0.parquet"))[:100])
+    with pytest.raises(ValueError, match="Feature names must be in the same order as they were in fit"):
+        model.transform(open_rows(tmp_path / "reversed.parquet"))
+    again = model.transform(open_rows(tmp_path / "reversed.parquet", columns=NAMES))
+    np.testing.assert_allclose(again, model.transform(frame))
+
+
+def test_results_do_not_replace_the_rows_that_they_are_made_of(rows, tmp_path):
+    path = tmp_path / "rows.npy"
+    np.save(path, rows[:100])
+    model = LinearCauses(3, **PLAIN).fit(rows)
+    for X in (open_rows(path), np.load(path, mmap_mode="r"), np.load(path, mmap_mode="r")[::2]):
+        with pytest.raises(ValueError, match=r"out is .*rows.npy', from which X is read, and would be overwritten"):
+            model.reconstruct(X, out=path)
+    np.testing.assert_array_equal(np.load(path), rows[:100])
+
+
+def test_what_is_no_name_of_a_file_or_no_array(folder):
+    with pytest.raises(TypeError, match=r"names of files, one after the other; got list. Write open_rows\(\*files\)"):
+        open_rows([folder / "part0.npy"])
+    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    with h5py.File(folder / "rows.h5") as file, pytest.raises(TypeError, match=r"got a File of h5py.*X\['name'\]"):
+        LinearCauses(3, **PLAIN).fit(file)
+    with pytest.raises(TypeError, match="got a Group of zarr, which holds arrays"):
+        LinearCauses(3, **PLAIN).fit(zarr.group())
 
 
 def test_row_groups_larger_than_the_budget(rows, tmp_path):

@@ -49,6 +49,12 @@ def open_rows(
 
     if not paths:
         raise ValueError("Name at least one file; got none.")
+    for path in paths:
+        if not isinstance(path, str | PathLike):
+            raise TypeError(
+                f"open_rows takes names of files, one after the other; got {type(path).__name__}. Write "
+                "open_rows(*files) for a list of files."
+            )
     files = [file for path in paths for file in _matching(Path(path).expanduser())]
     return open_files(files, columns, drop, None if dtype is None else check_dtype(dtype))
 

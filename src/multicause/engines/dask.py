@@ -158,6 +158,7 @@ def load(
     """Create a part from every chunk, on the worker that computed the chunk unless that has more than its share."""
     if isinstance(X, Source):
         X.check_from_now(refusal)
+    _check_numbers(X)
     chunks = _chunks(client, X, n_threads)
     numbers = list(range(len(chunks)))
     sizes = gather(client, client.map(len, chunks, pure=False), chunks, numbers, engine.timeout)
@@ -176,6 +177,20 @@ def load(
         columns = [chunks[n] for n in numbers], own, numbers, [int(starts[n]) for n in numbers]
         parts = Parts(map_at(client, make, homes, *columns), numbers, homes)
     return DaskData(engine, client, parts, gather_facts(client, parts, engine.timeout))
+
+
+def _check_numbers(X: Any) -> None:
+    """Raise ValueError if a data frame has columns that do not hold numbers, which its types tell before any work."""
+    if not (_is_dask(X) and hasattr(X, "columns")):
+        return
+    others = [
+        name for name, dtype in zip(X.columns, X.dtypes, strict=True) if getattr(dtype, "kind", "O") not in "biuf"
+    ]
+    if others:
+        raise ValueError(
+            f"Columns of a data frame must hold numbers; {', '.join(map(repr, others))} "
+            f"{'does' if len(others) == 1 else 'do'} not. Leave out what is no measurement: X.drop(columns={others!r})."
+        )
 
 
 def _chunks(client: Client, X: Any, n_threads: Mapping[str, int]) -> list[Any]:

@@ -69,6 +69,7 @@ class FileSet(Source):
         name = f"{sources[0].name} and {len(sources) - 1} other file{'s' if len(sources) > 2 else ''}"
         super().__init__(name, shape, np.float32 if single else np.float64)
         self.names = sources[0].names
+        self.files = tuple(file for source in sources for file in source.files)
         self.use_dtype(self.dtype)
 
     def use_dtype(self, dtype: np.dtype) -> None:

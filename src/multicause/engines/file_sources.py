@@ -18,6 +18,8 @@ from multicause.runtime.paths import HDF5
 
 # Number of names that an error lists.
 LISTED = 5
+# Smallest change of a file's time, in seconds, that counts: computers that share a file may round its time differently.
+LEAST_SECONDS = 1.0
 
 
 class FileSource(Source):
@@ -26,23 +28,26 @@ class FileSource(Source):
     def __init__(self, path: Path, shape: tuple[int, ...], dtype: Any) -> None:
         super().__init__(repr(str(path)), shape, dtype)
         self._path = Path(os.path.abspath(path))
-        self._size = self._size_now()
+        self.files = (str(self._path),)
+        self._size, self._time = self._size_and_time()
 
-    def _size_now(self) -> int:
-        """Return the current size of the file."""
-        return self._path.stat().st_size if self._path.is_file() or not self._path.exists() else 0
+    def _size_and_time(self) -> tuple[int, float]:
+        """Return the current size of the file and the time of its last change; zeros for a folder."""
+        if self._path.is_dir():
+            return 0, 0.0
+        now = self._path.stat()
+        return now.st_size, now.st_mtime
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return the rows from ``start`` to ``stop``; raise OSError if the file has changed."""
         where = f"Rows {start:,} to {min(stop, self.shape[0]) - 1:,} of {self.name} cannot be read"
         try:
-            changed = self._size_now() != self._size
+            size, time = self._size_and_time()
         except OSError as error:
             raise OSError(f"{where}: {error.strerror}. Do not move files while they are in use.") from error
-        if changed:
-            raise OSError(
-                f"{where}: its size has changed since it was opened. Do not write to a file while it is in use."
-            )
+        if size != self._size or abs(time - self._time) >= LEAST_SECONDS:
+            what = "its size has changed" if size != self._size else "it has been written or replaced"
+            raise OSError(f"{where}: {what} since it was opened. Do not write to a file while it is in use.")
         return super().read(start, stop)
 
 

@@ -70,6 +70,8 @@ class Local(Engine):
                     f"{', '.join(map(str, gone))} cannot be used in this process; JAX finds "
                     f"{', '.join(map(str, known))}."
                 )
+            if len(set(chosen)) < len(chosen):
+                raise ValueError(f"devices must be different from each other; got {', '.join(map(str, chosen))}.")
         else:
             raise ValueError(f"devices must be 'all', a number, devices of JAX, or None; got {self.devices!r}.")
         return None if chosen == known[:1] else jax.sharding.Mesh(np.array(chosen), (ROWS,))

@@ -22,6 +22,8 @@ class Source(ABC):
 
     #: Column names, if there are any.
     names: list[str] | None = None
+    #: Absolute paths of the files that rows are read from, as far as they are known.
+    files: tuple[str, ...] = ()
     #: Why no value may be missing, for models that cannot learn without it; None allows NaN.
     refusal: str | None = None
     #: Whether all values have been checked, so that later passes need not check them again.
@@ -96,6 +98,8 @@ class _ArrayLikeSource(Source):
     def __init__(self, name: str, array: Any) -> None:
         super().__init__(name, array.shape, np.dtype(array.dtype))
         self._array = array
+        if getattr(array, "filename", None) is not None:
+            self.files = (os.path.abspath(str(array.filename)),)
 
     def __getstate__(self) -> dict[str, Any]:
         """Replace an HDF5 dataset, which other processes must open themselves, by its file and its name."""
@@ -124,7 +128,7 @@ class _FileSource(Source):
     def __init__(self, array: np.memmap) -> None:
         super().__init__(f"the memory map of {array.filename}", array.shape, array.dtype)
         self._stored, self._offset, self._path = array.dtype, int(array.offset), os.path.abspath(str(array.filename))
-        self._size = os.path.getsize(self._path)
+        self._size, self.files = os.path.getsize(self._path), (self._path,)
         # Like the map, the open file continues to exist if its name is removed.
         self._file = os.open(self._path, os.O_RDONLY)
 
@@ -176,7 +180,12 @@ def as_source(X: Any) -> Source | None:
 
         return SparseSource(X)
     package = type(X).__module__.partition(".")[0]
-    if package in ("h5py", "zarr") and hasattr(X, "shape"):
+    if package in ("h5py", "zarr"):
+        if not hasattr(X, "shape"):
+            raise TypeError(
+                f"X must be an array; got a {type(X).__name__} of {package}, which holds arrays. Pass one of them, "
+                "such as X['name']."
+            )
         return _ArrayLikeSource(f"the {package} array {getattr(X, 'name', '')}".rstrip(), X)
     return None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import AbstractContextManager
+from copy import copy
+from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -20,8 +22,10 @@ from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_s
 from multicause.engines import Dask, Data, Engine, Local
 from multicause.engines.dask import as_dask_array, is_distributed
 from multicause.engines.missing import check_finite
+from multicause.engines.sources import Source
 from multicause.engines.sparse_source import SparseSource
 from multicause.estimators.advice import Advice, advice_on
+from multicause.estimators.columns import with_names
 from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
@@ -110,7 +114,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         engine = self._engine(X)
         source = engine.source(X)
         if source is None:
-            rows = self._validate_rows(X, reset=reset)
+            rows = self._validate_rows(with_names(np.asarray(X), X) if isinstance(X, Source) else X, reset=reset)
             return engine.load(rows, validate_weights(sample_weight, rows))
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
@@ -120,26 +124,43 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         least = 2 if reset else 1
         if data.n_rows < least:
             raise ValueError(f"Found array with {data.n_rows} sample(s) while a minimum of {least} is required.")
-        # One row is enough for scikit-learn to store or compare the number of features.
-        row = data.rows(np.array([0]))
-        validate_data(self, row, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+        # One row is enough for scikit-learn to store or compare the number of features and their names.
+        self._validate_columns(with_names(data.rows(np.array([0])), source), reset=reset)
         return data
 
-    def _lazily(self, function: Any, X: Any, *arguments: Any, out: Any = None) -> Any:
+    def _validate_columns(self, row: Any, *, reset: bool) -> None:
+        """Store or compare the number and the names of the features, given one row."""
+        validate_data(self, row, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+
+    def _lazily(self, function: partial[Any], X: Any, *arguments: Any, out: Any = None) -> Any:
         """Return a dask array of a function's results, which are computed where the chunks of X are."""
         if out is not None:
             raise TypeError("The result for a dask array is a dask array: leave out=, and use its to_zarr or store.")
+        function = self._for_chunks(function)
         example = function(np.zeros((1, self.n_features_in_), dtype=self._fitted_dtype), *arguments)
         if not isinstance(example, np.ndarray):
             raise TypeError(
                 "Lists of states are made of rows in the memory of this process alone. Give some rows of the dask "
                 "array, such as X[:1000].compute(), or use transform."
             )
+        n_features = len(X.columns) if hasattr(X, "columns") else getattr(X, "shape", (0, self.n_features_in_))[-1]
+        self._validate_columns(with_names(np.zeros((1, n_features), self._fitted_dtype), X), reset=False)
         X = as_dask_array(X, self.n_features_in_)
         X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
         columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
         dropped = {"drop_axis": 1} if example.ndim == 1 else {}
         return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
+
+    def _for_chunks(self, method: partial[Any]) -> partial[Any]:
+        """Return a method of this model, given with arguments, as one of a copy that is used for chunks in workers.
+
+        A task that waited for other tasks of the same cluster could wait for ever. Chunks have no names of columns,
+        which have been compared before; scikit-learn would warn of each.
+        """
+        model = copy(self)
+        model.engine = Local(memory_budget=self._engine().memory_budget, n_jobs=1)
+        model.__dict__.pop("feature_names_in_", None)
+        return partial(getattr(model, method.func.__name__), *method.args, **method.keywords)
 
     def _rows_in_memory(self, X: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray]:
         """Return validated rows and weights for models that learn from single rows in random order.

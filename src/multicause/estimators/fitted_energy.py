@@ -132,7 +132,7 @@ class FittedEnergy(BaseModel):
     def _by_rows(self, function: Any, X: ArrayLike, out: Any = None) -> Any:
         check_is_fitted(self)
         if out is not None:
-            check_out(out)
+            check_out(out, X)
         if is_distributed(X):
             return self._lazily(partial(self._by_rows, function), X, out=out)
         data = self._load(X, None, reset=False)

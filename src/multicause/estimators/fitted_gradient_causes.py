@@ -77,7 +77,7 @@ class FittedGradientCauses(BaseModel):
         """Apply a function of :mod:`joint_inference` to the rows of X, block by block."""
         check_is_fitted(self)
         if out is not None:
-            check_out(out)
+            check_out(out, X)
         if is_distributed(X):
             return self._lazily(partial(self._by_rows, function), X, out=out)
         data, method, H = self._load(X, None, reset=False), self._method(), int(self.n_components)

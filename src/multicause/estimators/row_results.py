@@ -46,7 +46,7 @@ class RowResults(FittedState):
         check_is_fitted(self)
         model = self._recognizer if model is None else model
         if out is not None:
-            check_out(out)
+            check_out(out, X)
         if is_distributed(X):
             return self._lazily(partial(self._by_rows, function, model=model, finish=finish), X, *arguments, out=out)
         original = data = self._load(X, None, reset=False)

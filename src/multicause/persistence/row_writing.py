@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from multicause.engines.sources import as_source
 from multicause.persistence.container import explained
 from multicause.runtime.interruption import on_quit
 
@@ -21,8 +22,17 @@ from multicause.runtime.interruption import on_quit
 EXPLAINED = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EROFS)
 
 
-def check_out(out: Any) -> None:
-    """Raise an error, before any computation, if results cannot be written to ``out``."""
+def check_out(out: Any, X: Any) -> None:
+    """Raise an error, before any computation, if results for X cannot be written to ``out``."""
+    _check_target(out)
+    source = as_source(X)
+    target = out if isinstance(out, str | PathLike) else getattr(out, "filename", None)
+    if source is not None and target is not None and os.path.abspath(str(target)) in source.files:
+        raise ValueError(f"out is {str(target)!r}, from which X is read, and would be overwritten. Name another file.")
+
+
+def _check_target(out: Any) -> None:
+    """Raise an error if ``out`` is neither an array that can be written nor the name of a npy file."""
     if isinstance(out, str | PathLike):
         path = Path(out)
         if path.suffix.lower() != ".npy":
@@ -41,7 +51,7 @@ def write_rows(out: Any, n_rows: int, parts: Iterable[np.ndarray]) -> Any:
     A file is written under a temporary name and renamed when it is complete; it is returned as a memory map. An array
     must have the shape of the results. A memory map gets its disk space reserved before anything is written.
     """
-    check_out(out)
+    _check_target(out)
     parts = iter(parts)
     if not isinstance(out, str | PathLike):
         return _into_array(out, n_rows, parts)
