@@ -580,3 +580,16 @@ def test_devices_of_the_command_line_are_a_setting_of_the_engine(monkeypatch):
     EngineChoice(devices="all").make("1GiB")
     EngineChoice(devices="4", n_jobs=2).make("1GiB")
     assert [settings["devices"] for settings in made] == ["all", 4]
+
+
+def test_the_time_limit_of_the_command_line_is_a_setting_of_the_engine():
+    assert EngineChoice("dask", timeout=2.5).make("1GiB").timeout == 2.5
+    assert EngineChoice("dask").make("1GiB").timeout == Dask().timeout
+    with pytest.raises(ValueError, match="--timeout is a time limit of a Dask cluster. Use --engine dask"):
+        EngineChoice(timeout=1.0)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:9", "tcp://127.0.0.1"])
+def test_what_is_no_address(address, rows):
+    with pytest.raises(ValueError, match=r"is not an address of a Dask scheduler. Expected one such as 'tcp://"):
+        LinearCauses(3, engine=Dask(address, timeout=2), **PLAIN).fit(rows[:100])

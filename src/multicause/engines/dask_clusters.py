@@ -40,7 +40,11 @@ def connected(address: str, timeout: float) -> Client:
         client = distributed_package().Client(address, timeout=timeout, set_as_default=False)
         _CLIENTS[address] = client
         return client
-    except (OSError, TimeoutError, ValueError) as error:
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"{address!r} is not an address of a Dask scheduler. Expected one such as 'tcp://127.0.0.1:8786'."
+        ) from error
+    except (OSError, TimeoutError) as error:
         raise ConnectionError(
             f"No Dask scheduler answers at {address!r} within {timeout} seconds. Start one with `dask scheduler`, or "
             "check the address."

@@ -1,4 +1,4 @@
-"""Options that select where a fit computes: ``--engine``, ``--scheduler``, ``--n-jobs`` and ``--devices``."""
+"""Options of ``multicause fit`` that select where it computes, such as ``--engine`` and ``--devices``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 ENGINES = ("local", "dask")
 #: Names of the options, as parameters of commands.
-ENGINE_OPTIONS = ("engine", "scheduler", "n_jobs", "devices")
+ENGINE_OPTIONS = ("engine", "scheduler", "timeout", "n_jobs", "devices")
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class EngineChoice:
     scheduler: str | None = None
     n_jobs: int | None = None
     devices: str | None = None
+    timeout: float | None = None  # seconds; None: the engine's own
 
     def __post_init__(self) -> None:
         if self.engine is not None and self.engine not in ENGINES:
@@ -28,6 +29,8 @@ class EngineChoice:
                 f"--scheduler {self.scheduler} is the address of a Dask cluster, but the engine is local. Use --engine "
                 "dask, or leave out --scheduler."
             )
+        if self.name == "local" and self.timeout is not None:
+            raise ValueError("--timeout is a time limit of a Dask cluster. Use --engine dask, or leave out --timeout.")
         given = [
             option for option, value in (("--n-jobs", self.n_jobs), ("--devices", self.devices)) if value is not None
         ]
@@ -48,7 +51,8 @@ class EngineChoice:
         from multicause.engines import Dask, Local
 
         if self.name == "dask":
-            return Dask(self.scheduler, memory_budget=memory)
+            limits = {} if self.timeout is None else {"timeout": self.timeout}
+            return Dask(self.scheduler, memory_budget=memory, **limits)
         chosen: dict[str, Any] = {} if self.devices is None else {"devices": self._devices()}
         return Local(memory_budget=memory, n_jobs=self.n_jobs, **chosen)
 

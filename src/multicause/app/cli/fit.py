@@ -170,6 +170,12 @@ def fit(
         str | None,
         typer.Option(help="Address of a Dask scheduler, such as tcp://scheduler:8786.", rich_help_panel=COMPUTING),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds to wait for the Dask scheduler and its workers; by default 30.", rich_help_panel=COMPUTING
+        ),
+    ] = None,
     n_jobs: Annotated[
         int | None,
         typer.Option(
@@ -232,7 +238,7 @@ def fit(
         check_place(out, force or (recorded is not None and is_stopped(out)), FILES)
         check_data(data or [])
         numbers = numbers_from(components, "--components")
-        choice = EngineChoice(engine, scheduler, n_jobs, devices)
+        choice = EngineChoice(engine, scheduler, n_jobs, devices, timeout)
 
         from multicause.app.cli.fitting import fit_run
         from multicause.app.cli.resuming import check_same
