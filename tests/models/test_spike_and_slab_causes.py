@@ -191,7 +191,7 @@ def test_a_stream_of_batches(data):
         (
             SpikeAndSlabCauses(2, learn=("slabs",)),
             ValueError,
-            r"out of \('components', 'noise', 'activity', 'slab_",
+            r"names from \('components', 'noise', 'activity', 'slab_",
         ),
         (SpikeAndSlabCauses(2, noise="poisson"), IncompatiblePartsError, r"needs a variance that does not depend on"),
         (SpikeAndSlabCauses(2, posterior="preselected"), IncompatiblePartsError, r"posterior=Beam\(\) or Exact\(\)"),
