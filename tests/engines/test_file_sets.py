@@ -8,9 +8,10 @@ import warnings
 import numpy as np
 import pandas
 import pytest
+from sklearn.base import clone
 
 import multicause
-from multicause import FactorAnalysis, IndependentComponents, LinearCauses
+from multicause import FactorAnalysis, IndependentComponents, LinearCauses, SoftmaxNetwork
 from multicause.datasets import make_bars, open_rows
 from multicause.datasets.reading import Reading, read_data
 from multicause.engines import Local
@@ -210,6 +211,9 @@ def test_names_of_columns_are_kept_and_compared(rows, folder, tmp_path):
     frame[NAMES[::-1]].to_parquet(tmp_path / "reversed.parquet")
     model = LinearCauses(3, engine=SMALL, **PLAIN).fit(open_rows(folder / "part*.parquet"))
     assert model.feature_names_in_.tolist() == NAMES
+    loaded = open_rows(folder / "part1.parquet", columns=NAMES)  # which fits into the default budget
+    for other in (clone(model).set_params(engine=None), SoftmaxNetwork(3, max_iter=1, random_state=0)):
+        assert other.fit(loaded).feature_names_in_.tolist() == NAMES
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_allclose(model.transform(frame), model.transform(open_rows(folder / "part0.parquet"))[:100])

@@ -114,7 +114,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         engine = self._engine(X)
         source = engine.source(X)
         if source is None:
-            rows = self._validate_rows(with_names(np.asarray(X), X) if isinstance(X, Source) else X, reset=reset)
+            rows = self._validate_rows(X, reset=reset)
             return engine.load(rows, validate_weights(sample_weight, rows))
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
@@ -124,12 +124,11 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         least = 2 if reset else 1
         if data.n_rows < least:
             raise ValueError(f"Found array with {data.n_rows} sample(s) while a minimum of {least} is required.")
-        # One row is enough for scikit-learn to store or compare the number of features and their names.
         self._validate_columns(with_names(data.rows(np.array([0])), source), reset=reset)
         return data
 
     def _validate_columns(self, row: Any, *, reset: bool) -> None:
-        """Store or compare the number and the names of the features, given one row."""
+        """Let scikit-learn store or compare the number and the names of the features, for which one row is enough."""
         validate_data(self, row, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
     def _lazily(self, function: partial[Any], X: Any, *arguments: Any, out: Any = None) -> Any:
@@ -185,6 +184,8 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
     def _validate_rows(self, X: ArrayLike, *, reset: bool) -> np.ndarray:
         if issparse(X):
             X = np.asarray(SparseSource(X))
+        elif isinstance(X, Source):
+            X = with_names(np.asarray(X), X)
         rows = validate_data(
             self,
             X,

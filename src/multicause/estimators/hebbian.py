@@ -42,7 +42,11 @@ class HebbianEstimator(RestrictedCauses):
         X, weights = self._rows_in_memory(X, sample_weight)
         probes = None if causes is None else np.asarray(causes, dtype=float)
         solver = replace(self._solver(), probes=probes)
-        return self._fit(solver, X, y, None if sample_weight is None else weights, resume, probes)
+        names = getattr(self, "feature_names_in_", None)
+        self._fit(solver, X, y, None if sample_weight is None else weights, resume, probes)
+        if names is not None:  # the rows in memory have none
+            self.feature_names_in_ = names
+        return self
 
     @abstractmethod
     def _solver(self) -> HebbianEpochs:

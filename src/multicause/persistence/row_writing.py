@@ -25,9 +25,9 @@ EXPLAINED = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EACCES, errno.EROFS)
 def check_out(out: Any, X: Any) -> None:
     """Raise an error, before any computation, if results for X cannot be written to ``out``."""
     _check_target(out)
-    source = as_source(X)
     target = out if isinstance(out, str | PathLike) else getattr(out, "filename", None)
-    if source is not None and target is not None and os.path.abspath(str(target)) in source.files:
+    source = None if target is None else as_source(X)
+    if source is not None and os.path.abspath(str(target)) in source.files:
         raise ValueError(f"out is {str(target)!r}, from which X is read, and would be overwritten. Name another file.")
 
 

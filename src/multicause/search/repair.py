@@ -143,7 +143,7 @@ def _improve(
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
 
     def attempt(state: Repair) -> Repair:
-        """Run one tournament."""
+        """Run a tournament of variants of the fit, and keep its winner if that is better."""
         state = ranked(state)
         trial = run_tournament(
             model,
