@@ -78,7 +78,7 @@ class UserData(NamedTuple):
 
 def read_data(
     path: str | PathLike[str] | Sequence[str | PathLike[str]],
-    reading: Reading = Reading(),  # noqa: B008, it is frozen
+    reading: Reading = Reading(),
     *,
     memory_budget: int | str | None = None,
 ) -> UserData:
