@@ -1,10 +1,15 @@
 """Repair alone: the variants that it tries, which of them it keeps, and when it stops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from multicause.arrays import double_precision
+from multicause.em.loop import learn
+from multicause.em.results import one_start
 from multicause.outcomes import Outcome
+from multicause.posteriors import Preselected
 from multicause.search import repair as module
 from multicause.search import tournament, variants
 from multicause.search.tournament import report_best
@@ -15,10 +20,13 @@ from tests.search.problem import CAUSES, problem
 STUCK = np.array([CAUSES[0], CAUSES[0] + 0.1, 0.5 * (CAUSES[1] + CAUSES[2])]) + 0.05
 
 
-def repaired(fit, max_iter=200, watch=None):
+def repaired(fit, max_iter=200, watch=None, sparse=False):
+    """Repair the fit; if ``sparse``, a posterior with at most two active causes ranks the variants."""
     given = problem("max")
     with double_precision():
-        settings = {"random": np.random.RandomState(0), "watch": watch, **given.settings}
+        posterior = Preselected(3, 2, keep=None).bind(given.model, 3, 1, 1)
+        ranking = replace(given.model, posterior=posterior) if sparse else None
+        settings = {"random": np.random.RandomState(0), "watch": watch, "ranking": ranking, **given.settings}
         return module.repair(given.model, given.data, fit, max_iter=max_iter, **settings)
 
 
@@ -63,8 +71,9 @@ def test_one_variant_lifts_all_weights_above_zero():
     assert (found.components >= 0).all()
 
 
-def test_a_local_optimum_is_left(stuck):
-    mended = repaired(stuck)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_local_optimum_is_left(stuck, sparse):
+    mended = repaired(stuck, sparse=sparse)
     assert mended.bound > stuck.bound + 0.5
     order = np.argsort(np.argmax(mended.parameters.components, axis=1))
     np.testing.assert_allclose(mended.parameters.components[order], CAUSES, atol=1.0)
@@ -83,11 +92,14 @@ def test_a_fit_that_no_variant_surpasses_is_kept():
     np.testing.assert_array_equal(kept.parameters.components, best.parameters.components)
 
 
-@pytest.mark.parametrize("spare", [0, 1, 4])
-def test_iterations_are_not_exceeded(stuck, spare):
-    found = repaired(stuck, max_iter=stuck.n_rounds + spare)
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("spare", [0, 1, 3, 4])
+def test_iterations_are_not_exceeded(stuck, spare, sparse):
+    """The bound is that of the model itself, even if iterations end while another posterior ranks variants."""
+    found = repaired(stuck, max_iter=stuck.n_rounds + spare, sparse=sparse)
     assert found.n_rounds <= stuck.n_rounds + spare
     assert found.bound >= stuck.bound
+    np.testing.assert_allclose(found.bound, problem().learn(learn, one_start(found.parameters), 0).bound)
 
 
 def test_a_watcher_ends_it_and_sees_nothing_worse_than_the_fit(stuck):

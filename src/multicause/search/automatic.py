@@ -182,6 +182,7 @@ def search(
             "max_iter": to_find,
             "tol": tol,
             "random": random,
+            "ranking": annealing_model if annealing_model.posterior.ascends_bound else None,
             "watch": seen_by(search_model, "repairing"),
         }
         return state._replace(fit=repair(search_model, search_data, state.fit, places=places, **how, **settings))

@@ -63,12 +63,14 @@ def repair(
     *,
     max_iter: int,
     random: np.random.RandomState,
+    ranking: Model | None = None,
     **settings: Any,
 ) -> FitResult:
     """Improve a fit until no variant is better, or until ``max_iter`` iterations in total.
 
-    A fit that has not converged is continued, unless causes have died: these come back first. ``settings`` are those
-    of :func:`multicause.em.loop.learn`.
+    A fit that has not converged is continued, unless causes have died: these come back first. The model ``ranking``,
+    which may have a cheaper posterior, selects the variants that are worth more iterations. ``settings`` are those of
+    :func:`multicause.em.loop.learn`.
     """
     if _is_fixed(model, fit):
         return fit
@@ -87,7 +89,12 @@ def repair(
         return all_variants(model, data, state.fit, state.least_missed, state.failures, random)
 
     attempts = min(ATTEMPTS, len(fit.parameters.components))
-    rounds: dict[str, Any] = {"ranked": ranked, "is_possible": _can_go_on, "attempts": attempts}
+    rounds: dict[str, Any] = {
+        "ranked": ranked,
+        "ranking": ranking,
+        "is_possible": _can_go_on,
+        "attempts": attempts,
+    }
     return _improve(model, data, begin, variants, **rounds, max_iter=max_iter, **settings)
 
 
@@ -126,6 +133,7 @@ def _improve(
     variants: Callable[[Repair], Parameters],
     *,
     ranked: Callable[[Repair], Repair] = lambda state: state,
+    ranking: Model | None = None,
     is_possible: Callable[[FitResult], bool],
     attempts: int,
     max_iter: int,
@@ -137,7 +145,8 @@ def _improve(
 ) -> FitResult:
     """Run tournaments of variants, and EM from the winner of each, until so many ``attempts`` in a row have failed.
 
-    ``ranked`` prepares the state for a tournament, and ``is_possible`` says whether a fit can have better variants.
+    ``ranked`` prepares the state for a tournament, ``ranking`` is the model of its first round, and ``is_possible``
+    says whether a fit can have better variants.
     """
     journal = journal or Journal()
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
@@ -149,6 +158,7 @@ def _improve(
             model,
             data,
             partial(variants, state),
+            ranking=ranking or model,
             to_beat=state.fit.bound,
             max_iter=max_iter - state.spent,
             watch=report_best(watch, state.fit, state.spent),

@@ -1,6 +1,7 @@
 """Tournament of variants of a fit: a few iterations from all of them, and more from the best.
 
-All variants of a round are starts of one loop of EM.
+All variants of a round are starts of one loop of EM. The first round only ranks them, so that a cheaper posterior can
+do it.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ from multicause.persistence.journal import Journal
 # variant ends early. Nearly all variants that win are among the best four after three iterations.
 ROUNDS = ((3, 4), (5, 2), (20, 1))
 TRIAL_TOL = 1e-4
-# A variant is dropped if it would not reach the bound of the fit within this many iterations at the rate of its last
-# round.
+# A variant is dropped if it would not reach the bound of the fit within this many iterations like its last one.
 HORIZON = 25
 
 
@@ -43,6 +43,7 @@ def run_tournament(
     data: Data,
     variants: Callable[[], Parameters],
     *,
+    ranking: Model,
     to_beat: float,
     max_iter: int,
     tol: float,
@@ -50,13 +51,18 @@ def run_tournament(
     journal: Journal,
     **settings: Any,
 ) -> FitResult:
-    """Run a few iterations from all variants, and more from the best while they may reach the bound ``to_beat``."""
+    """Run a few iterations from all variants, and more from the best while they may reach the bound ``to_beat``.
+
+    The model ``ranking`` runs the first round. It may have another posterior, whose bounds rank variants but cannot be
+    compared with ``to_beat``.
+    """
 
     def play(state: Tournament) -> Tournament:
         """Run one round of the tournament."""
         iterations, survivors = ROUNDS[state.number]
+        using = ranking if state.number == 0 else model
         trials = learn_all(
-            model,
+            using,
             data,
             state.starts,
             annealing=NoAnnealing(),
@@ -69,9 +75,12 @@ def run_tournament(
         spent, number = state.spent + trials.n_rounds, state.number + 1
         bounds = np.where(np.isfinite(trials.bound), trials.bound, -np.inf)
         best = np.argsort(bounds)[::-1][:survivors]
-        rise = (bounds[best] - trials.bounds[0, best]) / trials.n_rounds
-        best = best[bounds[best] + HORIZON * rise > to_beat]
+        if using is model:
+            rise = bounds[best] - trials.bounds[-2:][0, best]
+            best = best[bounds[best] + HORIZON * rise > to_beat]
         done = number == len(ROUNDS) or spent >= max_iter or (trials.outcome == Outcome.STOPPED).any()
+        if done and using is not model:
+            trials = _measured(model, data, trials, best[:1], tol=tol, **settings)
         if done or len(best) == 0:
             return state._replace(number=len(ROUNDS), spent=spent, trials=trials)
         return Tournament(jax.tree.map(lambda leaf: leaf[best], trials.parameters), number, spent)
@@ -81,6 +90,13 @@ def run_tournament(
     )
     assert end.trials is not None
     return best_of(end.trials, data)._replace(n_rounds=end.spent)
+
+
+def _measured(model: Model, data: Data, trials: StartResults, chosen: np.ndarray, **settings: Any) -> StartResults:
+    """Return the ``chosen`` results of a round with the bounds and statistics of the model itself."""
+    starts = jax.tree.map(lambda leaf: leaf[chosen], trials.parameters)
+    own = learn_all(model, data, starts, annealing=NoAnnealing(), max_iter=0, **settings)
+    return own._replace(outcome=trials.outcome[chosen], n_rounds=trials.n_rounds)
 
 
 def is_better(trial: FitResult, fit: FitResult, tol: float) -> bool:
