@@ -156,5 +156,5 @@ def test_a_file_names_the_functions_and_does_not_run_them(tmp_path):
 
 
 def test_a_posterior_that_needs_more_than_a_log_joint_is_refused():
-    with pytest.raises(TypeError, match=r"must be 'evolved' or 'beam', .* got Truncated\(.*With Evolved\(population\)"):
+    with pytest.raises(TypeError, match=r"must be 'beam' or 'evolved', .* got Truncated\(.*With Evolved\(population\)"):
         OwnCauses(linear, initialize, 6, posterior=Truncated(2)).fit(BARS.data)

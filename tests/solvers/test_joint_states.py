@@ -7,10 +7,11 @@ import pytest
 from scipy.special import logsumexp
 
 from multicause.arrays import double_precision
-from multicause.posteriors import Beam, Evolved
+from multicause.posteriors import NAMES, Beam, Evolved
+from multicause.posteriors.evolution.log_joint_breeding import SIBLINGS, guided_children
 from multicause.solvers.joint_learning import pack, unpack
 from multicause.solvers.joint_model import FunctionModel
-from multicause.solvers.joint_states import n_states, new_states, next_states, weighed
+from multicause.solvers.joint_states import evaluate, first_states, next_states, probabilities_of
 
 H, D, N = 6, 5, 7
 RANDOM = np.random.RandomState(0)
@@ -37,11 +38,11 @@ def _double():
 
 
 def evidence(states):
-    return np.asarray(weighed(MODEL, COMPONENTS, states, jnp.asarray(ROWS))[1])
+    return np.asarray(probabilities_of(MODEL, COMPONENTS, states, jnp.asarray(ROWS))[1])
 
 
 def search(posterior, rows=ROWS):
-    return new_states(posterior, MODEL, COMPONENTS, jnp.asarray(rows), H)
+    return first_states(posterior.log_joint_search(), MODEL, COMPONENTS, jnp.asarray(rows), H)
 
 
 @pytest.mark.parametrize("posterior", [Evolved(64), Evolved(200), Beam(H, 64)], ids=repr)
@@ -52,7 +53,7 @@ def test_all_states_give_the_exact_evidence(posterior):
 @pytest.mark.parametrize("posterior", [Evolved(8), Beam(5, 4)], ids=repr)
 def test_some_states_give_a_lower_bound_and_do_not_depend_on_other_rows(posterior):
     states = search(posterior)
-    assert states.shape == (N, n_states(posterior, H), H)
+    assert states.shape == (N, posterior.log_joint_search().n_states(H), H)
     assert (evidence(states) <= enumerated() + 1e-12).all()
     # The best states hold most of the probability.
     assert (evidence(states) > enumerated() - 0.5).all()
@@ -66,7 +67,12 @@ def test_breeding_never_loses_a_better_state(seed):
     for number in range(12):
         bounds.append(evidence(states))
         states = next_states(
-            posterior, MODEL, COMPONENTS, states, jnp.asarray(ROWS), jax.random.key(100 * seed + number)
+            posterior.log_joint_search(),
+            MODEL,
+            COMPONENTS,
+            states,
+            jnp.asarray(ROWS),
+            jax.random.key(100 * seed + number),
         )
     assert (np.diff(bounds, axis=0) >= -1e-12).all()
     assert bounds[-1].sum() > bounds[0].sum()
@@ -74,12 +80,14 @@ def test_breeding_never_loses_a_better_state(seed):
 
 def test_guided_children_switch_on_what_explains_the_residual():
     """With as many guided children as one parent has, those of the empty state are the steepest single causes."""
-    from multicause.solvers.joint_states import SIBLINGS, _guided
-
     empty = jnp.zeros((N, 1, H), jnp.int8)
     keys = jax.random.split(jax.random.key(0), N)
     steep = FunctionModel(lambda components, states, rows: 1e3 * MODEL.log_joint(components, states, rows))
-    children = np.asarray(_guided(steep, COMPONENTS, empty, jnp.asarray(ROWS), keys, SIBLINGS))
+
+    def log_joint(states):
+        return evaluate(steep, COMPONENTS, states, jnp.asarray(ROWS))
+
+    children = np.asarray(guided_children(log_joint, empty, keys, SIBLINGS, jnp.float64))
     assert (children.sum(axis=2) == 1).all()
     expected = np.sort(np.argsort(-(4 * ROWS @ COMPONENTS.T - 1), axis=1)[:, :SIBLINGS])
     np.testing.assert_array_equal(np.sort(children.argmax(axis=2)), expected)
@@ -90,3 +98,7 @@ def test_states_are_packed_eight_to_a_byte():
         states = RANDOM.randint(0, 2, (4, 3, size)).astype(np.int8)
         assert pack(states).shape == (4, 3, -(-size // 8))
         np.testing.assert_array_equal(unpack(pack(states), size), states)
+
+
+def test_posteriors_that_need_more_than_a_log_joint_offer_no_search():
+    assert [name for name, kind in NAMES.items() if kind().log_joint_search() is not None] == ["beam", "evolved"]

@@ -19,13 +19,14 @@ from multicause.estimators import joint_inference as inference
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.parts import PartChoice, resolve
 from multicause.persistence.row_writing import check_out, write_rows
-from multicause.posteriors import Beam, Evolved, Posterior
+from multicause.posteriors import Posterior
 from multicause.solvers import optimizers
 from multicause.solvers.joint_learning import Method
 from multicause.solvers.joint_model import JointModel
 from multicause.solvers.optimizers import Optimizer
 
-SEARCHES = {"evolved": Evolved, "beam": Beam}
+# Posteriors that need nothing but a log joint, by name.
+SEARCHES = {name: cls for name, cls in posteriors.NAMES.items() if cls().log_joint_search() is not None}
 
 
 class StateRecognition(NamedTuple):
@@ -92,12 +93,14 @@ class FittedGradientCauses(BaseModel):
     def _method(self) -> Method:
         """Return model, search and optimizer; raise an error if the search needs more than a log joint."""
         posterior = resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
-        if not isinstance(posterior, Evolved | Beam):
+        search = posterior.log_joint_search()
+        if search is None:
             raise TypeError(
-                f"posterior of {type(self).__name__} must be 'evolved' or 'beam', which need nothing but a log joint; "
-                f"got {posterior!r}. With Evolved(population) of at least 2^n_components states the posterior is exact."
+                f"posterior of {type(self).__name__} must be {' or '.join(map(repr, SEARCHES))}, which need nothing "
+                f"but a log joint; got {posterior!r}. With Evolved(population) of at least 2^n_components states the "
+                "posterior is exact."
             )
-        return Method(self._joint_model(), posterior, resolve(self.optimizer, optimizers.NAMES, "optimizer", Optimizer))
+        return Method(self._joint_model(), search, resolve(self.optimizer, optimizers.NAMES, "optimizer", Optimizer))
 
     def _state(self) -> dict[str, Any]:
         return {

@@ -12,9 +12,8 @@ import numpy as np
 from multicause.arrays import Array
 from multicause.engines.base import Data
 from multicause.model import Block
-from multicause.posteriors import Beam
 from multicause.solvers.joint_learning import Method
-from multicause.solvers.joint_states import n_states, new_states, weighed
+from multicause.solvers.joint_states import first_states, probabilities_of
 
 # Number of arrays (S, H), and of those with as many columns as a row or a layer, that are in memory for each row.
 ARRAYS_OF_STATES, ARRAYS_OF_VALUES = 4, 4
@@ -23,18 +22,18 @@ ARRAYS_OF_STATES, ARRAYS_OF_VALUES = 4, 4
 def arranged(method: Method, parameters: Any, data: Data, dtype: Any, n_components: int) -> Data:
     """Return data in the model's precision and in blocks for which inference fits into the memory budget."""
     data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
-    at_once = n_states(method.posterior, n_components)
-    at_once = at_once * n_components if isinstance(method.posterior, Beam) else max(at_once * 2, n_components + 1)
     widest = max((np.shape(leaf)[-1] for leaf in jax.tree.leaves(parameters) if np.ndim(leaf)), default=1)
     widths = ARRAYS_OF_STATES * n_components + ARRAYS_OF_VALUES * max(widest, data.n_features)
-    return data.arranged(lambda rows: rows[:, 0], np.dtype(dtype).itemsize * at_once * widths)
+    return data.arranged(
+        lambda rows: rows[:, 0], np.dtype(dtype).itemsize * method.search.n_at_once(n_components) * widths
+    )
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def of_block(function: Any, method: Method, n_components: int, parameters: Any, block: Block) -> Any:
     """Return ``function(model, parameters, states, probabilities, evidence)`` of the rows of a block."""
-    states = new_states(method.posterior, method.model, parameters, block.rows, n_components)
-    probabilities, evidence = weighed(method.model, parameters, states, block.rows)
+    states = first_states(method.search, method.model, parameters, block.rows, n_components)
+    probabilities, evidence = probabilities_of(method.model, parameters, states, block.rows)
     return function(method.model, parameters, states.astype(block.rows.dtype), probabilities, evidence)
 
 

@@ -21,7 +21,7 @@ from multicause.model import Model, Parameters
 from multicause.noises import LogisticBernoulli
 from multicause.parts import resolve
 from multicause.posteriors import Posterior, RecognitionNetwork
-from multicause.priors import Layered
+from multicause.priors.layered import Layered, SingleLayer
 from multicause.runtime.scikit_learn import Options
 from multicause.solvers.optimizers import NAMES as OPTIMIZERS
 from multicause.solvers.optimizers import Optax, Optimizer
@@ -135,7 +135,7 @@ class HelmholtzMachine(NetworkFields):
         self.engine = engine
 
     def _parts(self) -> Model:
-        prior = Layered(higher=tuple(int(size) for size in self.higher))
+        prior = Layered(higher=tuple(int(size) for size in self.higher)) if self.higher else SingleLayer()
         network = RecognitionNetwork() if self.posterior is None else self.posterior
         posterior = resolve(network, {}, "posterior", RecognitionNetwork)
         update = resolve(WakeSleep() if self.update is None else self.update, {}, "update", WakeSleep)

@@ -12,6 +12,7 @@ import numpy as np
 from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Support
 from multicause.parts import Part
+from multicause.posteriors.log_joint_search import LogJointSearch
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
@@ -147,6 +148,10 @@ class Posterior(Part):
 
     def leaner(self, candidates: int, max_active: int) -> Posterior | None:
         """Return this posterior with fewer candidates and active causes; None if it selects no candidates."""
+        return None
+
+    def log_joint_search(self) -> LogJointSearch | None:
+        """Return a search that needs only the log joint of a model; None if this posterior needs more."""
         return None
 
     def initialize(self) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ from multicause.compatibility import Expectation, Likelihood, Link, Requirements
 from multicause.posteriors.base import Inference, Posterior
 from multicause.posteriors.beams.beam_search import numbers_of_states
 from multicause.posteriors.beams.beam_states import BeamStates
+from multicause.posteriors.beams.log_joint_beam import LogJointBeam
 from multicause.posteriors.expectations.observed import mask_of
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ class Beam(Posterior):
 
     def _kept(self, n_components: int) -> list[int]:
         return numbers_of_states(int(n_components), int(self.max_active), int(self.width))
+
+    def log_joint_search(self) -> LogJointBeam:
+        """Return the same search for models that are only known by their log joint."""
+        return LogJointBeam(int(self.max_active), int(self.width))
 
     def log_mass(self, model: Model, parameters: Parameters) -> Array:
         """Return log P(|s| ≤ γ) under the prior."""

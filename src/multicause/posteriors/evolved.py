@@ -20,13 +20,12 @@ from multicause.posteriors.evolution import flip_search
 from multicause.posteriors.evolution.bit_sets import n_words
 from multicause.posteriors.evolution.breeding import children_of_rows, is_first
 from multicause.posteriors.evolution.few_flips import FEW
+from multicause.posteriors.evolution.log_joint_breeding import LogJointBreeding
 from multicause.posteriors.expectations.row_states import RowStates, bytes_of_row, log_prior_of, scores_of
+from multicause.posteriors.log_joint_search import MOST_DIGITS
 
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
-
-# Number of causes from which on there are more states than any population has.
-MOST_DIGITS = 40
 
 
 class Evolved(Posterior):
@@ -91,6 +90,10 @@ class Evolved(Posterior):
     def n_states(self, n_components: int) -> int:
         """Return the number of states of a row."""
         return int(self.population)
+
+    def log_joint_search(self) -> LogJointBreeding:
+        """Return the same search for models that are only known by their log joint."""
+        return LogJointBreeding(int(self.population), int(self.n_children), int(self.n_generations))
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
         """Return the memory of a row: states, children or single causes, and a mean for each."""

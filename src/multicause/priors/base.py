@@ -31,6 +31,8 @@ class Prior(Part):
     independent = False
     #: Whether the prior offers ``copied``, which repair needs.
     repairable = False
+    #: log p(s) of states (S, H), given parameters: (S,). Only causes that have causes themselves do without it.
+    log_probability: Callable[[Array, dict[str, Array]], Array]
     #: log p(s_h = φ) of all causes (H,) by level φ, given parameters; only of causes with a few levels.
     log_probability_of_levels: Callable[[dict[str, Array]], dict[float, Array]]
     #: log p(s) of states (S, H') of candidates (H', n), with all other causes inactive, given parameters: (S, n).
@@ -41,11 +43,12 @@ class Prior(Part):
     copied: Callable[[dict[str, Any], int, int], dict[str, Any]]
 
     def optional_methods(self) -> tuple[str, ...]:
-        """Return the names of methods that ``selectable`` and ``repairable`` priors must have."""
+        """Return the names of methods that this prior must have, given its support and other declarations."""
+        density = () if self.support is Support.LAYERED else ("log_probability",)
         by_level = self.support is Support.LEVELS
         among = "log_probability_of_levels" if by_level else "log_probability_among"
         candidates = (among, "log_mass") if self.selectable else ()
-        return candidates + (("copied",) if self.repairable else ())
+        return density + candidates + (("copied",) if self.repairable else ())
 
     @property
     def has_singles(self) -> bool:
@@ -55,10 +58,6 @@ class Prior(Part):
     @abstractmethod
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
         """Return initial parameters, from the user's ``activity`` or, if None, from a documented default."""
-
-    @abstractmethod
-    def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
-        """Return log p(s) of states (S, H): (S,)."""
 
     def log_probability_of_singles(self, parameters: dict[str, Array]) -> Array:
         """Return log p(s) of the empty state and of the H states with one active cause: (1 + H,)."""

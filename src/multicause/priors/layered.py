@@ -23,32 +23,30 @@ SMALL = 0.1
 
 
 class Layered(Prior):
-    """Binary causes, P(v) = Π_a f(g_a)^{v_a} (1 − f(g_a))^{1 − v_a}; g depends on the causes of higher layers, if any.
+    """Binary causes, P(v) = Π_a f(g_a)^{v_a} (1 − f(g_a))^{1 − v_a}; g depends on the causes of the layer above.
+
+    The sum over all higher causes has no closed form, so that this prior does not offer ``log_probability``.
+    :class:`SingleLayer` is the prior of a single layer.
 
     ``parameters`` has ``bias_1``, ``bias_2`` … of the layers of causes from the lowest upwards, ``weights_1`` … from
     each layer to the one below it, and ``activity``, how often each lowest cause was found active.
 
     Parameters
     ----------
-    higher : tuple of int, default=()
-        Number of causes in each layer above the first.
+    higher : tuple of int, default=(2,)
+        Number of causes in each layer above the first one; at least one layer.
     """
 
     support = Support.LAYERED
     requires = Requirements(estimator="HelmholtzMachine")
 
-    def __init__(self, *, higher: tuple[int, ...] = ()) -> None:
+    def __init__(self, *, higher: tuple[int, ...] = (2,)) -> None:
         self.higher = higher
 
     def validate(self) -> None:
-        """Raise ValueError unless all layers have at least one cause."""
-        if any(size < 1 for size in self.higher):
-            raise ValueError(f"higher must hold positive numbers of causes; got {self.higher!r}.")
-
-    @property
-    def has_singles(self) -> bool:
-        """Whether the probability of a state is a product, which is the case only without higher causes."""
-        return not self.higher
+        """Raise ValueError unless there is a higher layer, and each one has at least one cause."""
+        if not self.higher or any(size < 1 for size in self.higher):
+            raise ValueError(f"higher must hold positive numbers of causes, at least one; got {self.higher!r}.")
 
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
         """Return two active causes of the lowest layer on average, or the user's ``activity``, and zero weights."""
@@ -72,15 +70,9 @@ class Layered(Prior):
         layers = [{"weights": parameters[f"weights_{k}"], "bias": parameters[f"bias_{k}"]} for k in range(1, depth)]
         return (*layers, {"bias": parameters[f"bias_{depth}"]})
 
-    def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
-        """Return Σ_a log P(v_a) of one layer; with more layers, the sum over higher causes has no closed form."""
-        if self.higher:
-            raise NotImplementedError("The probability of causes under higher causes has no closed form.")
-        return log_bernoulli(states, jnp.broadcast_to(parameters["bias_1"], states.shape))
-
     def activity(self, parameters: dict[str, Array]) -> Array:
-        """Return the probability that each lowest cause is active: (H,)."""
-        return parameters["activity"] if self.higher else jax.nn.sigmoid(parameters["bias_1"])
+        """Return how often each lowest cause was found active: (H,)."""
+        return parameters["activity"]
 
     def sample(self, key: Array, parameters: dict[str, Array], n_samples: int) -> Array:
         """Draw causes from the highest layer downwards, and return the lowest ones."""
@@ -95,3 +87,29 @@ class Layered(Prior):
     ) -> dict[str, Array]:
         """Return the parameters unchanged, because they are learned by wake–sleep."""
         return parameters
+
+
+class SingleLayer(Layered):
+    """Independent binary causes in one layer, P(v) = Π_a f(g_a)^{v_a} (1 − f(g_a))^{1 − v_a}, without higher causes."""
+
+    higher = ()
+    has_singles = True
+
+    def __init__(self) -> None:
+        return
+
+    def validate(self) -> None:
+        """Accept every prior of this class, because it has no settings."""
+        return
+
+    def optional_methods(self) -> tuple[str, ...]:
+        """Return the names of methods that this prior offers, although its causes count as layered."""
+        return ("log_probability",)
+
+    def log_probability(self, states: Array, parameters: dict[str, Array]) -> Array:
+        """Return Σ_a log P(v_a) of states (S, H): (S,)."""
+        return log_bernoulli(states, jnp.broadcast_to(parameters["bias_1"], states.shape))
+
+    def activity(self, parameters: dict[str, Array]) -> Array:
+        """Return the probability f(g_a) of each cause: (H,)."""
+        return jax.nn.sigmoid(parameters["bias_1"])

@@ -19,9 +19,9 @@ from multicause.em.driver import Watch, run_loop
 from multicause.em.results import is_finite
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
-from multicause.posteriors import Beam, Evolved
+from multicause.posteriors.log_joint_search import LogJointSearch
 from multicause.solvers.joint_model import JointModel
-from multicause.solvers.joint_states import new_states, next_states, weighed
+from multicause.solvers.joint_states import first_states, next_states, probabilities_of
 from multicause.solvers.mini_batches import has_settled
 from multicause.solvers.optimizers import Optimizer, learning_rate_at
 from multicause.solvers.presentation import repetitions, rows_to_show
@@ -32,7 +32,7 @@ class Method:
     """Model, search and optimizer of a fit: what a compiled program depends on."""
 
     model: JointModel
-    posterior: Evolved | Beam
+    search: LogJointSearch
     optimizer: Optimizer
 
 
@@ -99,7 +99,7 @@ def batches_of(X: Any, batch_size: int) -> Iterator[Array]:
 
 @partial(jax.jit, static_argnums=(0, 3))
 def _first(method: Method, parameters: Any, rows: Array, n_components: int) -> Array:
-    return pack(new_states(method.posterior, method.model, parameters, rows, n_components))
+    return pack(first_states(method.search, method.model, parameters, rows, n_components))
 
 
 def learn(
@@ -194,11 +194,11 @@ def one_pass(
         key, now = jax.random.split(key)
         rows, shown = X[numbers], counts.astype(X.dtype)
         states = unpack(packed[numbers], n_components)
-        states = next_states(method.posterior, model, parameters, states, rows, now)
+        states = next_states(method.search, model, parameters, states, rows, now)
         packed = packed.at[places].set(pack(states), mode="drop")
 
         def loss(parameters: Any) -> tuple[Array, tuple[Array, Array]]:
-            probabilities, evidence = weighed(model, parameters, states, rows)
+            probabilities, evidence = probabilities_of(model, parameters, states, rows)
             evidence = jnp.where(counts, evidence, 0)
             return -jnp.sum(evidence) / jnp.sum(shown), (probabilities, evidence)
 
