@@ -1,0 +1,140 @@
+"""Each combination alone, compared with loops over states and causes in NumPy."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from multicause.arrays import double_precision
+from multicause.combinations import Maximum, MaximumMagnitude, NoisyOr, Sum
+from multicause.model import Moments
+from multicause.states.state_list import all_states, sparse_states
+
+H, D = 4, 5
+RANDOM = np.random.RandomState(0)
+POSITIVE = RANDOM.uniform(0.1, 0.9, (H, D))
+SIGNED = RANDOM.normal(size=(H, D))
+TREES = [all_states(H), sparse_states(H, 2)]
+COLD = jnp.ones(())
+
+
+def clipped_sum(active):
+    return np.minimum(active.sum(axis=0), 1.0)
+
+
+def largest(active):
+    return active.max(axis=0, initial=0)
+
+
+def largest_magnitude(active):
+    return active[np.abs(active).argmax(axis=0), np.arange(D)] if len(active) else np.zeros(D)
+
+
+def noisy_or(active):
+    return 1 - np.prod(1 - active, axis=0)
+
+
+#: Combination, components, and the mean of the components of active causes.
+RULES = [
+    (Sum(), SIGNED, lambda active: active.sum(axis=0)),
+    (Sum(nonnegative=True), POSITIVE, lambda active: active.sum(axis=0)),
+    (Sum(nonnegative=True, upper=1.0), POSITIVE, clipped_sum),
+    (Maximum(least_temperature=1.0), POSITIVE, largest),
+    (MaximumMagnitude(least_temperature=1.0), SIGNED, largest_magnitude),
+    (NoisyOr(), POSITIVE, noisy_or),
+]
+OF_RULES = pytest.mark.parametrize(("rule", "components", "mean_of"), RULES, ids=[repr(rule[0]) for rule in RULES])
+
+
+@pytest.fixture(autouse=True)
+def _double():
+    with double_precision():
+        yield
+
+
+def means_of(mean_of, components, states):
+    return np.array([mean_of(components[state > 0]) for state in states])
+
+
+@OF_RULES
+@pytest.mark.parametrize("tree", TREES, ids=["all", "sparse"])
+def test_means_of_all_states(rule, components, mean_of, tree):
+    expected = means_of(mean_of, components, tree.states())
+    np.testing.assert_allclose(rule.combine(jnp.asarray(components), tree), expected, atol=1e-12)
+    causes = jnp.asarray(tree.states(), dtype=float)
+    np.testing.assert_allclose(rule.mean(jnp.asarray(components), causes), expected, atol=1e-12)
+
+
+@OF_RULES
+def test_means_relative_to_an_origin(rule, components, mean_of):
+    tree, origin = TREES[1], np.linspace(-0.2, 0.3, D)
+    found = rule.relative_means(jnp.asarray(components), tree, jnp.asarray(origin))
+    np.testing.assert_allclose(found, means_of(mean_of, components, tree.states()) - origin, atol=1e-12)
+
+
+@pytest.mark.parametrize(("rule", "components", "mean_of"), RULES[:-1], ids=[repr(rule[0]) for rule in RULES[:-1]])
+@pytest.mark.parametrize("tree", TREES, ids=["all", "sparse"])
+def test_credit_is_the_derivative_of_the_mean(rule, components, mean_of, tree):
+    """Σ_s ∂w̄_d(s)/∂W_hd v_d(s) by finite differences; a noisy-or has another credit, which is tested below."""
+    states, step = tree.states(), 1e-6
+    values = RANDOM.normal(size=(len(states), D))
+    expected = np.zeros((H, D))
+    for h in range(H):
+        up, down = components.copy(), components.copy()
+        up[h] += step
+        down[h] -= step
+        slope = (means_of(mean_of, up, states) - means_of(mean_of, down, states)) / (2 * step)
+        expected[h] = np.sum(slope * values, axis=0)
+    pulled = rule.pull(jnp.asarray(components), tree, jnp.asarray(values), COLD)
+    np.testing.assert_allclose(pulled, expected, atol=1e-8)
+    matrix = jnp.asarray(states, dtype=float)
+    again = rule.pull_states(jnp.asarray(components), matrix, jnp.asarray(values), COLD)
+    np.testing.assert_allclose(again, expected, atol=1e-8)
+
+
+def test_causes_of_a_noisy_or_have_full_credit():
+    states = TREES[0].states()
+    values = RANDOM.normal(size=(len(states), D))
+    pulled = NoisyOr().pull_states(jnp.asarray(POSITIVE), jnp.asarray(states, dtype=float), jnp.asarray(values), COLD)
+    np.testing.assert_allclose(pulled, states.T @ values, atol=1e-12)
+
+
+@OF_RULES
+def test_overlap_is_the_number_of_causes_that_share_a_mean(rule, components, mean_of):
+    states = TREES[0].states()
+    alone = np.minimum(states.sum(axis=1, keepdims=True), 1)
+    together = states.sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(rule.overlap(states), alone if isinstance(rule, Maximum) else together)
+
+
+@OF_RULES
+def test_initial_components_lie_within_the_bounds(rule, components, mean_of):
+    moments = Moments(np.full(D, 0.4), 0.1, 0.1, 1e-16)
+    found = rule.initialize(np.random.RandomState(0), 200, moments)
+    lower, upper = rule.bounds
+    assert found.shape == (200, D)
+    assert (found >= lower).all()
+    assert (found <= upper).all()
+    assert found.std() > 0.05
+
+
+def test_bounds_follow_from_the_means_that_a_noise_allows():
+    assert Sum().within((0.0, 1.0)) == Sum(nonnegative=True, upper=1.0)
+    assert Sum().within((-np.inf, np.inf)) == Sum()
+    assert Maximum().within((0.0, 1.0)).bounds == (0.0, 1.0)
+    assert MaximumMagnitude().within((0.0, 1.0)) == MaximumMagnitude()
+    np.testing.assert_array_equal(Sum(nonnegative=True, upper=1.0).project(np.array([-1.0, 0.5, 2.0])), [0, 0.5, 1])
+    np.testing.assert_allclose(Maximum(upper=1.0).reflect(np.array([-0.2, 1.3])), [0.2, 0.7])
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Sum(upper=0.0), "upper of Sum must be a positive number, or None; got 0.0"),
+        (Maximum(credit="hard"), "Unknown credit 'hard' of Maximum. Known"),
+        (Maximum(least_temperature=0.5), "least_temperature of Maximum must be at least 1; got 0.5"),
+        (NoisyOr(upper=1.0), "upper of NoisyOr must be a probability below 1; got 1.0"),
+    ],
+)
+def test_invalid_settings_are_errors(rule, message):
+    with pytest.raises(ValueError, match=message):
+        rule.validate()
