@@ -210,7 +210,7 @@ def on_cpu() -> bool:
 def one_by_one() -> bool:
     """Return whether it is faster to loop over features, each a vector over rows, than to compute all at once.
 
-    This holds on a CPU, whose cache is small and whose arithmetic is vectorised. Accelerators prefer one large program.
+    This holds on a CPU, whose cache is small and whose arithmetic is vectorized. Accelerators prefer one large program.
     """
     return jax.default_backend() == "cpu"
 
@@ -344,7 +344,7 @@ def use_device(name: str) -> str:
         reason = "".join(f" ({line.rstrip('.')})" for line in str(error).splitlines()[:1])
         there_are = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
         raise ValueError(
-            f"JAX cannot use a {name} here{reason}; available devices: {there_are}. Use one of them (--device auto), "
+            f"JAX cannot use a {name} here{reason}; available devices: {there_are}. Use one of them (device 'auto'), "
             "or install the extra for NVIDIA GPUs: pip install 'multicause[cuda]'."
         ) from error
     if name != "auto" and backend != name:

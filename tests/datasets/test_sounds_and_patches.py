@@ -209,7 +209,7 @@ def test_bad_sounds(sounds, tmp_path, monkeypatch):
         (
             {"waveforms": [tmp_path / "stereo.wav"]},
             ValueError,
-            "has 2 channels; expected one. Choose a channel or aver",
+            "has 2 channels; expected one. Average them",
         ),
         ({"waveforms": [tmp_path / "text.wav"]}, ValueError, "cannot be read as a wav file"),
         ({"waveforms": [np.ones((2, 100))]}, ValueError, r"must have one axis, time; got shape \(2, 100\)"),

@@ -127,7 +127,7 @@ def test_encodings_and_compressed_files(name, encoding, separator, tmp_path):
     [
         (
             "x,c,d\n1,2,3\n3,2,3\n",
-            "Constant, so that nothing can be learned from them (--drop leaves them out): 'c', 'd'.",
+            "Constant, so that nothing can be learned from them (drop=... leaves them out): 'c', 'd'.",
         ),
         ("x,b\n9007199254740993,2\n1,4\n", "Whole numbers beyond 2^53 are rounded"),
         ("x,b\n123456789012345678901234567890,2\n1,4\n", "Whole numbers beyond 2^53 are rounded"),
@@ -139,7 +139,7 @@ def test_encodings_and_compressed_files(name, encoding, separator, tmp_path):
             "a,b\n" + "1,2\n3,4\n" * 1500 + "# the end\n",
             "Lines between rows that begin with # were left out as comments: 1.",
         ),
-        (COUNTED, "Column 't' counts the rows and is taken as index, not as feature; --index none keeps it."),
+        (COUNTED, "Column 't' counts the rows and is taken as index, not as feature; index='none' keeps it."),
         (",a\n1,2\n5,3\n", "Column 'Unnamed: 0' has no name and is taken as index"),
     ],
 )
@@ -156,16 +156,16 @@ def test_remarks_on_what_may_be_meant_otherwise(text, remark, tmp_path):
             {},
             "has fewer names ('a', 'b') than most rows have values (3). If the first column",
         ),
-        ("a\n1,5\n2,7\n", {}, "If the comma is a decimal comma, use --sep ';' --decimal ','"),
+        ("a\n1,5\n2,7\n", {}, "If the comma is a decimal comma, use separator=';' and decimal=','"),
         ("My export\n\na,b,c\n1,2,3\n3,4,5\n", {}, "If it is a title, remove it"),
         ("a,b,c\n1,2\n3,4\n", {}, "has more names ('a', 'b', 'c') than most rows have values (2)"),
         ("2019,2020,2021\n1,2,3\n3,4,9\n", {}, "('2019', '2020', '2021') may hold names of columns or data. Say which"),
-        ("?,1,2\n3,4,5\n6,7,8\n", {}, "may hold names of columns or data. Say which with --header or --no-header"),
-        ("a;b\n1,500;2\n3;4\n", {}, "'1,500' may be 1500 or 1.500. Say which with --thousands ',' or --decimal ','"),
+        ("?,1,2\n3,4,5\n6,7,8\n", {}, "may hold names of columns or data. Say which with header=True or header=False"),
+        ("a;b\n1,500;2\n3;4\n", {}, "'1,500' may be 1500 or 1.500. Say which with thousands=',' or decimal=','"),
         (
             "a;b\n1,5;2.5\n3;4,25\n",
             {},
-            "decimal comma ('1,5') and others a decimal point ('2.5'). Say which with --dec",
+            "decimal comma ('1,5') and others a decimal point ('2.5'). Say which with dec",
         ),
         ("a,b\n1,2\n3,4,5\n", {}, "line 3 has 3 values, but there are 2 columns (columns are separated by ',')"),
         ('a,b\n1,"2\n3,4\n', {}, "a quotation mark is opened and never closed"),
@@ -186,13 +186,13 @@ def test_remarks_on_what_may_be_meant_otherwise(text, remark, tmp_path):
         (
             "a,b\n1,inf\n3,4\n",
             {},
-            "Models need finite values: leave columns out with --drop b, remove these rows, or fill",
+            "Models need finite values: leave columns out with drop=('b',), remove these rows, or fill",
         ),
         ("a,b\n1,inf\n3,4\n5,\n", {}, "has values that are infinite: column 'b' in 1 of 3 rows (0)"),
         (
             "a,b\n1,2\n3,4\n",
             {"index": "z"},
-            "has no column 'z' for --index; it has 'a', 'b'. Give a name, a number from",
+            "has no column 'z' for index=...; it has 'a', 'b'. Give a name, a number from",
         ),
         (
             "a,b\n1,2\n3,4\n",
@@ -209,9 +209,9 @@ def test_remarks_on_what_may_be_meant_otherwise(text, remark, tmp_path):
         (
             "a,b\n1,2\n3,4\n",
             {"separator": "ab"},
-            "--sep must be one character, or a word such as 'tab' or 'space'; got",
+            "separator must be one character, or a word such as 'tab' or 'space'; got",
         ),
-        ("a,b\n1,2\n3,4\n", {"decimal": ";"}, "--decimal must be a comma or a point; got ';'"),
+        ("a,b\n1,2\n3,4\n", {"decimal": ";"}, "decimal must be a comma or a point; got ';'"),
         ("a,b\n1,2\n3,4\n", {"decimal": ",", "thousands": ","}, "must differ; both are ','"),
     ],
 )
@@ -296,7 +296,7 @@ def test_later_data_are_read_as_those_of_the_fit_unless_options_say_otherwise(ru
     refused = transformed(run, tmp_path / "other.csv", tmp_path / "other.npy")
     assert refused.exit_code == 2
     assert "lacks columns that the model was fitted to: 'x', 'y'; it has 'y,x'" in refused.stderr
-    assert "see --sep" in refused.stderr
+    assert "set --sep" in refused.stderr
     options = ["--sep", ",", "--decimal", "."]
     assert transformed(run, tmp_path / "other.csv", tmp_path / "other.npy", *options).exit_code == 0
     np.testing.assert_array_equal(np.load(tmp_path / "same.npy"), np.load(tmp_path / "other.npy"))

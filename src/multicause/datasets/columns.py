@@ -92,7 +92,7 @@ def choose_columns(
             why = _identifies(values, name, differ, first_unnamed=unnamed and name == names[0])
             if why:
                 given.append(name)
-                remarks.append(f"Column {name!r} {why} and is taken as index, not as feature; --index none keeps it.")
+                remarks.append(f"Column {name!r} {why} and is taken as index, not as feature; index='none' keeps it.")
     features = {name: values for name, values in numbers.items() if name not in given}
     texts = [name for name in rest if found[name] is None and name not in empty]
     if not features:
@@ -116,7 +116,8 @@ def _check_present(columns: Sequence[str], names: Sequence[str], path: Path) -> 
     if missing:
         raise ValueError(
             f"{str(path)!r} lacks columns that the model was fitted to: {listed(missing)}; it has {listed(names)}. "
-            "Columns are matched by name, in any order. If the file was misread, see --sep, --header and --no-header."
+            "Columns are matched by name, in any order. If the file was misread, set separator=... or "
+            "header=... for it."
         )
 
 
@@ -136,7 +137,7 @@ def _resolved_index(index: str | None, names: Sequence[str], path: Path) -> list
     if re.fullmatch(r"-?\d+", index) and -len(names) <= int(index) < len(names):
         return [names[int(index)]]
     raise ValueError(
-        f"{str(path)!r} has no column {index!r} for --index; it has {listed(names)}. Give a name, a number from 0 to "
+        f"{str(path)!r} has no column {index!r} for index=...; it has {listed(names)}. Give a name, a number from 0 to "
         f"{len(names) - 1}, or 'none'."
     )
 
@@ -163,7 +164,7 @@ def _numbers(column: Any, name: str, path: Path, marks: Marks, needed: bool = Fa
     raise ValueError(
         f"Column {name!r} of {str(path)!r} has numbers in {len(values) - len(odd)} of {len(column)} rows, but other "
         f"text in {rows} such as {text!r} (rows are counted from 0).{_hint(text, marks)} Correct or fill in these, "
-        f"or leave the column out with --drop {name!r}."
+        f"or leave the column out with drop=({name!r},)."
     )
 
 
@@ -171,8 +172,8 @@ def _hint(text: Any, marks: Marks) -> str:
     if not isinstance(text, str) or not is_number(text):
         return ""
     if marks.decimal == "," or "." in text:
-        return " If points separate thousands, use --decimal ',' --thousands '.'."
-    return " If commas are decimal commas, use --decimal ','; if they separate thousands, --thousands ','."
+        return " If points separate thousands, use decimal=',' and thousands='.'."
+    return " If commas are decimal commas, use decimal=','; if they separate thousands, thousands=','."
 
 
 def _identifies(values: np.ndarray, name: str, differ: bool, first_unnamed: bool) -> str:
@@ -198,7 +199,7 @@ def _of_constants(frame: Any, features: dict[str, np.ndarray]) -> list[str]:
     constant = [name for name in features if is_constant(name)]
     if not constant:
         return []
-    return [f"Constant, so that nothing can be learned from them (--drop leaves them out): {listed(constant)}."]
+    return [f"Constant, so that nothing can be learned from them (drop=... leaves them out): {listed(constant)}."]
 
 
 def _of_large_numbers(frame: Any, features: dict[str, np.ndarray]) -> list[str]:
@@ -209,7 +210,7 @@ def _of_large_numbers(frame: Any, features: dict[str, np.ndarray]) -> list[str]:
     if not large:
         return []
     return [
-        "Whole numbers beyond 2^53 are rounded (if they are identifiers, leave them out with --index or --drop): "
+        "Whole numbers beyond 2^53 are rounded (if they are identifiers, leave them out with index=... or drop=...): "
         f"{listed(large)}."
     ]
 
@@ -231,6 +232,6 @@ def _nothing_left(path: Path, frame: Any, texts: Sequence[str], index: Sequence[
     parts = {"texts": texts, "index": index, "dropped": dropped}
     named = "; ".join(f"{what}: {listed(names)}" for what, names in parts.items() if names)
     return (
-        f"{str(path)!r} has no column of numbers to learn from ({named}). If it was misread, see --sep, --decimal and "
-        "--index none."
+        f"{str(path)!r} has no column of numbers to learn from ({named}). If it was misread, set separator=..., "
+        "decimal=... or index='none'."
     )

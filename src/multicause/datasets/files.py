@@ -61,8 +61,8 @@ def read_sound(path: str | PathLike[str], sample_rate: int, channel: int | None 
     n_channels = 1 if samples.ndim == 1 else samples.shape[1]
     if channel is None and n_channels > 1:
         raise ValueError(
-            f"{str(path)!r} has {n_channels} channels; expected one. Choose a channel or average them, "
-            "for example with scipy.io.wavfile; on the command line, --channel 0 takes the first."
+            f"{str(path)!r} has {n_channels} channels; expected one. Average them, for example with "
+            "scipy.io.wavfile, or choose one: channel=0 is the first."
         )
     if channel is not None and not 0 <= channel < n_channels:
         raise ValueError(f"{str(path)!r} has {n_channels} channels, counted from 0; there is no channel {channel}.")

@@ -123,14 +123,14 @@ def _decimal(examples: dict[str, str], thousands: str | None) -> str:
         with_point = examples.get("decimal .", examples.get("groups by ,"))
         raise AmbiguousMarksError(
             f"some numbers have a decimal comma ({with_comma!r}) and others a decimal point ({with_point!r}). Say "
-            "which with --decimal ',' or --decimal '.'."
+            "which with decimal=',' or decimal='.'."
         )
     if comma or thousands == ".":
         return ","
     if "either ," in examples and not point and thousands != ",":
         text = examples["either ,"]
         raise AmbiguousMarksError(
-            f"{text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}. Say which with --thousands ',' "
-            "or --decimal ','."
+            f"{text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}. Say which with thousands=',' "
+            "or decimal=','."
         )
     return "."

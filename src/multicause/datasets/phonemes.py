@@ -47,7 +47,7 @@ def make_phoneme_mixtures(
         Sounds, each cut or padded with zeros to 1000 samples: a folder of wav files with one channel, a pattern such
         as "sounds/male_*.wav", or a list of such files and of arrays with 8000 samples a second. Files with another
         rate are resampled. Relative paths are also looked for in the folder that the environment variable
-        MULTICAUSE_DATA names. By default three synthesised vowels (two of them diphthongs) and three plosives.
+        MULTICAUSE_DATA names. By default three synthesized vowels (two of them diphthongs) and three plosives.
     activity : float or array-like of shape (n_causes,), optional
         Probability of each phoneme; by default two per mixture on average.
     random_state : int or RandomState, optional
@@ -62,7 +62,7 @@ def make_phoneme_mixtures(
     """
     n_samples = whole(n_samples, "n_samples", 1)
     named = _named(waveforms)
-    waves = np.array([_normalised(wave, name) for name, wave in named])
+    waves = np.array([_normalized(wave, name) for name, wave in named])
     probabilities = one_per_cause(activity, len(waves), "phoneme")
     check_probabilities(probabilities, "phoneme", "activity")
     random = check_random_state(random_state)
@@ -86,7 +86,7 @@ def _named(waveforms: Waveforms | None) -> list[tuple[str, np.ndarray]]:
         return list(synthesize(LENGTH, SAMPLE_RATE).items())
     sounds = sound_files(waveforms) if isinstance(waveforms, str | PathLike) else list(waveforms)
     if not sounds:
-        raise ValueError("waveforms is empty; pass at least one sound, or None for the synthesised ones.")
+        raise ValueError("waveforms is empty; pass at least one sound, or None for the synthesized ones.")
     return [
         (Path(fspath(sound)).stem, read_sound(sound, SAMPLE_RATE))
         if isinstance(sound, str | PathLike)
@@ -95,7 +95,7 @@ def _named(waveforms: Waveforms | None) -> list[tuple[str, np.ndarray]]:
     ]
 
 
-def _normalised(wave: np.ndarray, name: str) -> np.ndarray:
+def _normalized(wave: np.ndarray, name: str) -> np.ndarray:
     """Return 1000 samples with unit power, (1/T) Σ_t z(t)² = 1."""
     if wave.ndim != 1 or wave.size == 0:
         raise ValueError(

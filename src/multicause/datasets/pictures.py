@@ -54,7 +54,7 @@ def whole_images(files: Sequence[Path], images: Sequence[np.ndarray], scale: flo
         if image.shape != images[0].shape:
             raise ValueError(
                 f"Whole images must have one size, but {str(files[0])!r} has {_size(images[0])} pixels and "
-                f"{str(file)!r} has {_size(image)}. Resize them, or learn from patches: --patches 10x10."
+                f"{str(file)!r} has {_size(image)}. Resize them, or learn from patches: patches=(10, 10)."
             )
     return scale * np.stack([image.ravel() for image in images])
 

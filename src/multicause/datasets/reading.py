@@ -233,7 +233,7 @@ def _check_image_shape(shape: tuple[int, int] | None, n_columns: int, path: Path
     if shape is not None and shape[0] * shape[1] != n_columns:
         raise ValueError(
             f"Images of {shape[0]}×{shape[1]} have {shape[0] * shape[1]} pixels, but {str(path)!r} has {n_columns} "
-            "columns; change --image-shape."
+            "columns; set image_shape=... to another height and width."
         )
 
 

@@ -16,7 +16,7 @@ def pieces_of(files: Sequence[Path], waves: Sequence[np.ndarray], length: int) -
         if len(wave) < length:
             raise ValueError(
                 f"{str(file)!r} has {len(wave)} samples, too few for one piece of {length}. Use a longer recording, or "
-                "shorter pieces: fewer --frames, a smaller --length."
+                "shorter pieces: set frames=... or length=... to a smaller number."
             )
     step = max(1, length // 2)
     return np.concatenate([np.lib.stride_tricks.sliding_window_view(wave, length)[::step] for wave in waves])

@@ -123,7 +123,7 @@ def check_finite(
     else:
         what = "missing (empty or NaN)" if np.isnan(rows[bad]).all() else "missing or infinite"
         need = "Models need complete rows"
-    drop = f" leave columns out with --drop {','.join(names[c] for c in columns[:LISTED])}," if names else ""
+    drop = f" leave columns out with drop={tuple(names[c] for c in columns[:LISTED])}," if names else ""
     raise ValueError(
         f"{str(path)!r} has values that are {what}: {'; '.join(where)} (rows are counted from 0). {need}:{drop} remove "
         "these rows, or fill the values in."
@@ -141,7 +141,7 @@ def remark_on_missing(rows: np.ndarray, names: Sequence[str] | None = None) -> t
     size, share = absent.size, absent.mean()
     return (
         f"{int(absent.sum()):,} of {size:,} values ({100 * share:.2g} %) are missing (empty or NaN), in columns "
-        f"{some}{more}. Models learn from the others alone; 'multicause reconstruct --impute' fills them in.",
+        f"{some}{more}. Models learn from the others alone; model.impute(X) fills them in.",
     )
 
 
@@ -238,8 +238,8 @@ def _read_array(path: Path, array: str | None) -> np.ndarray:
             if array not in names:
                 what = "expected one" if array is None else f"there is no {array!r}"
                 raise _UnsuitableError(
-                    f"{str(path)!r} holds {len(names)} arrays ({', '.join(names)}); {what}. Choose one with --array "
-                    "NAME."
+                    f"{str(path)!r} holds {len(names)} arrays ({', '.join(names)}); {what}. Choose one with "
+                    "array='NAME'."
                 )
             return stored[array]
     except _UnsuitableError:

@@ -111,14 +111,14 @@ def find_encoding(path: Path, encoding: str | None = None) -> tuple[str, bool, l
                 reason = getattr(error, "reason", error)
                 raise ValueError(
                     f"{str(path)!r} is not encoded as {candidate}: {reason}. "
-                    "Name its encoding with --encoding, such as --encoding latin-1."
+                    "Name its encoding, such as encoding='latin-1'."
                 ) from error
             continue
         except LookupError as error:
             raise ValueError(f"Unknown encoding {candidate!r}. Known are utf-8, latin-1, cp1252 and others.") from error
         remarks = []
         if candidate != candidates[0]:
-            remarks.append(f"The file is not UTF-8 and was read as {candidate}; choose another with --encoding.")
+            remarks.append(f"The file is not UTF-8 and was read as {candidate}; set encoding=... to choose another.")
         return candidate, commented, remarks
     raise AssertionError("the last candidate returns or raises")
 
@@ -131,7 +131,7 @@ def _decode(path: Path, encoding: str) -> bool:
             if "\0" in chunk:
                 raise ValueError(
                     f"{str(path)!r} cannot be read as a table: it holds binary data, or text in another encoding (such "
-                    "as --encoding utf-16)."
+                    "as encoding='utf-16')."
                 )
             text, before = before + chunk, chunk[-1]
             found = found or (seen_data and "\n#" in text)
@@ -227,7 +227,7 @@ def _has_header(path: Path, rows: Sequence[Sequence[str]]) -> bool:
     if found is None:
         raise ValueError(
             f"The first line of {str(path)!r} ({_shortened(rows[0])}) may hold names of columns or data. Say which "
-            "with --header or --no-header."
+            "with header=True or header=False."
         )
     return found
 
@@ -274,7 +274,7 @@ def _names(path: Path, rows: Sequence[Sequence[str]], width: int, row_names: boo
     if len(names) > width and below:
         raise ValueError(
             f"The first line of {str(path)!r} has more names ({_shortened(names)}) than most rows have values ({width})"
-            ". Give every column a name and every row the same number of values, or name the separator with --sep."
+            ". Give every column a name and every row the same number of values, or set separator=... for this file."
         )
     if len(names) >= width:
         return names
@@ -283,9 +283,9 @@ def _names(path: Path, rows: Sequence[Sequence[str]], width: int, row_names: boo
         return [*names, ""]  # rows end with a separator
     if lacking == 1 and (row_names or (row_names is None and _are_row_names([row[0] for row in below]))):
         return ["", *names]
-    hints = " If the first column has names of rows, use --index 0." if lacking == 1 else ""
+    hints = " If the first column has names of rows, use index=0." if lacking == 1 else ""
     if len(names) == 1:
-        hints += " If it is a title, remove it. If the comma is a decimal comma, use --sep ';' --decimal ','."
+        hints += " If it is a title, remove it. If the comma is a decimal comma, use separator=';' and decimal=','."
     raise ValueError(
         f"The first line of {str(path)!r} has fewer names ({_shortened(names)}) than most rows have values ({width})."
         f"{hints} Otherwise give every column a name."
@@ -319,7 +319,7 @@ def _of_leading_zeros(names: Sequence[str], rows: Sequence[Sequence[str]]) -> li
     columns = [names[n] for n in _number_columns(rows, len(names)) if any(map(_CODE.fullmatch, _column(rows, n)))]
     if not columns:
         return []
-    return [f"Numbers that begin with zeros may be codes (--drop leaves such columns out): {_shortened(columns)}."]
+    return [f"Numbers that begin with zeros may be codes (drop=... leaves such columns out): {_shortened(columns)}."]
 
 
 def _shortened(fields: Sequence[str]) -> str:

@@ -114,15 +114,15 @@ def _ungrouped(column: Any, marks: Marks) -> Any:
 def _check_signs(settings: dict[str, Any]) -> None:
     separator, decimal, thousands = (settings.get(name) for name in ("separator", "decimal", "thousands"))
     if separator is not None and len(separator) != 1:
-        raise ValueError(f"--sep must be one character, or a word such as 'tab' or 'space'; got {separator!r}.")
+        raise ValueError(f"separator must be one character, or a word such as 'tab' or 'space'; got {separator!r}.")
     if thousands is not None and thousands != "" and thousands not in GROUPING:
-        raise ValueError(f"--thousands must be one of {' '.join(map(repr, GROUPING))}; got {thousands!r}.")
+        raise ValueError(f"thousands must be one of {' '.join(map(repr, GROUPING))}; got {thousands!r}.")
     if decimal not in (None, ",", "."):
-        raise ValueError(f"--decimal must be a comma or a point; got {decimal!r}.")
+        raise ValueError(f"decimal must be a comma or a point; got {decimal!r}.")
 
 
 def _explained(path: Path, text: str, found: TextFormat) -> str:
-    """Translate an error of pandas into the options of the command line."""
+    """Return the text of an error for what pandas has reported."""
     short = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text)
     if short:
         expected, line, saw = short.groups()
@@ -135,5 +135,5 @@ def _explained(path: Path, text: str, found: TextFormat) -> str:
         what = (text.strip() or "unknown error").splitlines()[0].rstrip(".")
     return (
         f"{str(path)!r} cannot be read as a table: {what} (columns are separated by {found.separator!r}). Correct the "
-        "file, or name another separator with --sep."
+        "file, or set another separator, such as separator=';'."
     )

@@ -352,7 +352,10 @@ def bad_files(path):
         ("gap.csv --model ica", "NaN: row 1, column 1. IndependentComponents whitens data, which takes complete rows"),
         ("gap.csv --drop z", "has no column 'z' to drop; it has 'a', 'b'"),
         ("counted.csv", "('0', '1', '2') may hold names of columns or data. Say which with --header or --no-header"),
-        ("stereo.wav", "has 2 channels; expected one. Choose a channel"),
+        (
+            "stereo.wav",
+            "has 2 channels; expected one. Average them, for example",
+        ),
         ("stereo.wav --channel 2", "there is no channel 2"),
         ("short.wav", "has 50 samples, too few for one piece of 1000"),
         ("silent.wav", "is silent"),
@@ -489,7 +492,7 @@ def test_a_device_that_is_not_there(tmp_path, folder):
     assert found.returncode == 2
     *_, line = found.stderr.splitlines()  # before it, JAX may say something of its own
     assert line.startswith("Error: JAX cannot use a gpu here")
-    assert "available devices: cpu:0. Use one of them (--device auto)" in line
+    assert "available devices: cpu:0. Use one of them (device 'auto')" in line
     assert "pip install 'multicause[cuda]'" in line
 
 

@@ -1,12 +1,18 @@
 """Messages of estimators on the command line: they name its options, and only remedies that the model has."""
 
+import re
+from dataclasses import fields
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import multicause
 from multicause import EnergyComponents, IndependentComponents, MaximalCauses
 from multicause.app.cli.output import Output
-from multicause.app.cli.words import errors_in_options, in_options
+from multicause.app.cli.words import READING, errors_in_options, in_options, reading_in_options
 from multicause.datasets import make_bars
+from multicause.datasets.reading import Reading
 from multicause.outcomes import Outcome
 from tests.app.cli.test_command_line import call, result_of
 
@@ -54,6 +60,39 @@ from tests.app.cli.test_command_line import call, result_of
 )
 def test_settings_are_options(model, text, told):
     assert in_options(text, model.get_params(deep=False)) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("use separator=';' and decimal=','.", "use --sep ';' and --decimal ','."),
+        ("Say which with header=True or header=False.", "Say which with --header or --no-header."),
+        ("leave columns out with drop=('a', 'b c'), or", "leave columns out with --drop 'a,b c', or"),
+        ("leave the column out with drop=('b',).", "leave the column out with --drop b."),
+        ("decimal must be a comma or a point; got ';'.", "--decimal must be a comma or a point; got ';'."),
+        ("index='none' keeps it; index=0 does not.", "--index none keeps it; --index 0 does not."),
+        ("set image_shape=... or patches=(10, 10).", "set --image-shape or --patches 10x10."),
+        (
+            "Choose one with array='NAME'; there is no 'index=3'.",
+            "Choose one with --array NAME; there is no 'index=3'.",
+        ),
+        ("of columns my index=x, the decimal mark", "of columns my index=x, the decimal mark"),
+        ("model.impute(X) fills them in.", "'multicause reconstruct --impute' fills them in."),
+    ],
+)
+def test_settings_of_reading_are_options(text, told):
+    assert reading_in_options(text) == told
+
+
+def test_settings_of_reading_exist():
+    assert {*READING} <= {field.name for field in fields(Reading)}
+
+
+def test_library_names_no_options():
+    """Messages of the library name its parameters, and the command line translates them."""
+    source = Path(multicause.__file__).parent
+    library = [path for path in source.rglob("*.py") if path.relative_to(source).parts[0] != "app"]
+    assert [path for path in library if re.search(r"[^\w-]--[a-z]", path.read_text())] == []
 
 
 def test_what_an_outcome_means_is_said_in_the_same_words():

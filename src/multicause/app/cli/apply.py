@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from multicause.app.cli.options import (
-    Array,
-    Channel,
     DataPaths,
-    Decimal,
     Device,
-    Encoding,
+    FileOptions,
     Force,
-    Header,
     Json,
     RunFolder,
     Seed,
-    Separator,
-    Thousands,
     Verbose,
+    with_option_groups,
 )
 from multicause.app.cli.output import Output, command
 from multicause.app.cli.words import errors_in_options
@@ -32,6 +27,7 @@ if TYPE_CHECKING:
 OutFile = Annotated[Path, typer.Option(help="Output file; its suffix selects the format.", show_default=False)]
 
 
+@with_option_groups
 def transform(
     run: RunFolder,
     data: DataPaths,
@@ -45,13 +41,8 @@ def transform(
         int | None,
         typer.Option(help="Distance between patches of an image in pixels; by default they do not overlap.", min=1),
     ] = None,
-    array: Array = None,
-    channel: Channel = None,
-    separator: Separator = None,
-    header: Header = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
+    *,
+    files: FileOptions,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
@@ -97,14 +88,8 @@ def transform(
             raise ValueError(f"{given} is only for models of patches and data that are images.")
         found = fitted.read(
             data,
-            array=array,
-            channel=channel,
-            separator=separator,
-            header=header,
-            decimal=decimal,
-            thousands=thousands,
-            encoding=encoding,
             memory_budget=fitted.memory_budget,
+            **files.settings(),
         )
         tell_data(output, data, found)
         if isinstance(found.rows, Source):
@@ -164,6 +149,7 @@ def sample(
         output.result(out=str(out), shape=list(rows.shape))
 
 
+@with_option_groups
 def reconstruct(
     run: RunFolder,
     data: DataPaths,
@@ -179,13 +165,8 @@ def reconstruct(
         ),
     ] = "auto",
     impute: Annotated[bool, typer.Option("--impute", help="Keep observed values and fill missing ones in.")] = False,
-    array: Array = None,
-    channel: Channel = None,
-    separator: Separator = None,
-    header: Header = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
+    *,
+    files: FileOptions,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
@@ -244,18 +225,12 @@ def reconstruct(
         elif as_sounds:
             if impute:
                 raise ValueError("--impute fills missing values of tables in; a recording has none.")
-            reconstruct_recordings(output, fitted, data, out, channel, noise_level, force)
+            reconstruct_recordings(output, fitted, data, out, files.channel, noise_level, force)
         else:
             found = fitted.read(
                 data,
-                array=array,
-                channel=channel,
-                separator=separator,
-                header=header,
-                decimal=decimal,
-                thousands=thousands,
-                encoding=encoding,
                 memory_budget=fitted.memory_budget,
+                **files.settings(),
             )
             tell_data(output, data, found)
             _reconstruct_rows(output, fitted, found, out, impute)

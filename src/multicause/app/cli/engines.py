@@ -3,25 +3,51 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+import typer
 
 ENGINES = ("local", "dask")
-#: Names of the options, as parameters of commands.
-ENGINE_OPTIONS = ("engine", "scheduler", "timeout", "n_jobs", "devices")
+COMPUTING = "Computing and output"
 
 
 @dataclass(frozen=True)
 class EngineChoice:
     """Engine options of a fit. They do not change what is learned, so a resumed run may choose others."""
 
-    engine: str | None = None  # None: "dask" if there is a scheduler, else "local"
-    scheduler: str | None = None
-    n_jobs: int | None = None
-    devices: str | None = None
-    timeout: float | None = None  # seconds; None: the engine's own
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="local (this machine, the default) or dask (a cluster, or processes on this machine).",
+            rich_help_panel=COMPUTING,
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of a Dask scheduler, such as tcp://scheduler:8786.", rich_help_panel=COMPUTING),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds to wait for the Dask scheduler and its workers; by default 30.", rich_help_panel=COMPUTING
+        ),
+    ] = None
+    n_jobs: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of blocks computed at a time on a CPU; by default all cores.", rich_help_panel=COMPUTING
+        ),
+    ] = None
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            help="Number of GPUs of this machine to use, or 'all'; by default one.", rich_help_panel=COMPUTING
+        ),
+    ] = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise ValueError if an option has an invalid value, or is not one of the chosen engine."""
         if self.engine is not None and self.engine not in ENGINES:
             raise ValueError(f"Unknown engine {self.engine!r}. Known: {', '.join(ENGINES)}.")
         if self.name == "local" and self.scheduler is not None:
@@ -62,3 +88,7 @@ class EngineChoice:
         if re.fullmatch(r"[1-9]\d*", self.devices) is None:
             raise ValueError(f"--devices must be 'all' or a positive number of devices; got {self.devices!r}.")
         return int(self.devices)
+
+
+#: Names of the options, as parameters of commands.
+ENGINE_OPTIONS = tuple(field.name for field in fields(EngineChoice))

@@ -8,29 +8,26 @@ from typing import Annotated
 
 import typer
 
+from multicause.app.cli.engines import COMPUTING, ENGINE_OPTIONS, EngineChoice
 from multicause.app.cli.models import AUTO, MODELS
 from multicause.app.cli.options import (
-    Array,
-    Channel,
-    Decimal,
     Device,
-    Encoding,
+    FileOptions,
     Force,
-    Header,
     Json,
     Memory,
     Seed,
-    Separator,
-    Thousands,
     Verbose,
     numbers_from,
     shape_from,
+    with_option_groups,
 )
 from multicause.app.cli.output import command
 
-LEARNING, PREPARING, READING, COMPUTING = "Learning", "Preparation of rows", "Data", "Computing and output"
+LEARNING, PREPARING, READING = "Learning", "Preparation of rows", "Data"
 
 
+@with_option_groups
 def fit(
     context: typer.Context,
     data: Annotated[
@@ -138,13 +135,8 @@ def fit(
     sample_rate: Annotated[
         int, typer.Option(help="Sample rate in Hz, to which sounds are resampled.", min=1000, rich_help_panel=READING)
     ] = 8000,
-    channel: Channel = None,
-    array: Array = None,
-    separator: Separator = None,
-    header: Header = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
+    *,
+    files: FileOptions,
     index: Annotated[
         str | None,
         typer.Option(
@@ -159,35 +151,7 @@ def fit(
     dtype: Annotated[str, typer.Option(help="float64 or float32.", rich_help_panel=COMPUTING)] = "float64",
     device: Device = "auto",
     memory: Memory = "2GiB",
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            help="local (this machine, the default) or dask (a cluster, or processes on this machine).",
-            rich_help_panel=COMPUTING,
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(help="Address of a Dask scheduler, such as tcp://scheduler:8786.", rich_help_panel=COMPUTING),
-    ] = None,
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            help="Seconds to wait for the Dask scheduler and its workers; by default 30.", rich_help_panel=COMPUTING
-        ),
-    ] = None,
-    n_jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of blocks computed at a time on a CPU; by default all cores.", rich_help_panel=COMPUTING
-        ),
-    ] = None,
-    devices: Annotated[
-        str | None,
-        typer.Option(
-            help="Number of GPUs of this machine to use, or 'all'; by default one.", rich_help_panel=COMPUTING
-        ),
-    ] = None,
+    where: EngineChoice,
     report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel=COMPUTING)] = True,
     checkpoint: Annotated[
         float, typer.Option(help="Seconds between checkpoints.", min=0, rich_help_panel=COMPUTING)
@@ -218,7 +182,6 @@ def fit(
     Ctrl-C stops learning and keeps the model so far; 'multicause fit --resume run' resumes it.
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.engines import ENGINE_OPTIONS, EngineChoice
         from multicause.app.cli.places import FILES, check_data
         from multicause.app.cli.unfinished import Request, check_unfinished, is_stopped, read_request
         from multicause.app.writing import check_place
@@ -238,19 +201,14 @@ def fit(
         check_place(out, force or (recorded is not None and is_stopped(out)), FILES)
         check_data(data or [])
         numbers = numbers_from(components, "--components")
-        choice = EngineChoice(engine, scheduler, n_jobs, devices, timeout)
+        where.check()
 
         from multicause.app.cli.fitting import fit_run
         from multicause.app.cli.resuming import check_same
         from multicause.datasets.reading import Reading
 
         reading = Reading(
-            array=array,
-            separator=separator,
-            header=header,
-            decimal=decimal,
-            thousands=thousands,
-            encoding=encoding,
+            **files.settings(),
             index=index,
             drop=tuple(drop or ()),
             image_shape=shape_from(image_shape, "--image-shape"),
@@ -261,7 +219,6 @@ def fit(
             frames=frames,
             length=length,
             sample_rate=sample_rate,
-            channel=channel,
             dtype=dtype,
             seed=seed,
         )
@@ -275,15 +232,15 @@ def fit(
         }
         paths = [str(path.expanduser().resolve()) for path in data or ()]
         steps = {"center": center, "standardize": standardize, "whiten": whiten}
-        extra, where = list(settings or ()), asdict(choice)
-        request = Request(paths, model, parameters, extra, reading.settings(), memory, report, where, steps)
+        extra, place = list(settings or ()), asdict(where)
+        request = Request(paths, model, parameters, extra, reading.settings(), memory, report, place, steps)
         if recorded is not None:
             given = {name for name in context.params if _is_given(context, name)}
             check_same(given, request, recorded)
             request = replace(
                 recorded,
                 with_report=report if "report" in given else recorded.with_report,
-                engine=where if given.intersection(ENGINE_OPTIONS) else recorded.engine,
+                engine=place if given.intersection(ENGINE_OPTIONS) else recorded.engine,
             )
         found = fit_run(output, request, out, device=device, every=checkpoint, resume=recorded is not None, force=force)
         output.result(out=str(out), **found)

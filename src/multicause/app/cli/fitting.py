@@ -22,7 +22,7 @@ from multicause.app.cli.progress import FitProgress
 from multicause.app.cli.quitting import fits_may_stop
 from multicause.app.cli.runs import describe_run, write_run
 from multicause.app.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
-from multicause.app.cli.words import errors_in_options, in_options
+from multicause.app.cli.words import errors_in_options, in_options, reading_errors_in_options, reading_in_options
 from multicause.app.preparation import Preparation, fit_preparation, with_preparation
 from multicause.app.writing import new_folder
 from multicause.arrays import bytes_from, use_device
@@ -60,7 +60,9 @@ def fit_run(
     if isinstance(engine, Dask):
         tell_cluster(output, engine)
     paths = [Path(path) for path in request.paths]
-    data = read_data(paths, Reading.from_settings(request.reading), memory_budget=request.memory)
+    with reading_errors_in_options():
+        data = read_data(paths, Reading.from_settings(request.reading), memory_budget=request.memory)
+    data = data._replace(remarks=tuple(map(reading_in_options, data.remarks)))
     check_rows(data, paths)
     tell_data(output, paths, data)
     choice = chosen_model(request, data, numbers if several else [numbers])

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -19,21 +23,61 @@ DataPaths = Annotated[
     list[Path],
     typer.Argument(help="Files or folders, of the kind that the model was fitted to.", show_default=False),
 ]
-Array = Annotated[str | None, typer.Option(help="Name of an array in an npz file.")]
-Channel = Annotated[int | None, typer.Option(help="Channel of a sound, counted from 0.", min=0)]
-# Format options of text files; those that are not given are detected.
 TEXT = "Text files"
-Separator = Annotated[
-    str | None,
-    typer.Option("--sep", "--separator", help="Column separator, or 'tab' or 'space'.", rich_help_panel=TEXT),
-]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="Whether the first line has column names.", rich_help_panel=TEXT),
-]
-Decimal = Annotated[str | None, typer.Option(help="Decimal mark: a point or a comma.", rich_help_panel=TEXT)]
-Thousands = Annotated[str | None, typer.Option(help="Thousands separator.", rich_help_panel=TEXT)]
-Encoding = Annotated[str | None, typer.Option(help="Encoding, such as utf-8 or latin-1.", rich_help_panel=TEXT)]
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """Options of all commands that read files. What is not given is detected, or read as for the fit.
+
+    The names are those of :class:`multicause.datasets.reading.Reading`.
+    """
+
+    array: Annotated[str | None, typer.Option(help="Name of an array in an npz file.")] = None
+    channel: Annotated[int | None, typer.Option(help="Channel of a sound, counted from 0.", min=0)] = None
+    separator: Annotated[
+        str | None,
+        typer.Option("--sep", "--separator", help="Column separator, or 'tab' or 'space'.", rich_help_panel=TEXT),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first line has column names.", rich_help_panel=TEXT),
+    ] = None
+    decimal: Annotated[str | None, typer.Option(help="Decimal mark: a point or a comma.", rich_help_panel=TEXT)] = None
+    thousands: Annotated[str | None, typer.Option(help="Thousands separator.", rich_help_panel=TEXT)] = None
+    encoding: Annotated[str | None, typer.Option(help="Encoding, such as utf-8 or latin-1.", rich_help_panel=TEXT)] = (
+        None
+    )
+
+    def settings(self) -> dict[str, Any]:
+        """Return the options by name."""
+        return asdict(self)
+
+
+def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command in which each parameter that is a dataclass of options is replaced by these options."""
+    given = signature(function, eval_str=True)
+    groups: dict[str, Any] = {name: p.annotation for name, p in given.parameters.items() if is_dataclass(p.annotation)}
+
+    @wraps(function)
+    def with_groups(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        function(**values)
+
+    options: list[Parameter] = []
+    for name, parameter in given.parameters.items():
+        if name in groups:
+            hints = get_type_hints(groups[name], include_extras=True)
+            options += [
+                Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
+                for field in fields(groups[name])
+            ]
+        else:
+            options.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
+    with_groups.__signature__ = given.replace(parameters=options)  # type: ignore[attr-defined]
+    with_groups.__annotations__ = {option.name: option.annotation for option in options}
+    return with_groups
 
 
 def numbers_from(text: str, name: str) -> list[int]:

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from multicause.app.cli.options import (
-    Array,
-    Channel,
-    Decimal,
     Device,
-    Encoding,
+    FileOptions,
     Force,
-    Header,
     Json,
-    Separator,
-    Thousands,
     Verbose,
+    with_option_groups,
 )
 from multicause.app.cli.output import Output, command
 
@@ -29,6 +24,7 @@ if TYPE_CHECKING:
 OTHER_DATA = "The runs were fitted to different data, so that R² and scores are not comparable; name data with --data"
 
 
+@with_option_groups
 def report(
     runs: Annotated[
         list[Path],
@@ -49,13 +45,8 @@ def report(
             help="Output file; by default report.html in the folder of the run, or comparison.html for several runs."
         ),
     ] = None,
-    array: Array = None,
-    channel: Channel = None,
-    separator: Separator = None,
-    header: Header = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
+    *,
+    files: FileOptions,
     device: Device = "auto",
     force: Force = False,
     json: Json = False,
@@ -80,15 +71,7 @@ def report(
             check_ending(out, PAGES)
             check_file(out, force)
         check_data(data or [])
-        settings = {
-            "array": array,
-            "channel": channel,
-            "separator": separator,
-            "header": header,
-            "decimal": decimal,
-            "thousands": thousands,
-            "encoding": encoding,
-        }
+        settings = files.settings()
         if data is None and any(value is not None for value in settings.values()):
             raise ValueError("Options of files, such as --sep and --array, are for other data; name them with --data.")
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multicause.app.cli.places import HISTORY, MODEL, PREPARATION, SETTINGS, VERSIONS, describe_paths
+from multicause.app.cli.words import reading_errors_in_options, reading_in_options
 from multicause.app.preparation import Preparation, PreparedModel, estimator_of, with_preparation
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.metrics.reconstruction import reconstruction_quality
@@ -69,7 +70,9 @@ class Run(NamedTuple):
         given = {key: value for key, value in changes.items() if value is not None}
         columns = None if names is None else tuple(names)
         own = replace(self.reading, drop=(), index="none", columns=columns, **given)
-        data = read_data(paths, own, memory_budget=memory_budget)
+        with reading_errors_in_options():
+            data = read_data(paths, own, memory_budget=memory_budget)
+        data = data._replace(remarks=tuple(map(reading_in_options, data.remarks)))
         if data.rows.shape[1] != self.model.n_features_in_:
             raise ValueError(
                 f"{describe_paths(paths)} gives rows of {data.rows.shape[1]} values, but the model was fitted to "

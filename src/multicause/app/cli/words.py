@@ -1,7 +1,8 @@
-"""Translation of estimators' messages to the command line, where ``max_iter`` is ``--iterations``."""
+"""Translation of the library's messages to the command line, where ``max_iter`` is ``--iterations``."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,13 @@ PHRASES = {
     r"\b(without|[Ll]eave out) resume\b": r"\1 --resume",
     r"(?<![\w/\\.-])X(?![\w/\\-]|\.\w)": "the data",  # but not as a part of a path
 }
+#: Settings of :class:`multicause.datasets.reading.Reading` that have an option of another name.
+READING_OPTIONS = {"separator": "--sep", "image_shape": "--image-shape", "sample_rate": "--sample-rate"}
+#: All settings of reading that messages may name.
+READING = (
+    *("array", "decimal", "thousands", "encoding", "header", "index", "drop", "patches", "count", "scale", "sound"),
+    *("frames", "length", "channel", "dtype", *READING_OPTIONS),
+)
 VALUE = r"'[^']*'|\"[^\"]*\"|\([^)]*\)|[^\s,;:)]*[^\s,;:).]"
 
 
@@ -45,6 +53,26 @@ def in_options(text: str, settings: dict[str, Any]) -> str:
     return text
 
 
+def reading_in_options(text: str) -> str:
+    """Translate a message on files that are read, such as "Use separator=';'", for a user of the command line."""
+    text = text.replace("model.impute(X)", "'multicause reconstruct --impute'")
+    names = "|".join(READING)
+    text = re.sub(rf"(?<![\w.'\"-])({names})(?= must be )", lambda found: _reading_option(found[1]), text)
+    text = re.sub(rf"(?<![\w.'\"-])({names})=\.\.\.", lambda found: _reading_option(found[1]), text)
+    return re.sub(rf"(?<![\w.'\"-])({names})=({VALUE})", _reading_value, text)
+
+
+@contextmanager
+def reading_errors_in_options() -> Iterator[None]:
+    """Translate errors that reading of files raises inside the block to options."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        if len(error.args) == 1 and isinstance(error.args[0], str):
+            error.args = (reading_in_options(error.args[0]),)
+        raise
+
+
 @contextmanager
 def errors_in_options(model: Any) -> Iterator[None]:
     """Translate errors that an estimator raises inside the block to options."""
@@ -60,3 +88,21 @@ def _with_value(name: str, found: re.Match[str]) -> str:
     value = found[1]
     plain = value[1:-1] if value[:1] in "'\"" else "null" if value == "None" else value
     return f"{OPTIONS[name]} {plain}" if name in OPTIONS else f"--set {name}={plain}"
+
+
+def _reading_option(name: str) -> str:
+    return "--header or --no-header" if name == "header" else READING_OPTIONS.get(name, f"--{name}")
+
+
+def _reading_value(found: re.Match[str]) -> str:
+    name = found[1]
+    try:
+        value = ast.literal_eval(found[2])
+    except (SyntaxError, ValueError):  # the name belongs to a text of the user
+        return found[0]
+    if name == "header":
+        return "--header" if value else "--no-header"
+    if isinstance(value, tuple):
+        value = ("x" if name in ("patches", "image_shape") else ",").join(map(str, value))
+    plain = re.fullmatch(r"[\w.,-]*\w[\w.,-]*", str(value)) is not None
+    return f"{_reading_option(name)} {value if plain else repr(value)}"
