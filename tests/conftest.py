@@ -17,7 +17,7 @@ COMPILED = "JAX_COMPILATION_CACHE_DIR"
 def compile_quickly():
     """Have JAX compile in a quarter of the time, in this process and those that tests start.
 
-    Most programs of tests run for a moment, and compilation is most of what tests cost. Without optimisation, and with
+    Most programs of tests run for a moment, and compilation is most of what tests cost. Without optimization, and with
     XLA's older code generator for fused operations, results are the same but for rounding. A name that XLA does not
     know would end the process, so the flag is given to versions that are known to have it.
     """

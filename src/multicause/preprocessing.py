@@ -22,7 +22,7 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     epsilon : float, default=0.0
-        Regularisation added to the variance of every principal axis, as a fraction of the mean variance. It keeps
+        Regularization added to the variance of every principal axis, as a fraction of the mean variance. It keeps
         directions of very small variance, such as pixel noise, from being amplified.
     engine : Engine, optional
         Engine that holds the data and limits the memory of its blocks.
@@ -61,7 +61,7 @@ class Whitening(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         weights = check_sample_weight(sample_weight, rows, dtype=rows.dtype, ensure_non_negative=True)
         _, mean, covariance = covariance_of((Local() if self.engine is None else self.engine).load(rows, weights))
         lifted = covariance + self.epsilon * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
-        remedy = "regularise with Whitening(epsilon=...), such as 1e-3"
+        remedy = "regularize with Whitening(epsilon=...), such as 1e-3"
         precision = float(np.finfo(rows.dtype).eps)
         matrix, inverse = whitening_matrices(lifted, "zca", None, remedy=remedy, precision=precision)
         self.matrix_, self.inverse_matrix_ = matrix.astype(rows.dtype), inverse.astype(rows.dtype)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from multicause.em.results import (
+    BoundChange,
     FitResult,
-    Phase,
     Progress,
     StartResults,
     best_of,
@@ -61,18 +61,20 @@ def test_if_one_start_was_stopped_all_were():
     assert not fit.converged
 
 
-def result(bounds, phases=(), **changes):
+def result(bounds, bound_changes=(), **changes):
     n = len(bounds)
     fit = best_of(of_starts([-1.0]), DATA)
     values = {"bounds": np.array(bounds), "temperatures": np.ones(n), "kept": np.ones(n), "bound": bounds[-1]}
-    return fit._replace(n_iter=n - 1, n_rounds=n + 2, phases=phases, **values, **changes)
+    return fit._replace(n_iter=n - 1, n_rounds=n + 2, bound_changes=bound_changes, **values, **changes)
 
 
 def test_histories_follow_each_other():
-    both = concatenate_history(result([1.0, 2.0, 3.0]), result([3.0, 4.0], phases=(Phase(1, "later"),)), "other rows")
+    both = concatenate_history(
+        result([1.0, 2.0, 3.0]), result([3.0, 4.0], bound_changes=(BoundChange(1, "later"),)), "other rows"
+    )
     np.testing.assert_array_equal(both.bounds, [1, 2, 3, 4])
     assert (both.n_iter, both.n_rounds, both.bound) == (3, 9, 4.0)
-    assert both.phases == (Phase(3, "other rows"), Phase(3, "later"))
+    assert both.bound_changes == (BoundChange(3, "other rows"), BoundChange(3, "later"))
     assert len(both.temperatures) == len(both.kept) == 4
 
 

@@ -208,17 +208,17 @@ def test_the_estimated_partition_function_against_the_exact_one(mixed, monkeypat
                              sampler="metropolis", random_state=0).fit(X)  # fmt: skip
     assert model.log_partition_ is None
     assert np.isnan(model.lower_bound_)
-    unnormalised = model.score_samples(X)
+    unnormalized = model.score_samples(X)
     estimate = model.estimate_log_partition(n_chains=200, n_temperatures=300, random_state=seed)
     exact = -np.linalg.slogdet(model.whitened_components_)[1]  # EBM01 eq. 5
     assert estimate.standard_error < 0.1
     assert estimate.value == pytest.approx(exact, abs=4 * estimate.standard_error)
-    np.testing.assert_allclose(model.score_samples(X), unnormalised - estimate.value, rtol=1e-6)
+    np.testing.assert_allclose(model.score_samples(X), unnormalized - estimate.value, rtol=1e-6)
     known = LogPartition(1.5, 0.1, 10, 0)
     monkeypatch.setattr(
         EnergyComponents, "estimate_log_partition", lambda self, **_: setattr(self, "log_partition_", known)
     )
-    with pytest.warns(UserWarning, match="not normalised.*estimate_partition=True") as caught:
+    with pytest.warns(UserWarning, match="not normalized.*estimate_partition=True") as caught:
         EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis").fit(X).score(X)
     assert {record.filename for record in caught} == {__file__}
     asked = EnergyComponents(expert=Hidden(), max_iter=1, sampler="metropolis", estimate_partition=True).fit(X)
@@ -443,7 +443,7 @@ def test_callbacks_and_verbose(mixed):
     assert lines[0].startswith("[EnergyComponents] update      5  contrast")
 
 
-# ------------------------------------------------------------------------------------ scale, optimisers, kernels
+# ------------------------------------------------------------------------------------ scale, optimizers, kernels
 
 
 @pytest.mark.parametrize("c", [1e-6, 1e-3, 1e6])
@@ -477,7 +477,7 @@ def test_momentum_and_decay_against_plain_numpy(mixed):
 
 
 @pytest.mark.parametrize("optimizer", ["adam", Optax("rmsprop", {"decay": 0.95, "momentum": 0.5}), Momentum(0.5)])
-def test_optimisers_of_optax(mixed, tmp_path, optimizer):
+def test_optimizers_of_optax(mixed, tmp_path, optimizer):
     """With all rows in every update they end at the maximum; states are saved and taken up again."""
     X = mixed[0][:300]
     settings = {"sampler": "exact", "batch_size": None, "schedule": "cosine", "max_iter": 1500, "random_state": 0}
@@ -591,13 +591,13 @@ def test_deficient_data_can_be_learned_as_the_error_says(mixed):
         ({"sampler": Hamiltonian(0)}, ValueError, "n_leapfrog must be a positive whole number; got 0"),
         ({"sampler": Hamiltonian(acceptance=1.5)}, ValueError, "acceptance of Hamiltonian must lie between 0 and 1"),
         ({"optimizer": "lbfgsx"}, ValueError, "Unknown optimizer 'lbfgsx'. Known: 'momentum', 'adam', or an object"),
-        ({"optimizer": Optax("adamm")}, ValueError, "that of an optimiser of optax.*got 'adamm'"),
+        ({"optimizer": Optax("adamm")}, ValueError, "that of an optimizer of optax.*got 'adamm'"),
         (
             {"optimizer": Optax("adam", {"b3": 1})},
             ValueError,
             r"optax.adam with the settings \{'b3': 1\} cannot be used",
         ),
-        ({"optimizer": Optax("polyak_sgd")}, ValueError, "that of an optimiser|nothing but gradients"),
+        ({"optimizer": Optax("polyak_sgd")}, ValueError, "that of an optimizer|nothing but gradients"),
         ({"optimizer": Momentum(1.5)}, ValueError, "momentum must be at least 0 and below 1; got 1.5"),
         ({"layers": (0,)}, ValueError, r"layers must be a tuple.*got \(0,\)"),
         ({"init": "zeros"}, ValueError, "Unknown init 'zeros'"),

@@ -126,7 +126,7 @@ def test_principal_components_are_scikit_learns(n, D, H, seed):
 
 
 def test_energy_of_principal_components(seed):
-    """TN10 eq. 10.23: the density of the recognised cause and of the data given it."""
+    """TN10 eq. 10.23: the density of the recognized cause and of the data given it."""
     X = factors(seed)
     model = PrincipalComponents(2, random_state=seed).fit(X)
     v, sigma = model.transform(X), np.sqrt(model.noise_variance_)

@@ -193,7 +193,7 @@ def test_small_bars_are_found_with_particles(seed, optimized):
 def test_weights_count_in_batches_of_any_size(batch_size, seed):
     """Two kinds of rows with 90 and 10 % of all weight, and shares of rows as weights: samples have these frequencies.
 
-    Learning by chance left them within 0.018 in 40 fits. Weights that are normalised in each batch give 0.52 for
+    Learning by chance left them within 0.018 in 40 fits. Weights that are normalized in each batch give 0.52 for
     batches of one row, and 0.85 for five.
     """
     X = np.repeat([[1.0, 1, 0, 0], [0, 0, 1, 1]], 30, axis=0)

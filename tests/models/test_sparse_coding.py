@@ -165,7 +165,7 @@ def test_patches_and_whitening():
     np.testing.assert_allclose(np.cov(white.transform(X).T, bias=True), np.eye(4), atol=1e-9)
     np.testing.assert_allclose(white.matrix_, white.matrix_.T, atol=1e-9)
     np.testing.assert_allclose(white.inverse_transform(white.transform(X)), X)
-    with pytest.raises(ValueError, match="X varies in 4 of 5 directions only.*regularise with Whitening"):
+    with pytest.raises(ValueError, match="X varies in 4 of 5 directions only.*regularize with Whitening"):
         Whitening().fit(np.column_stack([X, X[:, 0]]))
     assert np.isfinite(Whitening(epsilon=0.01).fit_transform(np.column_stack([X, X[:, 0]]))).all()
 

@@ -159,10 +159,10 @@ def test_an_unused_component_becomes_a_residual(model, data):
     np.testing.assert_array_equal(after.parameters.components[others], components[others])
     for name, values in after.parameters.prior.items():
         assert values[learned[0]] == pytest.approx(model._parameters.prior[name][others].mean())
-    assert after.phases[0].reason == "1 components that were hardly used were replaced"
+    assert after.bound_changes[0].reason == "1 components that were hardly used were replaced"
     assert not after.converged
     everything = statistics.__class__(*([nothing] * 5), {}, {"active": np.full(H, 300.0)}, {}, {})
-    assert replace_unused(model._model, pool, before._replace(statistics=everything), None).phases == ()
+    assert replace_unused(model._model, pool, before._replace(statistics=everything), None).bound_changes == ()
 
 
 @pytest.mark.parametrize("n_init", [1, 2])
@@ -171,8 +171,8 @@ def test_replacements_are_part_of_the_history(n_init, data, monkeypatch):
     monkeypatch.setattr(usage, "HARDLY_USED", 0.95)
     settings = {"posterior": Beam(2, 2), "random_state": 0, "max_iter": 40, "tol": 0}
     model = SpikeAndSlabCauses(H, n_init=n_init, **settings).fit(data[0][:300])
-    assert [phase.start for phase in model.phases_] == ([9, 17, 25, 33] if n_init == 1 else [21, 29])
-    assert all("components that were hardly used were replaced" in phase.reason for phase in model.phases_)
+    assert [change.start for change in model.bound_changes_] == ([9, 17, 25, 33] if n_init == 1 else [21, 29])
+    assert all("components that were hardly used were replaced" in change.reason for change in model.bound_changes_)
     assert len(model.lower_bounds_) == len(model.temperatures_) == model.n_iter_ + 1 == 41
     assert model.lower_bound_ > model.lower_bounds_[0]
 

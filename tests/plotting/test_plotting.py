@@ -116,14 +116,14 @@ def test_places_where_bounds_are_not_comparable_are_marked():
     rows = np.zeros((2300, 9))
     rows[:2200] = make_bars(2200, size=3, noise="poisson", random_state=0).data
     model = MaximalCauses(6, noise="poisson", max_iter=60, random_state=0).fit(rows)
-    starts, reasons = zip(*model.phases_, strict=True)
+    starts, reasons = zip(*model.bound_changes_, strict=True)
     assert reasons == ("posterior Exact instead of Preselected", "all 2,300 rows instead of 2,000")
     display = ConvergenceDisplay.from_estimator(model)
-    assert [line.get_xdata()[0] for line in display.phase_lines_] == [start - 0.5 for start in starts]
+    assert [line.get_xdata()[0] for line in display.change_lines_] == [start - 0.5 for start in starts]
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert legend[-2:] == [*reasons[-1:], "temperature"]
     assert display.ax_.get_ylabel() == "mean log evidence of a row"
-    # Within the last phase, EM raises the bound.
+    # After the last change, EM raises the bound.
     assert (np.diff(model.lower_bounds_[starts[-1] :]) >= -1e-12).all()
 
 

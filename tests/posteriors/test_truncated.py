@@ -191,7 +191,7 @@ def begun(model, X, seed, n_starts):
 
 
 def test_critical_temperature_is_where_equal_components_become_unstable():
-    """Without pairs (π → 0), from the largest eigenvalue of the linearised update around equal components.
+    """Without pairs (π → 0), from the largest eigenvalue of the linearized update around equal components.
 
     With W̄ = C⟨y⟩/S, S = Σ⟨y_d⟩, a small difference δ whose sum is zero becomes (1 − W̄1ᵀ/C)·A·δ/T in one iteration,
     where A_de = C/S ⟨y_d y_e⟩/W̄_e.

@@ -67,7 +67,7 @@ def test_the_judge_decides_which_start_is_kept(chosen):
 def test_what_was_found_on_some_rows_is_finished_on_all():
     few = problem(n_rows=60)
     fit, _ = learned(lambda parameters: np.array([0.0, 1.0]), search=few, annealing=NoAnnealing())
-    assert [phase.reason for phase in fit.phases] == ["all 120 rows instead of 60"]
+    assert [change.reason for change in fit.bound_changes] == ["all 120 rows instead of 60"]
     assert fit.n_rounds <= 40
     assert fit.statistics.seen == 120
     assert len(fit.bounds) == len(fit.temperatures) == fit.n_iter + 1

@@ -1,4 +1,4 @@
-"""Steps of optimisers, compared with their formulas."""
+"""Steps of optimizers, compared with their formulas."""
 
 import jax.numpy as jnp
 import numpy as np

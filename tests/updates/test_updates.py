@@ -98,7 +98,7 @@ def test_gradient_against_finite_differences(combination, part, noise, sigma, se
         assert gradient[h, d] == pytest.approx((slope[0] - slope[1]) / (2 * step), abs=1e-5)
 
 
-def test_least_squares_maximises(seed):
+def test_least_squares_maximizes(seed):
     """The new W is the solution of the normal equations of all (state, row) pairs weighted by q."""
     random = np.random.RandomState(seed)
     W, Y = random.normal(0, 3, (3, 4)), random.normal(0, 3, (8, 4))

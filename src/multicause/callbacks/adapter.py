@@ -193,7 +193,7 @@ class Iteration:
         self.bound = bound  # mean bound per row of the best start
         self.temperature = temperature
         self.cooled = cooled  # whether annealing is over, so that bounds can be compared
-        self.phase = phase  # what this part of the fit is for: "annealing", "repairing" and so on, or empty
+        self.phase = phase  # phase of the search, such as "annealing" or "repairing", or empty
         self.deferred: list[Callable[[Iteration], None]] = []  # actions that run after all callbacks
 
     def model(self) -> Any:

@@ -45,7 +45,7 @@ def run_loop(
     Parameters
     ----------
     kind : type
-        Class of the state, by which a checkpoint of another algorithm is recognised.
+        Class of the state, by which a checkpoint of another algorithm is recognized.
     begin : function
         Return the first state. Not called if the fit resumes from a checkpoint inside this loop.
     step : function of a state

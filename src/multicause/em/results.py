@@ -32,10 +32,10 @@ class StartResults(NamedTuple):
     n_rounds: int
 
 
-class Phase(NamedTuple):
-    """A phase of learning whose bounds are not comparable with earlier ones, because rows or states differ."""
+class BoundChange(NamedTuple):
+    """A point from which on bounds are not comparable with earlier ones, because rows, states or components differ."""
 
-    start: int  # index of its first bound
+    start: int  # index of the first bound after the change
     reason: str
 
 
@@ -52,7 +52,7 @@ class FitResult(NamedTuple):
     outcome: Outcome
     statistics: Statistics  # statistics at the end, at temperature one
     kept: np.ndarray | None = None  # (n_iter + 1,) share of all rows that learning used; None if not recorded
-    phases: tuple[Phase, ...] = ()  # phases with comparable bounds
+    bound_changes: tuple[BoundChange, ...] = ()
     annealing: Annealing | None = None  # schedule that was used; None if there was none
     results: Mapping[str, Any] = {}  # fitted attributes that only this algorithm finds
 
@@ -67,7 +67,7 @@ class Progress(NamedTuple):
     statistics: Statistics | None = None  # statistics of these parameters, if the loop has them
     cooled: bool = True  # whether annealing is over, so that bounds can be compared
     current: bool = True  # whether the parameters are those of this iteration, not of a later one
-    phase: str = ""  # what this part of the fit is for, such as "annealing"; empty if a fit has one part
+    phase: str = ""  # phase of the search, such as "annealing"; empty if there is only one
     results: Mapping[str, Any] = {}  # fitted attributes that only this algorithm finds
 
     @property
@@ -175,10 +175,14 @@ def concatenate_history(first: FitResult, then: FitResult, reason: str = "") -> 
     """
     # Without any iteration, the second fit has only recomputed the last bound of the first.
     bounds = np.concatenate([first.bounds, then.bounds[1:]] if then.n_iter else [first.bounds[:-1], then.bounds])
-    new = (Phase(min(first.n_iter + 1, len(bounds) - 1), reason),) if reason else ()
+    new = (BoundChange(min(first.n_iter + 1, len(bounds) - 1), reason),) if reason else ()
     return then._replace(
         bounds=bounds,
-        phases=(*first.phases, *new, *(Phase(first.n_iter + start, why) for start, why in then.phases)),
+        bound_changes=(
+            *first.bound_changes,
+            *new,
+            *(BoundChange(first.n_iter + start, why) for start, why in then.bound_changes),
+        ),
         temperatures=np.concatenate([first.temperatures, then.temperatures[1:]]),
         kept=None if first.kept is None or then.kept is None else np.concatenate([first.kept, then.kept[1:]]),
         n_iter=first.n_iter + then.n_iter,

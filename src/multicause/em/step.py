@@ -281,7 +281,7 @@ def final_share(model: Model, parameters: Parameters) -> Array:
 
 
 def _log_mass_of_cut(model: Model, state: EMState) -> Array:
-    """Return log P(|s| ≤ γ), which normalises the prior of the rows that learning uses (ET10 eq. 17); 0 without cut."""
+    """Return log P(|s| ≤ γ), which normalizes the prior of the rows that learning uses (ET10 eq. 17); 0 without cut."""
     if model.posterior.keep is None:
         return jnp.zeros(())
     return jnp.where(state.share < 1, _log_mass(model, state.trial), 0)

@@ -82,7 +82,7 @@ def _check_independence(energy: Callable[[Array], Array], activity: Array, value
         if not np.allclose(found, expected, rtol=1e-6, atol=1e-9):
             raise ValueError(
                 f"{name} must treat each activity on its own; its energies change with the activities of other "
-                f"{others}. Do not normalise or sum over {others}."
+                f"{others}. Do not normalize or sum over {others}."
             )
 
 
@@ -136,7 +136,7 @@ def _check_optional(expert: Expert, shape: Shape, dtype: Any, name: str) -> None
         if not abs(claimed - integral) < INTEGRAL_TOLERANCE:
             raise ValueError(
                 f"{name} returns {claimed:.6g} for log ∫ exp(−E(h)) dh, but quadrature gives {integral:.6g}. Fix "
-                "log_partition, or remove it: the density is then not normalised."
+                "log_partition, or remove it: the density is then not normalized."
             )
 
 

@@ -44,9 +44,9 @@ def frame_of(filters: Array) -> Frame:
 
 
 def unseen(frame: Frame, filters: Array, Z: Array) -> Array:
-    """Return z_⊥ = z − Wᵀa (n, R), the part of rows z that is orthogonal to the filters, where a minimises ‖z_⊥‖.
+    """Return z_⊥ = z − Wᵀa (n, R), the part of rows z that is orthogonal to the filters, where a minimizes ‖z_⊥‖.
 
-    Because a is a minimiser, the first derivatives of ‖z_⊥‖² do not change if a is treated as a constant.
+    Because a is a minimizer, the first derivatives of ‖z_⊥‖² do not change if a is treated as a constant.
     """
     coordinates = matmul(Z, frame.basis[:, : len(filters)])
     return Z - matmul(jax.lax.stop_gradient(matmul(coordinates, frame.inverse.T)), filters)

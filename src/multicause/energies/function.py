@@ -12,7 +12,7 @@ from multicause.energies.base import Expert, Shape
 class FunctionExpert(Expert):
     """Expert with the energy E(h) = function(h), element by element, in JAX.
 
-    Passing the function itself as ``expert`` has the same effect. The density of such a model is not normalised; for
+    Passing the function itself as ``expert`` has the same effect. The density of such a model is not normalized; for
     exact densities derive a class from :class:`multicause.energies.Expert` that implements ``log_partition`` and
     ``draw``. The file of a model with a function names it, and it must be
     passed to :func:`multicause.load`.

@@ -22,7 +22,7 @@ class Logistic(Expert):
         return _energy(activity)
 
     def log_partition(self, shape: Shape, n_units: int, dtype: Any) -> Array:
-        """Return zeros: the density is normalised."""
+        """Return zeros: the density is normalized."""
         return jnp.zeros(n_units, dtype)
 
     def draw(self, key: Array, shape: Shape, n_samples: int, n_units: int, dtype: Any) -> Array:

@@ -37,7 +37,7 @@ def basis_of_least_weight(filters: np.ndarray, weights: np.ndarray, precision: f
     for number in np.argsort(weights, kind="stable"):
         length = np.linalg.norm(filters[number])
         rest = filters[number] / length if length > 0 else filters[number]
-        for _ in range(2):  # repeat the orthogonalisation, because of rounding errors
+        for _ in range(2):  # repeat the orthogonalization, because of rounding errors
             rest = rest - directions.T @ (directions @ rest)
         if (size := np.linalg.norm(rest)) > ROUNDINGS * precision:
             directions, chosen = np.vstack([directions, rest / size]), [*chosen, number]

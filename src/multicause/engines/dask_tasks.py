@@ -17,7 +17,7 @@ from multicause.engines.missing import check_finite
 from multicause.engines.row_memory import in_blocks, joined_rows
 from multicause.engines.worker_memory import reuse_freed_memory
 
-# Number of order statistics by which each part summarises its values.
+# Number of order statistics by which each part summarizes its values.
 LANDMARKS = 1024
 
 

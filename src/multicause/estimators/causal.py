@@ -21,7 +21,7 @@ from multicause.annealing import NoAnnealing
 from multicause.arrays import double_precision
 from multicause.callbacks.adapter import History
 from multicause.em import online
-from multicause.em.results import FitResult, Phase, Progress, one_start
+from multicause.em.results import BoundChange, FitResult, Progress, one_start
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines import Data
 from multicause.engines.missing import check_columns
@@ -46,7 +46,7 @@ class CausalEstimator(DeclaredModel):
     lower_bounds_: np.ndarray
     temperatures_: np.ndarray
     rows_kept_: np.ndarray | None
-    phases_: tuple[Phase, ...]
+    bound_changes_: tuple[BoundChange, ...]
 
     # ---------------------------------------------------------------------------------------------- learning
 
@@ -132,7 +132,9 @@ class CausalEstimator(DeclaredModel):
             if not first:
                 bounds, temperatures = (self.lower_bounds_, batch.bounds), (self.temperatures_, batch.temperatures)
                 batch = batch._replace(bounds=np.concatenate(bounds), temperatures=np.concatenate(temperatures))
-                batch = batch._replace(kept=getattr(self, "rows_kept_", None), phases=getattr(self, "phases_", ()))
+                batch = batch._replace(
+                    kept=getattr(self, "rows_kept_", None), bound_changes=getattr(self, "bound_changes_", ())
+                )
             self._set({**self._fitted(model, record, batch), "_online": averages})
             self._set_threshold(data)
         if batch.outcome is Outcome.NON_FINITE:
@@ -154,7 +156,7 @@ class CausalEstimator(DeclaredModel):
             "lower_bounds_": result.bounds,
             "temperatures_": result.temperatures,
             "rows_kept_": result.kept,
-            "phases_": result.phases,
+            "bound_changes_": result.bound_changes,
             "n_iter_": n_iter,
             "converged_": result.converged,
             "outcome_": result.outcome.value,

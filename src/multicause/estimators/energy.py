@@ -117,7 +117,7 @@ class EnergyEstimator(FittedEnergy):
         have a weight, and at most 16 times as many.
 
         The first call sets mean and whitening, so it should have enough typical rows; number of components, expert,
-        layers, sampler and optimiser are also those of the first call. Learning rates fall over the first ``max_iter``
+        layers, sampler and optimizer are also those of the first call. Learning rates fall over the first ``max_iter``
         updates and stay constant from then on. The partition function is not estimated.
         """
         first, settings = not hasattr(self, "components_"), self.get_params(deep=False)

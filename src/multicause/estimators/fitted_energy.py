@@ -47,8 +47,8 @@ class FittedEnergy(BaseModel):
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Compute the log density of each row in the space of X: (n_samples,).
 
-        If Z is neither known nor estimated (``log_partition_`` is None), the density is not normalised: rows can be
-        compared, models cannot. :meth:`estimate_log_partition` or ``estimate_partition=True`` normalises it.
+        If Z is neither known nor estimated (``log_partition_`` is None), the density is not normalized: rows can be
+        compared, models cannot. :meth:`estimate_log_partition` or ``estimate_partition=True`` normalizes it.
         """
         energy = self.energy(X)
         log_partition = 0.0 if self.log_partition_ is None else self.log_partition_.value
@@ -57,12 +57,12 @@ class FittedEnergy(BaseModel):
     def score(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean of :meth:`score_samples`, weighted by ``sample_weight`` if it is given.
 
-        It warns if densities are not normalised, as a grid search would compare them.
+        It warns if densities are not normalized, as a grid search would compare them.
         """
         score = super().score(X, y, sample_weight)
         if self.log_partition_ is None:
             warn_user(
-                "The density of this model is not normalised, so its score must not be compared with that of another "
+                "The density of this model is not normalized, so its score must not be compared with that of another "
                 "model. Use estimate_partition=True, or estimate_log_partition() after the fit."
             )
         return score
@@ -89,7 +89,7 @@ class FittedEnergy(BaseModel):
     ) -> LogPartition:
         """Estimate log Z with its standard error by annealed importance sampling; exact if Z is known.
 
-        The result is stored in ``log_partition_``, so that :meth:`score_samples` is normalised from now on. More
+        The result is stored in ``log_partition_``, so that :meth:`score_samples` is normalized from now on. More
         temperatures improve each chain's estimate; use more if the standard error is not well below one.
 
         Raises ValueError if exp(−E) has no finite integral, which can happen with heavy tails in overcomplete models.
@@ -152,7 +152,7 @@ class FittedEnergy(BaseModel):
             self.log_partition_ = state["log_partition"]
 
     def _value_labels(self) -> ValueLabels:
-        known = "log density" if self.log_partition_ is not None else "log density without normalisation"
+        known = "log density" if self.log_partition_ is not None else "log density without normalization"
         return ValueLabels("log density", "log density", known)
 
     @property

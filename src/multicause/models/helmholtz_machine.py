@@ -57,7 +57,7 @@ class HelmholtzMachine(NetworkFields):
     activity : float or array-like of shape (n_components,), optional
         Initial probability of each cause; by default two active causes per row.
     optimizer : {"momentum", "adam"} or Optimizer, optional
-        Optimiser at the update's learning rate, as for :class:`multicause.EnergyComponents`; by default plain steps.
+        Optimizer at the update's learning rate, as for :class:`multicause.EnergyComponents`; by default plain steps.
     batch_size : int, default=20
         Number of rows per step. Rows with weights are drawn in proportion to them; a pass has as many rows as the
         weights add up to, but at least as many as have a positive weight, and at most 16 times as many.

@@ -90,7 +90,7 @@ class MaximalCauses(BinaryCauses):
     rows_kept_ : ndarray of the same shape or None
         Share of all rows, by weight, that were used for learning: one, unless ``Preselected(keep=...)`` leaves some
         out. None if the learning algorithm does not record it.
-    phases_ : tuple of (int, str)
+    bound_changes_ : tuple of (int, str)
         Each index in ``lower_bounds_`` from which on bounds are not comparable with earlier ones, and the reason. With
         ``annealing="auto"``, large data are first learned on a sample of the rows, and often with fewer states.
     n_iter_ : int

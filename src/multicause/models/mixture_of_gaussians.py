@@ -41,7 +41,7 @@ class MixtureOfGaussians(Mixture):
     covariance : {"spherical", "diagonal", "full"}, default="spherical"
         Form of Σ_v: one variance, as in the chapter, one for each dimension, or any covariance matrix.
     min_variance : float, optional
-        Regularisation: the smallest variance in any direction; by default a millionth of the data's variance.
+        Regularization: the smallest variance in any direction; by default a millionth of the data's variance.
     annealing : "auto", None or Annealing, default=None
         As for :class:`multicause.MaximalCauses`; None is plain EM.
     learn : tuple of str, default=("components", "activity", "noise")

@@ -11,7 +11,7 @@ from multicause.model import Model
 
 
 class NonnegativeCauses(BinaryCauses):
-    """Probabilistic non-negative matrix factorisation with binary causes (ET-NMF).
+    """Probabilistic non-negative matrix factorization with binary causes (ET-NMF).
 
     As ET10 eq. 22, 24 and 25, with W ≥ 0::
 

@@ -18,7 +18,7 @@ from multicause.solvers.hebbian_epochs import HebbianEpochs
 
 
 class SoftmaxNetwork(HebbianEstimator):
-    """R-MCA_NN: Hebbian learning with a generalized softmax and divisive normalisation (MCA08 §5, GSN07).
+    """R-MCA_NN: Hebbian learning with a generalized softmax and divisive normalization (MCA08 §5, GSN07).
 
     H units compete for each row y; the response of unit h is the posterior probability that cause h alone generated y,
     among single causes and pairs (MCA08 eq. 25), and every unit learns in proportion to its response::

@@ -180,7 +180,7 @@ class Noise(Part):
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, n_features: int
     ) -> dict[str, Array]:
-        """Return parameters that maximise the expected log-likelihood, given the statistics."""
+        """Return parameters that maximize the expected log-likelihood, given the statistics."""
         return parameters
 
     def maximize_around(

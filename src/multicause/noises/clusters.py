@@ -27,7 +27,7 @@ class ClusterGaussian(Noise):
     covariance : {"spherical", "diagonal", "full"}, default="spherical"
         Form of Σ_h: one variance, one for each dimension, or any covariance matrix.
     min_variance : float, optional
-        Regularisation: the smallest variance in any direction; by default a millionth of the data's variance.
+        Regularization: the smallest variance in any direction; by default a millionth of the data's variance.
     """
 
     likelihood = Likelihood.OF_CAUSES

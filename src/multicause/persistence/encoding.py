@@ -48,6 +48,8 @@ FORMER_NAMES = {
     "multicause.learning.annealing:LinearCooling": "multicause.annealing.linear:LinearCooling",
     "multicause.learning.annealing:NoAnnealing": "multicause.annealing.linear:NoAnnealing",
     "multicause.learning.contrastive_divergence:Course": "multicause.solvers.energy_problem:FormerUpdateState",
+    "multicause.em.results:Phase": "multicause.em.results:BoundChange",
+    "multicause.learning.results:Phase": "multicause.em.results:BoundChange",
     "multicause.search.automatic:Search": "multicause.search.phases:Search",
 }
 FORMER_FOLDERS = {

@@ -19,7 +19,7 @@ HISTORY = (
     "lower_bounds_",
     "temperatures_",
     "rows_kept_",
-    "phases_",
+    "bound_changes_",
     "n_iter_",
     "converged_",
     "outcome_",
@@ -28,6 +28,8 @@ HISTORY = (
     "n_features_in_",
     "feature_names_in_",
 )
+# Attributes that older files name differently.
+FORMER_ATTRIBUTES = {"phases_": "bound_changes_"}
 
 
 class Savable(Protocol):
@@ -89,6 +91,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict
     model = kind(**decode(header["settings"], arrays, known))
     model._validate_params()
     for name, value in decode(header["history"], arrays, known).items():
+        name = FORMER_ATTRIBUTES.get(name, name)
         if name not in (*HISTORY, *model._results):
             raise ModelFileError(f"a model of this class has no attribute {name!r}.")
         setattr(model, name, value)

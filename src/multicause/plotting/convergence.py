@@ -27,7 +27,7 @@ class ConvergenceDisplay:
         Temperature of each iteration; a constant one is not drawn.
     reference : float, optional
         A level to compare the bound with, such as that of the generating parameters.
-    phases : sequence of (int, str)
+    bound_changes : sequence of (int, str)
         Iterations from which on bounds are not comparable with earlier ones, and the reason: for example that causes
         were found on some rows and are then learned from all. They are marked by dashed lines.
     label : str, default="bound"
@@ -39,8 +39,8 @@ class ConvergenceDisplay:
         Axes with the bound, ``bound_line_``.
     temperature_ax_ : matplotlib axes or None
         Twin axes with the temperature, ``temperature_line_``, on the right.
-    phase_lines_ : list
-        Lines where phases begin.
+    change_lines_ : list
+        Lines at these changes.
     figure_ : matplotlib figure
 
     Examples
@@ -57,13 +57,13 @@ class ConvergenceDisplay:
         *,
         temperatures: ArrayLike | None = None,
         reference: float | None = None,
-        phases: Sequence[tuple[int, str]] = (),
+        bound_changes: Sequence[tuple[int, str]] = (),
         label: str = "bound",
     ) -> None:
         self.bounds = np.asarray(bounds, dtype=float)
         self.temperatures = None if temperatures is None else np.asarray(temperatures, dtype=float)
         self.reference = reference
-        self.phases = tuple(phases)
+        self.bound_changes = tuple(bound_changes)
         self.label = label
         if self.bounds.ndim != 1 or not np.isfinite(self.bounds).any():
             raise ValueError(
@@ -102,7 +102,7 @@ class ConvergenceDisplay:
             bounds,
             temperatures=temperatures,
             reference=reference,
-            phases=getattr(model, "phases_", ()),
+            bound_changes=getattr(model, "bound_changes_", ()),
             label=model._value_labels().history,
         ).plot(ax)
 
@@ -116,13 +116,13 @@ class ConvergenceDisplay:
         lines = [self.bound_line_]
         if self.reference is not None:
             lines.append(self.ax_.axhline(self.reference, color="C1", linestyle="--", label="reference"))
-        self.phase_lines_ = [
+        self.change_lines_ = [
             self.ax_.axvline(
                 start - 0.5, color="0.6", linewidth=1, linestyle=(0, (4, 3)), label=fill(reason, LEGEND_WIDTH)
             )
-            for start, reason in self.phases
+            for start, reason in self.bound_changes
         ]
-        lines += self.phase_lines_
+        lines += self.change_lines_
         self.temperature_ax_ = self.temperature_line_ = None
         if self.temperatures is not None and np.ptp(self.temperatures) > 0:
             self.temperature_ax_ = self.ax_.twinx()

@@ -57,7 +57,7 @@ class Preselected(Posterior):
         Whether to consider all states with one active cause, selected or not (K̄_n of ET10 §4.2.1): it makes learning
         robust, and costs a matrix product that is mostly needed anyway.
     selection : {"auto", "upper_bound", "scalar_product"}, callable or Selection, default="auto"
-        Score of the causes: the normalised scalar product (ET10 eq. 33), which "auto" chooses because it is more
+        Score of the causes: the normalized scalar product (ET10 eq. 33), which "auto" chooses because it is more
         reliable, the upper bound for non-negative components (eq. 28), or
         ``function(rows (n, D), components (H, D))`` that returns scores (n, H) and is written with ``jax.numpy``.
     keep : float or None, default=0.9

@@ -85,7 +85,7 @@ class Prior(Part):
     def maximize(
         self, parameters: dict[str, Array], statistics: dict[str, Array], weight: Array, max_active: int | None = None
     ) -> dict[str, Array]:
-        """Return parameters that maximise the expected log prior, given the statistics.
+        """Return parameters that maximize the expected log prior, given the statistics.
 
         With ``max_active``, the prior is conditioned on at most so many active causes, because rows with more were
         excluded (ET10 algorithm 2).

@@ -44,7 +44,7 @@ class Continuous(Prior):
 
     @abstractmethod
     def standard(self, value: Array) -> Array:
-        """Return g(v) at scale one, normalised, elementwise."""
+        """Return g(v) at scale one, normalized, elementwise."""
 
     @abstractmethod
     def draw(self, key: Array, shape: tuple[int, ...], dtype: Any) -> Array:

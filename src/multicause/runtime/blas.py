@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 def one_blas_thread() -> Iterator[None]:
     """Let BLAS and LAPACK use one thread inside the block, in the whole process.
 
-    Programs call LAPACK for the factorisations of M-steps. Its threads go on looking for work for a while after each
+    Programs call LAPACK for the factorizations of M-steps. Its threads go on looking for work for a while after each
     call, and take cores away from the threads that compute blocks of rows: on two cores, iterations of a linear model
     with 100 causes took a quarter longer.
     """

@@ -15,7 +15,7 @@ from multicause.annealing import NoAnnealing
 from multicause.arrays import Array
 from multicause.em.driver import run_loop
 from multicause.em.loop import learn
-from multicause.em.results import FitResult, Phase, one_start
+from multicause.em.results import BoundChange, FitResult, one_start
 from multicause.engines.base import Data
 from multicause.model import Model
 from multicause.outcomes import Outcome
@@ -65,8 +65,8 @@ def measured(model: Model, search_data: Data, data: Data, tol: float, key: Array
     end = learn(model, data, start, annealing=NoAnnealing(), max_iter=0, tol=tol, key=key)
     bounds = np.array([*fit.bounds[:-1], end.bound])
     rows = _difference_of_rows(search_data, data)
-    phases = (*fit.phases, Phase(len(bounds) - 1, rows)) if rows else fit.phases
-    return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics, phases=phases)
+    changes = (*fit.bound_changes, BoundChange(len(bounds) - 1, rows)) if rows else fit.bound_changes
+    return fit._replace(bound=end.bound, bounds=bounds, statistics=end.statistics, bound_changes=changes)
 
 
 def difference(before: Model, after: Model, search_data: Data, data: Data) -> str:

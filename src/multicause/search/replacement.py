@@ -16,7 +16,7 @@ import numpy as np
 from multicause.annealing import NoAnnealing
 from multicause.arrays import key_from
 from multicause.em.loop import learn
-from multicause.em.results import FitResult, Phase, Progress, concatenate_history, offset_iterations, one_start
+from multicause.em.results import BoundChange, FitResult, Progress, concatenate_history, offset_iterations, one_start
 from multicause.em.solver import FitProblem, Solver
 from multicause.em.usage import hardly_used
 from multicause.engines.base import Data
@@ -109,5 +109,5 @@ def replace_unused(model: Model, pool: Data, fit: FitResult, random: np.random.R
     return fit._replace(
         parameters=revive(model, pool, fit.parameters, unused, worst, random),
         converged=False,
-        phases=(*fit.phases, Phase(fit.n_iter + 1, reason)),
+        bound_changes=(*fit.bound_changes, BoundChange(fit.n_iter + 1, reason)),
     )

@@ -25,7 +25,7 @@ from multicause.solvers.optimizers import Momentum, Optimizer, learning_rate_at
 
 @dataclass(frozen=True)
 class Method:
-    """Energy, sampler and optimiser of contrastive divergence; hashable, so that equal ones share compiled programs."""
+    """Energy, sampler and optimizer of contrastive divergence; hashable, so that equal ones share compiled programs."""
 
     energy: Energy
     sampler: Sampler
@@ -41,10 +41,10 @@ class Method:
 
 
 class UpdateState(NamedTuple):
-    """Parameters, state of the optimiser and chains: what the next update needs."""
+    """Parameters, state of the optimizer and chains: what the next update needs."""
 
     parameters: EnergyParameters
-    optimizer: tuple[Array, ...]  # arrays of the optimiser's state, such as velocities
+    optimizer: tuple[Array, ...]  # arrays of the optimizer's state, such as velocities
     step_size: Array  # () step size of the sampler
     chains: Any  # (B, R) positions of persistent chains; (0, R) without them
     n_updates: Array  # ()
@@ -238,7 +238,7 @@ def _learned(schedule: str, rates: Rates, n_updates: Array) -> Array:
 
 
 def _transformation(method: Method, rate: Array, decay: Array) -> Any:
-    """Return the optimiser of all parameters, with weight decay of filters and weights."""
+    """Return the optimizer of all parameters, with weight decay of filters and weights."""
     import optax
 
     return optax.chain(optax.add_decayed_weights(decay, mask=has_decay), method.optimizer.transformation(rate))

@@ -1,6 +1,6 @@
-"""Optimisers of gradient learning: parts that wrap optax, so that they can be cloned, searched and saved.
+"""Optimizers of gradient learning: parts that wrap optax, so that they can be cloned, searched and saved.
 
-optax is imported when an optimiser is used: importing it takes a tenth of a second.
+optax is imported when an optimizer is used: importing it takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from multicause.parts import Part
 if TYPE_CHECKING:
     import optax
 
-#: Arrays of an optimiser's state, such as velocities.
+#: Arrays of an optimizer's state, such as velocities.
 Moments = tuple[Array, ...]
 #: How the learning rate falls from its first to its last value.
 SCHEDULES = ("linear", "cosine", "constant")
 
 
 class Optimizer(Part):
-    """Base class of optimisers. A subclass of your own returns any gradient transformation of optax."""
+    """Base class of optimizers. A subclass of your own returns any gradient transformation of optax."""
 
     @abstractmethod
     def transformation(self, learning_rate: Array) -> optax.GradientTransformation:
@@ -69,7 +69,7 @@ class Momentum(Optimizer):
 
 
 class Optax(Optimizer):
-    """Optimiser of optax by its name, such as ``Optax("rmsprop", {"decay": 0.95})``.
+    """Optimizer of optax by its name, such as ``Optax("rmsprop", {"decay": 0.95})``.
 
     Parameters
     ----------
@@ -84,13 +84,13 @@ class Optax(Optimizer):
         self.settings = settings
 
     def validate(self) -> None:
-        """Raise ValueError if optax has no such optimiser, or if it does not take these settings."""
+        """Raise ValueError if optax has no such optimizer, or if it does not take these settings."""
         import optax
 
         factory = getattr(optax, self.name, None) if isinstance(self.name, str) else None
         if not callable(factory) or "learning_rate" not in signature(factory).parameters:
             raise ValueError(
-                f"name of Optax must be that of an optimiser of optax with a learning rate, such as 'adam', 'rmsprop' "
+                f"name of Optax must be that of an optimizer of optax with a learning rate, such as 'adam', 'rmsprop' "
                 f"or 'sgd'; got {self.name!r}."
             )
         try:
@@ -121,14 +121,14 @@ NAMES: dict[str, type] = {"momentum": Momentum, "adam": Optax}
 
 
 def moments_of(optimizer: Optimizer, parameters: Any) -> Moments:
-    """Return the arrays of an optimiser's state before its first step."""
+    """Return the arrays of an optimizer's state before its first step."""
     return tuple(jax.tree.leaves(optimizer.transformation(jnp.ones(())).init(parameters)))
 
 
 def stepped(
     optimizer: Optimizer, learning_rate: Array, parameters: Any, moments: Moments, gradient: Any
 ) -> tuple[Any, Moments]:
-    """Return parameters and arrays of the optimiser's state after a step against the gradient."""
+    """Return parameters and arrays of the optimizer's state after a step against the gradient."""
     import optax
 
     transformation = optimizer.transformation(learning_rate)

@@ -2,7 +2,7 @@
 
 Changes of W are relative, W ← (1 + E) W, so that the gradient is that of the natural gradient rule, Γ = 1 + ⟨g′(v) vᵀ⟩.
 For independent causes the Hessian couples E_ab with E_ba alone: its entries are H_ab = −⟨g″(v_a) v_b²⟩ on the diagonal
-and 1 off it. This approximation initialises the L-BFGS recursion (P. Ablin, J.-F. Cardoso and A. Gramfort, Faster
+and 1 off it. This approximation initializes the L-BFGS recursion (P. Ablin, J.-F. Cardoso and A. Gramfort, Faster
 independent component analysis by preconditioning with Hessian approximations, IEEE Trans. Signal Processing 66, 2018).
 """
 
@@ -81,7 +81,7 @@ def learn_second_order(
     watch: Watch | None = None,
     journal: Journal | None = None,
 ) -> FitResult:
-    """Maximise the likelihood until no entry of the mean relative gradient exceeds ``tol``."""
+    """Maximize the likelihood until no entry of the mean relative gradient exceeds ``tol``."""
     epsilon = float(jnp.finfo(start.components.dtype).eps)
 
     def at(components: Any) -> QuasiNewtonState:

@@ -1,9 +1,9 @@
 """Wake-sleep learning of a Helmholtz machine: TN10 eq. 10.39–10.44 and the table of its appendix.
 
-Plain wake-sleep learns the generative weights from one recognised state of each row, and the recognition weights from
+Plain wake-sleep learns the generative weights from one recognized state of each row, and the recognition weights from
 fantasies (samples of the model) alone. Fantasies of an untrained model are unlike the data, so the recognition network
 may never learn the states that the data need: on bars, several causes then share the work of one. With more
-*particles*, each row has several recognised states, weighted by p(v, u)/q(v | u), and both sets of weights are learned
+*particles*, each row has several recognized states, weighted by p(v, u)/q(v | u), and both sets of weights are learned
 from them (reweighted wake-sleep, J. Bornschein and Y. Bengio 2015).
 """
 
@@ -53,7 +53,7 @@ def step(
     key: Array,
     rate: Array,
 ) -> tuple[Machine, Moments, Array]:
-    """Run one wake and one sleep phase on a batch; return the machine, the optimiser's state and Σ_n w_n F_n before it.
+    """Run one wake and one sleep phase on a batch; return the machine, the optimizer's state and Σ_n w_n F_n before it.
 
     The gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
     """
@@ -73,7 +73,7 @@ def step(
         awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states, mask)))(machine.recognition)
         asleep = jax.tree.map(lambda a, b: 0.5 * (a + b), asleep, awake)
 
-    # Optimisers of optax minimize, and log P and log Q are maximized.
+    # Optimizers of optax minimize, and log P and log Q are maximized.
     slopes = jax.tree.map(jnp.negative, Machine(wake, asleep))
     new, moments = stepped(optimizer, rate.astype(data.dtype), machine, moments, slopes)
     if recipe.nonnegative:
@@ -95,7 +95,7 @@ def one_pass(
 ) -> tuple[Machine, Moments, Array]:
     """Run wake-sleep steps on batches of a block's rows (n, D), for several machines, each with its own key.
 
-    Returns the machines, the states of their optimisers, and Σ_n w_n F_n before each step, summed: (starts,).
+    Returns the machines, the states of their optimizers, and Σ_n w_n F_n before each step, summed: (starts,).
     """
 
     def one(machine: Machine, moments: Moments, key: Array) -> tuple[Machine, Moments, Array]:
@@ -115,7 +115,7 @@ def one_pass(
 class WakeSleepPasses(Solver):
     """Passes of wake-sleep over all rows, in mini-batches of ``batch_size``.
 
-    In ``partial_fit``, every batch begins with a new state of the optimiser.
+    In ``partial_fit``, every batch begins with a new state of the optimizer.
     """
 
     batch_size: int = 20
@@ -153,7 +153,7 @@ def _learn_block(
     key_data: Array,
     draw: BlockDraw,
 ) -> tuple[Machine, Moments, np.ndarray, float]:
-    """Return machines, states of optimisers, Σ_n w_n F_n (starts,) and Σ_n w_n after the batches of one more block."""
+    """Return machines, states of optimizers, Σ_n w_n F_n (starts,) and Σ_n w_n after the batches of one more block."""
     machines, moments, total, shown = carry
     batches = presentation.batches(np.asarray(block.weights), draw)
     keys = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(key_data), draw.number), len(total))
@@ -167,7 +167,7 @@ class WakeSleepState(NamedTuple):
     machines: Machine
     bounds: np.ndarray  # (passes, starts): mean bound per row
     outcome: Outcome | None = None
-    moments: Moments = ()  # arrays of the optimiser's state, such as velocities
+    moments: Moments = ()  # arrays of the optimizer's state, such as velocities
 
 
 def learn_by_wake_and_sleep(

@@ -12,7 +12,7 @@ from multicause.updates.base import Update
 class Gradient(Update):
     """The step W ← W + rate · ⟨J (y − w̄)/V⟩ / ⟨J |J|₁/V⟩, with J = ∂w̄/∂W and V the variance of the noise.
 
-    It is a step of generalised EM: the gradient of the expected log-likelihood divided by a diagonal bound of its
+    It is a step of generalized EM: the gradient of the expected log-likelihood divided by a diagonal bound of its
     curvature (Fisher information, with |J|₁ the number of causes that share a mean).
 
     Parameters

@@ -14,7 +14,7 @@ from multicause.updates.base import Update
 ROUNDINGS = 64
 
 
-#: Requirements of updates that minimise squared errors of sums.
+#: Requirements of updates that minimize squared errors of sums.
 OF_SQUARES = Requirements(
     rules=frozenset({Rule.SUM}),
     links=frozenset({Link.MEAN}),

@@ -17,7 +17,7 @@ SWITCHED = frozenset({Support.BINARY, Support.ONE_HOT})
 class Multiplicative(Update):
     """Repeated steps W_h ← W_h ⊙ ⟨y s_h⟩ / Σ_h' W_h' ⟨s_h' s_h⟩: ET10 eq. 27.
 
-    Each step minimises a majoriser of the squared error under W ≥ 0; where ⟨y s_h⟩ is negative, which can result from
+    Each step minimizes a majoriser of the squared error under W ≥ 0; where ⟨y s_h⟩ is negative, which can result from
     noise, that minimum is zero.
 
     Parameters

@@ -116,7 +116,7 @@ def fields(trials: int = 1, *, setting: str = "default", jobs: int = 1) -> list[
     alike = np.corrcoef(views)[0, 1:]
     return [
         Line(
-            "fig. 10.6: units that are Gabor functions, localised inside the patch (fit_gabors)",
+            "fig. 10.6: units that are Gabor functions, localized inside the patch (fit_gabors)",
             ">= 80 %",
             f"{share:.0%}",
             share >= 0.8,

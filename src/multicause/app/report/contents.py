@@ -257,7 +257,7 @@ def described_curve(curve: Any) -> list[dict[str, Any]]:
             "unit": "components",
             "places": [int(number) for number in known["numbers"]],
             "values": [short(score) for score in known["scores"]],
-            "phases": [],
+            "changes": [],
             "note": best,
         }
     ]
@@ -272,7 +272,7 @@ def curves(model: Any) -> list[dict[str, Any]]:
         still = attribute in ("temperatures_", "rows_kept_") and bool((values == 1).all())
         if len(values) > 1 and np.isfinite(values).any() and not still:
             places, shown = thinned(values, N_POINTS)
-            phases = getattr(model, "phases_", ()) if attribute == "lower_bounds_" else ()
+            changes = getattr(model, "bound_changes_", ()) if attribute == "lower_bounds_" else ()
             label = label.format(history=model._value_labels().history)
             found.append(
                 {
@@ -280,7 +280,7 @@ def curves(model: Any) -> list[dict[str, Any]]:
                     "unit": "iteration",
                     "places": places,
                     "values": shown,
-                    "phases": [list(phase) for phase in phases],
+                    "changes": [list(change) for change in changes],
                 }
             )
     return found

@@ -34,7 +34,7 @@ const downloads = (() => {
     whole.toBlob((blob) => save(name, "image/png", blob));
   }
 
-  const STYLE = "text{font:12px sans-serif;fill:#333}.axis{stroke:#ddd}path{fill:none;stroke:#3b78cf;stroke-width:2}.phase{stroke:#666;stroke-dasharray:6 4}";
+  const STYLE = "text{font:12px sans-serif;fill:#333}.axis{stroke:#ddd}path{fill:none;stroke:#3b78cf;stroke-width:2}.change{stroke:#666;stroke-dasharray:6 4}";
   function svg(name, drawing, title) {
     const copy = drawing.cloneNode(true);
     copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");

@@ -376,8 +376,8 @@
       drawing.append(svg("line", { class: "axis", x1: left, x2: width - 14, y1: y(value), y2: y(value) }), svg("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, number(value)));
     }
     for (const place of ticks(0, last, Math.max(2, Math.floor(width / 110))).filter(Number.isInteger)) drawing.append(svg("text", { x: x(place), y: height - 28, "text-anchor": "middle" }, String(place)));
-    for (const [start, reason] of curve.phases) {
-      const mark = svg("line", { class: "phase", x1: x(start - 0.5), x2: x(start - 0.5), y1: top, y2: height - bottom });
+    for (const [start, reason] of curve.changes) {
+      const mark = svg("line", { class: "change", x1: x(start - 0.5), x2: x(start - 0.5), y1: top, y2: height - bottom });
       mark.append(svg("title", {}, `From iteration ${start} on: ${reason}`));
       drawing.append(mark);
     }
@@ -402,7 +402,7 @@
 
   const holders = contents.curves.map((curve) => {
     const holder = make("div", {});
-    const notes = curve.phases.map(([start, reason]) => make("p", { className: "hint" }, `From iteration ${start} on (dashed line), values are not comparable with those before: ${reason}.`));
+    const notes = curve.changes.map(([start, reason]) => make("p", { className: "hint" }, `From iteration ${start} on (dashed line), values are not comparable with those before: ${reason}.`));
     byId("curves").append(make("div", { className: "curve" }, make("h3", {}, curve.label), holder,
       make("p", { className: "actions" }, action("SVG", () => downloads.svg(`${curve.label.replace(/[^a-z0-9]+/gi, "-")}.svg`, holder.querySelector("svg"), curve.label), `Download as SVG: ${curve.label}`)), ...notes, ...(curve.note ? [make("p", { className: "hint" }, `${curve.note}.`)] : [])));
     return [holder, curve];
