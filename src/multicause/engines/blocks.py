@@ -107,10 +107,10 @@ def weighted_quantile(
     if total is None and (weights == weights[0]).all():
         k = min(n, max(1, int(np.ceil(share * n * slack))))
         return float(np.partition(values, n - k)[n - k])
-    order = np.argsort(values)[::-1]
-    reached = above + np.cumsum(weights[order])
-    target = share * (reached[-1] if total is None else total) * slack
-    return float(values[order[min(n - 1, int(np.searchsorted(reached, target)))]])
+    if total is not None:  # rows above and below the given ones count by their weight alone
+        below = max(total - above - float(np.sum(weights)), 0.0)
+        values, weights = np.array([*values, np.inf, -np.inf]), np.array([*weights, above, below])
+    return -float(np.quantile(-values, share * slack, weights=weights, method="inverted_cdf"))
 
 
 @jax.jit

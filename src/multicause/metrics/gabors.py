@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.ndimage import gaussian_filter
 
 from multicause.arrays import Array, double_precision
 
@@ -114,10 +115,7 @@ def _starts(image: np.ndarray) -> np.ndarray:
     i, j = np.unravel_index(spectrum.argmax(), spectrum.shape)
     vector = [np.fft.fftfreq(PADDING * height)[i], np.fft.rfftfreq(PADDING * width)[j]]
     # The centre is that of the smoothed local power, sharpened so that distant noise has little influence.
-    local = image**2
-    kernel = np.exp(-(np.arange(-3, 4) ** 2) / 2)
-    for axis in (0, 1):
-        local = np.apply_along_axis(np.convolve, axis, local, kernel, mode="same")
+    local = gaussian_filter(image**2, 1.0, mode="constant", radius=3)
     local = local**2 / (local**2).sum()
     centre = [(local.sum(axis=1) * np.arange(height)).sum(), (local.sum(axis=0) * np.arange(width)).sum()]
     side = min(height, width)

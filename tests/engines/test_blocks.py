@@ -1,0 +1,32 @@
+"""Quantiles of weighted rows, compared with their definition."""
+
+import numpy as np
+import pytest
+
+from multicause.engines.blocks import weighted_quantile
+
+
+def by_definition(values, weights, share):
+    """The largest value that rows with this share of all weight reach or exceed."""
+    return max(v for v in values if weights[values >= v].sum() >= share * weights.sum() * (1 - 1e-12))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("kind", ["equal", "whole", "real"])
+def test_a_quantile_is_the_value_that_a_share_of_the_weight_reaches(share, kind, seed):
+    random = np.random.RandomState(seed)
+    values = random.normal(size=20).round(1)
+    weights = {"equal": np.full(20, 2.0), "whole": random.randint(0, 4, 20) + 0.0, "real": random.uniform(size=20)}[
+        kind
+    ]
+    expected = by_definition(values, weights, share)
+    assert weighted_quantile(values, weights, share) == expected
+    # Rows above and below an interval around it count by their weight alone.
+    near = np.abs(values - expected) < 0.5
+    above = weights[values >= expected + 0.5].sum()
+    assert weighted_quantile(values[near], weights[near], share, above=above, total=weights.sum()) == expected
+
+
+def test_shares_lie_between_zero_and_one():
+    with pytest.raises(ValueError, match=r"A share of all weight must lie in \(0, 1\]; got 0"):
+        weighted_quantile(np.ones(2), np.ones(2), 0)
