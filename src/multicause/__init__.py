@@ -2,7 +2,7 @@
 
 Each estimator is a probabilistic generative model: hidden causes are drawn from a prior, combine by a rule
 into a mean, and noise turns the mean into the observation. Estimators are imported when first used, so that
-``import multicause`` costs nothing and starts no compiler, thread or device.
+``import multicause`` is fast and starts no compiler, thread or device.
 """
 
 from importlib import import_module

@@ -17,7 +17,7 @@ class Part(BaseEstimator):
     :class:`multicause.model.Parameters`.
     """
 
-    #: What this part needs of the other parts of a model (:mod:`multicause.compatibility`).
+    #: Requirements of this part on the other parts of a model (:mod:`multicause.compatibility`).
     requires: Requirements = Requirements()
 
     def validate(self) -> None:

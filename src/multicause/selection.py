@@ -1,6 +1,6 @@
-"""How many components data have: held-out scores of models with different numbers of them.
+"""Choice of the number of components by held-out scores.
 
-What is held out are rows, or single entries of all rows.
+Either rows are held out, or single entries of all rows.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def component_curve(
     cv : int, cross-validation generator or iterable, default=5
         Number of folds, of rows in random order, or how rows are split, as in scikit-learn. Entries take a number.
     held_out : {"rows", "entries"}, default="rows"
-        What models do not learn from. Entries need a model that takes missing values.
+        Whether rows or single entries are held out. Entries need a model that supports missing values.
     warm_start : bool, default=False
         Whether a model begins with the components of the next smaller number, and with residuals of rows that these
         explain worst, instead of its own initial values. It is faster, but more likely to end in a local optimum.

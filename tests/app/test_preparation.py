@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 import multicause
 from multicause.app.cli.choosing import choose
-from multicause.app.preparation import Preparation, PreparedModel, fit_preparation
+from multicause.app.preparation import PreparedModel, RowPreparation, fit_preparation
 from multicause.metrics import reconstruction_quality
 from tests.app.cli.test_command_line import call, result_of
 
@@ -29,9 +29,9 @@ def test_steps_are_those_of_scikit_learn_and_can_be_undone(rows):
     variances = np.linalg.eigvalsh(np.cov(white.apply(rows).T, bias=True))
     assert variances[0] < 1e-9
     assert variances[-1] == pytest.approx(1, abs=0.01)
-    for steps in (standard, white, Preparation(center=True)):
+    for steps in (standard, white, RowPreparation(center=True)):
         np.testing.assert_allclose(steps.undo(steps.apply(rows), steps.levels(rows)), rows, rtol=1e-9)
-    assert not Preparation().changes_rows
+    assert not RowPreparation().changes_rows
 
 
 def test_missing_values_and_constant_columns(rows):
@@ -41,7 +41,7 @@ def test_missing_values_and_constant_columns(rows):
     steps = fit_preparation(gaps, center=False, standardize=True, whiten=False)
     np.testing.assert_allclose(steps.apply(gaps)[:, 3], 0)
     np.testing.assert_allclose(np.nanstd(steps.apply(gaps)[:, 1]), 1)
-    assert Preparation(center=True).levels(gaps)[0, 0] == pytest.approx(np.nanmean(gaps[0]))
+    assert RowPreparation(center=True).levels(gaps)[0, 0] == pytest.approx(np.nanmean(gaps[0]))
     with pytest.raises(ValueError, match="--whiten needs complete rows"):
         fit_preparation(gaps, center=False, standardize=False, whiten=True)
     with pytest.raises(ValueError, match="either --standardize or --whiten"):
@@ -70,7 +70,9 @@ def test_the_noise_of_a_prepared_model_is_in_the_units_of_the_data():
     random = np.random.RandomState(0)
     noise, inverse = random.normal(size=(100_000, 3)), random.normal(size=(3, 3))
     for given, factor in ((0.5, inverse), (0.5, inverse[0]), (np.array([0.1, 0.5, 2.0]), inverse)):
-        model = PreparedModel(SimpleNamespace(noise_variance_=given), Preparation(False, np.zeros(3), factor, factor))
+        model = PreparedModel(
+            SimpleNamespace(noise_variance_=given), RowPreparation(False, np.zeros(3), factor, factor)
+        )
         rows = model.preparation.undo(noise * np.sqrt(given))
         assert model.noise_variance_ == pytest.approx((rows**2).mean(), rel=0.03)  # ten standard errors
 

@@ -130,14 +130,14 @@ def test_the_partition_function_against_quadrature(expert, units, seed):
 @pytest.mark.parametrize("units", [2, 3])
 @pytest.mark.parametrize("expert", EXPERTS, ids=str)
 def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(expert, units, seed):
-    from multicause.samplers import Exact
+    from multicause.samplers import ExactGradient
     from multicause.solvers.contrastive_divergence import Method, first_state, gradients
 
     with double_precision():
         energy, parameters = model(units, 3, expert, seed)
         Z = jnp.asarray(np.random.RandomState(seed).normal(size=(20, 3)))
         shares = jnp.asarray(np.random.RandomState(seed).dirichlet(np.ones(20)))
-        method = Method(energy, Exact(), 1, False)
+        method = Method(energy, ExactGradient(), 1, False)
         found = jax.jit(gradients, static_argnums=0)(
             method, first_state(method, parameters, 1), Z, shares, jax.random.key(0)
         )[0]
@@ -152,13 +152,13 @@ def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(exp
 
 def test_the_exact_gradient_of_ica_is_bell_and_sejnowskis(seed):
     """∂/∂W (⟨E⟩ + log Z) = ⟨tanh(h/2) zᵀ⟩ − W⁻ᵀ (EBM01 eq. 6)."""
-    from multicause.samplers import Exact
+    from multicause.samplers import ExactGradient
     from multicause.solvers.contrastive_divergence import Method, first_state, gradients
 
     with double_precision():
         energy, parameters = model(4, 4, Logistic(), seed)
         Z = np.random.RandomState(seed).normal(size=(50, 4))
-        method = Method(energy, Exact(), 1, False)
+        method = Method(energy, ExactGradient(), 1, False)
         found = gradients(
             method, first_state(method, parameters, 1), jnp.asarray(Z), jnp.full(50, 0.02), jax.random.key(0)
         )

@@ -1,6 +1,6 @@
-"""Patches of a noisy image under a fitted linear model: posterior means that know the strength of the noise.
+"""Patches of a noisy image under a fitted linear model: posterior means given the strength of the noise.
 
-A model of clean photographs takes noise for signal, above all one without noise of its own, such as ICA or PCA. Here a
+A model of clean photographs takes noise for signal, in particular one without a noise term, such as ICA or PCA. Here a
 patch, without the model's mean, is::
 
     y = √z · (x + u) + ε,   x ~ N(0, C),  u ~ N(0, ρ·1),  ε ~ N(0, σ²·1)

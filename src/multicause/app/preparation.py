@@ -16,7 +16,7 @@ CONSTANT = 1e-12
 
 
 @dataclass(frozen=True)
-class Preparation:
+class RowPreparation:
     """Preparation of rows: each row loses its mean, then the columns are shifted, and scaled or whitened.
 
     ``scale`` and ``inverse`` are vectors (D,) for standardized columns and matrices (D, D) for whitened ones.
@@ -67,7 +67,7 @@ class Preparation:
             save_file({"shift": self.shift, "scale": self.scale, "inverse": self.inverse}, path)
 
     @classmethod
-    def load(cls, path: Path, *, center: bool) -> Preparation:
+    def load(cls, path: Path, *, center: bool) -> RowPreparation:
         """Read a preparation; without a file it has no arrays."""
         if not path.is_file():
             return cls(center)
@@ -76,11 +76,11 @@ class Preparation:
         return cls(center, **load_file(path))
 
 
-def fit_preparation(rows: np.ndarray, *, center: bool, standardize: bool, whiten: bool) -> Preparation:
+def fit_preparation(rows: np.ndarray, *, center: bool, standardize: bool, whiten: bool) -> RowPreparation:
     """Return the preparation with the means and (co)variances of some rows."""
     if standardize and whiten:
         raise ValueError("Whitened columns are standardized, too; give either --standardize or --whiten.")
-    first = Preparation(center)
+    first = RowPreparation(center)
     if not (standardize or whiten):
         return first
     rows = first.apply(rows)
@@ -90,11 +90,11 @@ def fit_preparation(rows: np.ndarray, *, center: bool, standardize: bool, whiten
         if np.isnan(rows).any():
             raise ValueError("--whiten needs complete rows, but some values are missing; use --standardize.")
         found = Whitening(epsilon=EPSILON).fit(rows)
-        return Preparation(center, found.mean_, found.matrix_, found.inverse_matrix_)
+        return RowPreparation(center, found.mean_, found.matrix_, found.inverse_matrix_)
     shift, spread = np.nanmean(rows, axis=0, dtype=float), np.nanstd(rows, axis=0, dtype=float)
     # A constant column keeps its unit; it is zero afterwards.
     spread = np.where(spread > CONSTANT * np.abs(shift), spread, 1.0)
-    return Preparation(center, *(values.astype(rows.dtype) for values in (shift, 1 / spread, spread)))
+    return RowPreparation(center, *(values.astype(rows.dtype) for values in (shift, 1 / spread, spread)))
 
 
 def _times(rows: np.ndarray, factor: np.ndarray) -> np.ndarray:
@@ -109,9 +109,9 @@ class PreparedModel:
     centred.
     """
 
-    def __init__(self, estimator: Any, preparation: Preparation) -> None:
+    def __init__(self, estimator: Any, preparation: RowPreparation) -> None:
         self.estimator, self.preparation = estimator, preparation
-        # A model that cannot reconstruct or impute must not seem to.
+        # hasattr(model, "reconstruct") must be False if the estimator has no such method.
         for name in ("reconstruct", "impute"):
             if hasattr(estimator, name):
                 setattr(self, name, getattr(self, f"_{name}"))
@@ -154,7 +154,7 @@ class PreparedModel:
         return self.estimator.score_samples(self.preparation.apply(X))
 
     def is_explained(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows have typical evidence."""
+        """Return which rows are explained as well as those of the fit."""
         return self.estimator.is_explained(self.preparation.apply(X))
 
     def inverse_transform(self, causes: np.ndarray) -> np.ndarray:
@@ -174,7 +174,7 @@ class PreparedModel:
         return np.where(np.isnan(X), found, X)
 
 
-def with_preparation(estimator: Any, preparation: Preparation) -> Any:
+def with_preparation(estimator: Any, preparation: RowPreparation) -> Any:
     """Return the estimator itself if rows are not changed, else together with its preparation."""
     return PreparedModel(estimator, preparation) if preparation.changes_rows else estimator
 

@@ -50,7 +50,7 @@ class EarlyStopping(IterationCallback):
         self.validation: ArrayLike | None = validation
 
     def begin(self, estimator: Any) -> None:
-        """Forget the last fit."""
+        """Reset the counts before a new fit."""
         self._best, self._waited = -np.inf, 0
 
     def after(self, iteration: Iteration) -> bool:

@@ -43,7 +43,7 @@ def reconstruct_image(
     lines = max(1, min(len(tops), AT_ONCE // len(lefts)))
     for start in range(0, len(tops), lines):
         own = tops[start : start + lines]
-        # The last group is padded, so that it needs no program of its own.
+        # The last group is padded to the size of the others, so that no further program is compiled.
         filled = np.append(own, np.repeat(own[-1:], lines - len(own)))
         patches = windows[np.ix_(filled, lefts)].reshape(-1, height * width).astype(dtype)
         found = np.asarray(model.reconstruct(patches), dtype=float)[: len(own) * len(lefts)]

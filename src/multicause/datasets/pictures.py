@@ -35,13 +35,13 @@ def read_grey(path: Path) -> tuple[np.ndarray, bool]:
         return pixels.astype(float), False
     if pixels.ndim == 4:
         raise ValueError(
-            f"{str(path)!r} is an animation of {len(pixels)} frames; expected one image. Save its frames as images of "
-            "their own."
+            f"{str(path)!r} is an animation of {len(pixels)} frames; expected one image. Save each frame as a "
+            "separate image."
         )
     if pixels.ndim != 3 or pixels.shape[2] > COLOURS + 1:
         raise ValueError(
-            f"{str(path)!r} must be one image, grey or coloured; got shape {pixels.shape}. Save its frames or "
-            "layers as images of their own."
+            f"{str(path)!r} must be one image, grey or coloured; got shape {pixels.shape}. Save each frame or "
+            "layer as a separate image."
         )
     channels = pixels[..., :COLOURS] if pixels.shape[2] >= COLOURS else pixels[..., :1]  # grey and transparency
     coloured = channels.shape[2] == COLOURS and bool((channels != channels[..., :1]).any())

@@ -24,7 +24,7 @@ from multicause.datasets.spectrograms import (
 OVERLAPPING = 4
 # Levels that are above their reconstruction by at most so many standard deviations of the model's noise are explained.
 EXPLAINED = 2.0
-# Noise is what frequencies hold in their quietest tenth of the time.
+# Noise is estimated from the quietest tenth of the time at each frequency.
 QUIETEST = 0.1
 # Powers above this multiple of the noise's mean power are rarely noise: one in seven values of white noise.
 STANDS_OUT = 2.0
@@ -35,10 +35,10 @@ def reconstruct_sound(
 ) -> np.ndarray:
     """Reconstruct a recording by a model that was fitted to pieces of spectrograms or waveforms: (n_samples,).
 
-    Of a model of waveforms, reconstructed pieces are added up, weighted by a Hann window. A model of spectrograms tells
-    levels only: where the recording is above its reconstruction by more than two standard deviations of the model's
-    noise (``noise_variance_``, if it has one), what is above counts as noise, and Wiener's filter turns the frequency
-    down by the ratio of both powers. Phases stay those of the recording, and nothing is turned up.
+    With a model of waveforms, reconstructed pieces are added up, weighted by a Hann window. A model of spectrograms
+    determines levels only: where the recording is above its reconstruction by more than two standard deviations of the
+    model's noise (``noise_variance_``, if it has one), the excess counts as noise, and Wiener's filter attenuates the
+    frequency by the ratio of both powers. The phases are those of the recording, and no frequency is amplified.
 
     With ``remove_noise``, the power N of steady noise is estimated for each frequency from the quietest tenth of the
     time. Amplitudes are multiplied by M / (M + N), with the power M of the reconstruction, or by 1 − 2 N / P if that is

@@ -104,7 +104,7 @@ def read_table(
 def check_finite(
     rows: np.ndarray, path: Path, names: Sequence[str] | None = None, *, allow_missing: bool = False
 ) -> None:
-    """Refuse infinity, and NaN unless values may be missing, and say in which columns and rows they are."""
+    """Raise ValueError for infinity, and for NaN unless values may be missing, with the columns and rows."""
     bad = np.isinf(rows) if allow_missing else ~np.isfinite(rows)
     if not bad.any():
         return
@@ -131,7 +131,7 @@ def check_finite(
 
 
 def remark_on_missing(rows: np.ndarray, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Say how many values are missing, and in which columns; nothing if all are there."""
+    """Return a remark on how many values are missing, and in which columns; empty if none is missing."""
     absent = np.isnan(rows).reshape(len(rows), -1)
     columns = np.flatnonzero(absent.any(axis=0))
     if not len(columns):

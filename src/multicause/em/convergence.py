@@ -14,8 +14,8 @@ WINDOW = 3
 FIXED_POINT_WINDOW = 10
 # Number of consecutive falls, each with half the step length of the one before, after which no step is tried any more.
 MAX_FALLS = 10
-# Changes of the mean bound below this many rounding errors of it, of the terms that cancel in it, and of one nat, about
-# which logarithms of probabilities are, are ignored.
+# Changes of the mean bound are ignored if they are below this many rounding errors of the bound, of the terms that
+# cancel in it, and of one nat, the typical size of a log probability.
 ROUNDINGS = 4
 # If the bound is no measure of progress, learning ends after QUIET_ITERATIONS iterations in which all components move
 # by less than REST times their sums: a tenth of the threshold at which MCA08 continues cooling, and its number of

@@ -2,7 +2,7 @@
 
 An algorithm is a *state* (a NamedTuple with everything that the next step needs) and a few functions: ``begin`` returns
 the first state, ``step`` the next one, ``goes_on`` says whether there is another step, and ``report`` what callbacks
-are told of the last step. This module alone knows the journal, from which a fit resumes, and the watcher, which calls
+receive after the last step. This module alone knows the journal, from which a fit resumes, and the watcher, which calls
 callbacks and asks for a stop.
 """
 

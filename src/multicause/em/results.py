@@ -79,7 +79,7 @@ class Progress(NamedTuple):
 def best_of(results: StartResults, data: Data, merit: np.ndarray | None = None) -> FitResult:
     """Return the start with the highest finite bound, or another merit (starts,).
 
-    If some starts were stopped, all were.
+    Starts are always stopped together.
     """
     merit = results.bound if merit is None else merit
     chosen = int(np.argmax(np.where(np.isfinite(merit) & np.isfinite(results.bound), merit, -np.inf)))

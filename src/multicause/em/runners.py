@@ -30,7 +30,7 @@ MOST_STEPS = 64
 
 
 def runs_single_starts(data: Data) -> bool:
-    """Return whether each start of a fit to the data is a call of the program of its own."""
+    """Return whether each start of a fit to the data is run by a separate call of the program."""
     return data.resident is not None and data.mesh is None and on_cpu()
 
 
@@ -190,7 +190,7 @@ def split_starts(record: Any) -> tuple[Any, ...]:
 
 
 def join_starts(groups: Sequence[EMState]) -> EMState:
-    """Return the state of all starts on the host, given those of groups, without what posteriors keep of rows.
+    """Return the state of all starts on the host, given those of groups, without the memory of posteriors.
 
     Of numbers without an axis of starts, it has the largest.
     """

@@ -1,4 +1,4 @@
-"""Interface of solvers: what learns the parameters of a model, from all data or from one more batch of a stream.
+"""Interface of solvers, which learn the parameters of a model from all data or from one more batch of a stream.
 
 A solver holds settings and nothing else. It gets a :class:`FitProblem`, whose data are already prepared and arranged in
 blocks, and returns a :class:`multicause.em.results.FitResult`. Its loop is that of :mod:`multicause.em.driver`.
@@ -30,7 +30,7 @@ class FitProblem(NamedTuple):
     data: Data
     starts: Parameters  # with a leading axis of starts; in a stream, the parameters learned so far
     random: np.random.RandomState
-    record: Mapping[str, np.ndarray] = {}  # what preparation has found, such as the covariance of the data
+    record: Mapping[str, np.ndarray] = {}  # record of the preparation, such as the covariance of the data
     watch: Watch | None = None
     journal: Journal | None = None
     results: Mapping[str, Any] = {}  # ``FitResult.results`` of the batches so far

@@ -110,15 +110,15 @@ class Data(ABC):
     ) -> Any:
         """Return the carry after ``carry = function(block, carry, *arguments)`` for one block after the other.
 
-        It serves learning in small batches, where every block continues with the parameters that the one before has
-        left. ``order`` has the numbers of the blocks in the order in which they are visited, by default the first to
-        the last. ``aligned`` has one entry per block, which is passed as the last argument. Blocks that are not in
-        memory are read ahead; on a cluster the carry moves from worker to worker, and the rows stay where they are.
+        It serves learning in small batches, where every block continues with the parameters that the one before
+        has learned. ``order`` has the numbers of the blocks in the order in which they are visited, by default from
+        the first to the last. ``aligned`` has one entry per block, which is passed as the last argument. Blocks that
+        are not in memory are read ahead; on a cluster the carry moves from worker to worker, and the rows do not move.
         """
 
     @abstractmethod
     def remember(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what ``function(block, *arguments, start)`` keeps of the rows of every block, beside them.
+        """Return the memory that ``function(block, *arguments, start)`` creates for the rows of every block.
 
         ``start`` is the number of the block's first row. The result has arrays (starts, ..., n) by name; together they
         are a memory of all rows (:mod:`multicause.engines.row_memory`).

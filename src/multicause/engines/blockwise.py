@@ -1,4 +1,4 @@
-"""What data in memory and in files share: blocks of this process, processed in order."""
+"""Base class of data in memory and in files, whose blocks are processed in order by this process."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def distributed_package() -> Any:
 
 # Clients of schedulers, by their addresses.
 _CLIENTS: dict[str, Any] = {}
-# Ctrl-C in a terminal reaches all processes that were started from it. Workers must go on, so that a fit can end with
-# the current iteration.
+# Ctrl-C in a terminal reaches all processes that were started from it. Workers must continue, so that a fit can end
+# with the current iteration.
 IGNORE_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 

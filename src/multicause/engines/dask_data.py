@@ -65,7 +65,7 @@ class DaskData(Data):
 
     @property
     def _client(self) -> Client:
-        if self._connection.status == "closed":  # it has waited for the scheduler, and has given up
+        if self._connection.status == "closed":  # the client has given up waiting for the scheduler
             raise lost_scheduler(self._address, "the client is closed")
         return self._connection
 
@@ -281,7 +281,7 @@ class DaskData(Data):
 
 
 class WorkerMemory(dict[str, Any]):
-    """What is kept of each row on the workers, as the futures of the memories of all parts.
+    """Memory of posteriors on the workers, as the futures of the memories of all parts.
 
     Its items, which checkpoints save, are transferred to this process. If a worker is lost, Dask computes the memory of
     its parts again, from the first iteration, or from the checkpoint from which the fit was resumed.

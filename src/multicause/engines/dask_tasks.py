@@ -110,7 +110,7 @@ def fold_part(
 
 
 def remember_part(part: LocalData, shared: tuple[Callable[..., Any], Any], start: int) -> Any:
-    """Return what a function keeps of the rows of a part, whose first row has the number ``start``."""
+    """Return the memory that a function creates for the rows of a part, whose first row has the number ``start``."""
     reuse_freed_memory()
     function, arguments = shared
     with double_precision():
@@ -133,12 +133,12 @@ def sum_part_remembering(part: LocalData, shared: tuple[Callable[..., Any], Any]
 
 
 def rows_of_memory(part: LocalData, memory: Any) -> Any:
-    """Return what is kept of the rows of a part: arrays (starts, ..., n)."""
+    """Return the memory of the rows of a part: arrays (starts, ..., n)."""
     return {name: joined_rows(values, part.n_rows) for name, values in memory.items()}
 
 
 def memory_of_part(part: LocalData, rows: Any) -> Any:
-    """Return the memory of a part from what is kept of its rows."""
+    """Return the memory of a part, in blocks, from that of its rows."""
     n_blocks, size = len(part.blocks), len(part.blocks[0].rows)
     return {name: in_blocks(values, n_blocks, size) for name, values in rows.items()}
 

@@ -19,7 +19,7 @@ class MissingValues(NamedTuple):
 
 
 def missing_values_of(rows: np.ndarray, weights: np.ndarray) -> MissingValues:
-    """Return what is missing in rows (n, D)."""
+    """Return the missing values of rows (n, D)."""
     # A sum is NaN if any value is, which takes no array of the size of the rows.
     with np.errstate(over="ignore", invalid="ignore"):
         complete = not np.isnan(np.sum(rows))
@@ -30,7 +30,7 @@ def missing_values_of(rows: np.ndarray, weights: np.ndarray) -> MissingValues:
 
 
 def combined(parts: Sequence[MissingValues], n_features: int) -> MissingValues:
-    """Return what is missing in several parts of the rows."""
+    """Return the missing values of several parts of the rows together."""
     columns = np.zeros(n_features, dtype=bool)
     for part in parts:
         columns |= part.columns
@@ -59,7 +59,7 @@ def check_finite(
 ) -> None:
     """Raise ValueError if a value is infinite, or NaN where a ``refusal`` says why no value may be missing.
 
-    ``where`` says what the rows, from number ``start`` on, belong to; it may depend on which of them is at fault.
+    ``where`` names the origin of the rows, from number ``start`` on, for the error; it may depend on the row at fault.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(np.sum(rows)):

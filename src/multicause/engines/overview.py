@@ -18,7 +18,7 @@ ROWS_AT_ONCE = 4096
 
 
 class Overview(NamedTuple):
-    """What learning needs to know of all rows before it begins."""
+    """Summary of all rows, from which checks and initial parameters follow."""
 
     missing: MissingValues
     lowest: np.ndarray  # (D,) smallest observed value of each column, NaN if there is none

@@ -1,4 +1,4 @@
-"""What a posterior keeps of each row between iterations, beside the rows: in memory, in a temporary file, on workers.
+"""Memory of posteriors: arrays that are kept for each row between iterations, in memory, in a file or on workers.
 
 A memory is a dictionary of arrays (starts, blocks, ..., n) with the rows of a block along the last axis. Rows of all
 blocks together are those of the data, in order, so that a memory can be arranged in other blocks, as when a fit resumes
@@ -17,13 +17,13 @@ Memory = dict[str, Any]
 
 
 def joined_rows(values: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return what is kept of all rows, (starts, ..., N), given blocks (starts, blocks, ..., n)."""
+    """Return the memory of all rows, (starts, ..., N), given blocks (starts, blocks, ..., n)."""
     values = np.moveaxis(np.asarray(values), 1, -2)
     return values.reshape(*values.shape[:-2], -1)[..., :n_rows]
 
 
 def in_blocks(values: np.ndarray, n_blocks: int, size: int) -> np.ndarray:
-    """Return what is kept of rows (starts, ..., N) as blocks (starts, blocks, ..., n); the first row fills them up."""
+    """Return the memory of rows (starts, ..., N) as blocks (starts, blocks, ..., n), padded with the first row."""
     filling = np.repeat(values[..., :1], n_blocks * size - values.shape[-1], axis=-1)
     values = np.concatenate([values, filling], axis=-1)
     return np.moveaxis(values.reshape(*values.shape[:-1], n_blocks, size), -2, 1)

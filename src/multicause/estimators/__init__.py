@@ -1,1 +1,1 @@
-"""What a user calls: the scikit-learn side of all models."""
+"""Base classes of all models as scikit-learn estimators."""

@@ -139,7 +139,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         example = function(np.zeros((1, self.n_features_in_), dtype=self._fitted_dtype), *arguments)
         if not isinstance(example, np.ndarray):
             raise TypeError(
-                "Lists of states are made of rows in the memory of this process alone. Give some rows of the dask "
+                "recognize lists states only for rows in the memory of this process. Give some rows of the dask "
                 "array, such as X[:1000].compute(), or use transform."
             )
         n_features = len(X.columns) if hasattr(X, "columns") else getattr(X, "shape", (0, self.n_features_in_))[-1]
@@ -153,7 +153,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
     def _for_chunks(self, method: partial[Any]) -> partial[Any]:
         """Return a method of this model, given with arguments, as one of a copy that is used for chunks in workers.
 
-        A task that waited for other tasks of the same cluster could wait for ever. Chunks have no names of columns,
+        A task that waited for other tasks of the same cluster could cause a deadlock. Chunks have no names of columns,
         which have been compared before; scikit-learn would warn of each.
         """
         model = copy(self)

@@ -1,9 +1,9 @@
-"""Declaration of a causal model: which parts it is made of, and what prepares its rows and learns it.
+"""Declaration of a causal model: its parts, the preparation of its rows, and its solver.
 
 A named model implements ``_parts`` and, where the defaults do not suit it, these functions of its settings:
 
 - ``_preparer``: preparation of rows (none, centred, whitened, condensed to moments)
-- ``_solver``: what learns the model
+- ``_solver``: learning algorithm
 - ``_starts``: initial parameters
 - ``_check_data``: settings that depend on the size of the data
 - ``_derived``: fitted attributes that follow from parameters
@@ -55,7 +55,7 @@ class DeclaredModel(FittedCauses):
         """Return the product of parts that this model is, from the constructor arguments and their defaults."""
 
     def _solver(self) -> Solver:
-        """Return what learns the model; by default EM, with the settings that the constructor has."""
+        """Return the solver; by default EM, with the settings that the constructor has."""
         settings = self.get_params(deep=False)
         return EM(
             max_iter=settings["max_iter"],

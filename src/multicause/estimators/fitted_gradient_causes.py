@@ -21,7 +21,7 @@ from multicause.parts import PartChoice, resolve
 from multicause.persistence.row_writing import check_out, write_rows
 from multicause.posteriors import Posterior
 from multicause.solvers import optimizers
-from multicause.solvers.joint_learning import Method
+from multicause.solvers.joint_learning import JointMethod
 from multicause.solvers.joint_model import JointModel
 from multicause.solvers.optimizers import Optimizer
 
@@ -44,7 +44,7 @@ class FittedGradientCauses(BaseModel):
     posterior: str | Posterior
     optimizer: str | Optimizer
     parameters_: Any
-    _moments: tuple[Any, ...]  # state of the optimizer, with which ``partial_fit`` goes on
+    _moments: tuple[Any, ...]  # state of the optimizer, with which ``partial_fit`` continues
     _sums: Any  # sums over rows from which parameters follow in closed form
     _relative: Any  # sizes of the first parameters, to which steps are relative
 
@@ -90,7 +90,7 @@ class FittedGradientCauses(BaseModel):
 
             return data.collect(data.map(own)) if out is None else write_rows(out, data.n_rows, data.results(own))
 
-    def _method(self) -> Method:
+    def _method(self) -> JointMethod:
         """Return model, search and optimizer; raise an error if the search needs more than a log joint."""
         posterior = resolve(self.posterior, posteriors.NAMES, "posterior", Posterior)
         search = posterior.log_joint_search()
@@ -100,7 +100,9 @@ class FittedGradientCauses(BaseModel):
                 f"but a log joint; got {posterior!r}. With Evolved(population) of at least 2^n_components states the "
                 "posterior is exact."
             )
-        return Method(self._joint_model(), search, resolve(self.optimizer, optimizers.NAMES, "optimizer", Optimizer))
+        return JointMethod(
+            self._joint_model(), search, resolve(self.optimizer, optimizers.NAMES, "optimizer", Optimizer)
+        )
 
     def _state(self) -> dict[str, Any]:
         return {

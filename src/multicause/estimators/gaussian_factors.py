@@ -1,4 +1,4 @@
-"""Base class of factor analysis and principal components: what they can do once fitted."""
+"""Base class of factor analysis and principal components, with the methods of fitted models."""
 
 from __future__ import annotations
 

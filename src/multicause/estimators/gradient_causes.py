@@ -28,7 +28,7 @@ from multicause.estimators.settings import COUNT, NOT_NEGATIVE, POSITIVE, SCHEDU
 from multicause.outcomes import Outcome
 from multicause.posteriors import Posterior
 from multicause.runtime.scikit_learn import fit_context
-from multicause.solvers.joint_learning import GradientProgress, GradientState, Schedule, begin, learn, searched
+from multicause.solvers.joint_learning import GradientProgress, GradientState, PassSchedule, begin, learn, searched
 from multicause.solvers.optimizers import Optimizer
 
 
@@ -61,7 +61,7 @@ class GradientCauses(FittedGradientCauses):
 
     @abstractmethod
     def _initial(self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> Any:
-        """Return the first parameters, a tree of arrays, and check whatever a user has given."""
+        """Return initial parameters, a tree of arrays; raise an error if settings of the user are invalid."""
 
     @abstractmethod
     def _sizes(self, parameters: Any) -> Any:
@@ -157,9 +157,9 @@ class GradientCauses(FittedGradientCauses):
 
     # ---------------------------------------------------------------------------------------------- internals
 
-    def _schedule(self) -> Schedule:
+    def _schedule(self) -> PassSchedule:
         numbers = int(self.batch_size), int(self.max_iter), float(self.tol), float(self.learning_rate)
-        return Schedule(*numbers, self.schedule)
+        return PassSchedule(*numbers, self.schedule)
 
     @staticmethod
     def _cast(parameters: Any, dtype: Any) -> Any:

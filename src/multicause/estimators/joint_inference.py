@@ -1,4 +1,4 @@
-"""Functions of a fitted model with a log joint: what its states say of new rows, block by block."""
+"""Inference with a fitted model that is given by its log joint, block by block."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from multicause.arrays import Array
 from multicause.engines.base import Data
 from multicause.model import Block
-from multicause.solvers.joint_learning import Method
+from multicause.solvers.joint_learning import JointMethod
 from multicause.solvers.joint_states import first_states, probabilities_of
 
 # Number of arrays (S, H), and of those with as many columns as a row or a layer, that are in memory for each row.
 ARRAYS_OF_STATES, ARRAYS_OF_VALUES = 4, 4
 
 
-def arranged(method: Method, parameters: Any, data: Data, dtype: Any, n_components: int) -> Data:
+def arranged(method: JointMethod, parameters: Any, data: Data, dtype: Any, n_components: int) -> Data:
     """Return data in the model's precision and in blocks for which inference fits into the memory budget."""
     data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
     widest = max((np.shape(leaf)[-1] for leaf in jax.tree.leaves(parameters) if np.ndim(leaf)), default=1)
@@ -30,7 +30,7 @@ def arranged(method: Method, parameters: Any, data: Data, dtype: Any, n_componen
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
-def of_block(function: Any, method: Method, n_components: int, parameters: Any, block: Block) -> Any:
+def of_block(function: Any, method: JointMethod, n_components: int, parameters: Any, block: Block) -> Any:
     """Return ``function(model, parameters, states, probabilities, evidence)`` of the rows of a block."""
     states = first_states(method.search, method.model, parameters, block.rows, n_components)
     probabilities, evidence = probabilities_of(method.model, parameters, states, block.rows)
@@ -59,7 +59,7 @@ def mean_rows(model: Any, parameters: Any, states: Array, probabilities: Array, 
     return jnp.einsum("ns,nsd->nd", probabilities, model.decode(parameters, states), precision="highest")
 
 
-def check_parameters(method: Method, parameters: Any, n_components: int, n_features: int, moments: Any) -> None:
+def check_parameters(method: JointMethod, parameters: Any, n_components: int, n_features: int, moments: Any) -> None:
     """Raise an error if parameters or the optimizer's arrays do not fit a model of so many causes and features."""
     dtype = np.asarray(jax.tree.leaves(parameters)[0]).dtype
     states = jax.ShapeDtypeStruct((1, 2, n_components), dtype)

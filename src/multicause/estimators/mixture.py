@@ -1,4 +1,4 @@
-"""Base class of mixtures: what they can do once fitted, and how their means begin."""
+"""Base class of mixtures: methods of fitted models, and initial means."""
 
 from __future__ import annotations
 

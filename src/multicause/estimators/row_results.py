@@ -67,7 +67,7 @@ class RowResults(FittedState):
             return found
 
     def _set_threshold(self, data: Data) -> None:
-        """Store the data from which :attr:`evidence_threshold_` is computed; none, if all states are considered."""
+        """Store the data from which :attr:`evidence_threshold_` is computed; None if all states are considered."""
         self._threshold = -np.inf if self._recognizer.posterior.max_active is None else data.released()
 
     @property

@@ -6,7 +6,7 @@
 - ``networks``: weights of Helmholtz machines
 - ``filters``: filters of energy-based models
 - ``scaling``: scales of the components of restricted causes, sparse coding and spike-and-slab causes
-- ``conditions``, ``data_checks``: what these are drawn from, and errors about data that cannot be explained
+- ``conditions``, ``data_checks``: inputs of these functions, and errors for data that no model can explain
 
 ``Combination.initialize`` draws the random components that suit a combination rule. Components that replace unused ones
 while a model learns are made in ``search/revival.py``.

@@ -1,4 +1,4 @@
-"""What initial parameters are drawn from: the model, the data and their first moments."""
+"""Inputs from which initial parameters are drawn: the model, the data and their first moments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class InitialConditions(NamedTuple):
     data: Data
     random: np.random.RandomState
     n_starts: int
-    record: Mapping[str, np.ndarray] = {}  # what preparation of the data has found
+    record: Mapping[str, np.ndarray] = {}  # record of the preparation
 
 
 def first_moments(data: Data) -> Moments:

@@ -112,5 +112,5 @@ class FactorAnalysis(GaussianFactors):
         return Model(*parts, learn=frozenset(self.learn))
 
     def _solver(self) -> Solver:
-        # Rows stand for the moments of all data, those of a batch for all batches so far.
+        # The prepared rows have the moments of all data; those of a batch have the moments of all batches so far.
         return EM(max_iter=self.max_iter, tol=self.tol, n_starts=self.n_init, averages_batches=False)

@@ -1,4 +1,4 @@
-"""Base class of noise on binary data: all follows from the probability of a one."""
+"""Base class of noise on binary data, which is defined by the probability of a one."""
 
 from abc import abstractmethod
 

@@ -41,7 +41,7 @@ class LeakyBernoulli(BinaryNoise):
         return summary - rows.shape[-1] * float(np.log(min(self.leak, 1 - self.leak)))
 
     def expected(self, mean: Array, parameters: dict[str, Array]) -> Array:
-        """Return 1 − (1 − ε)(1 − w̄), which also counts features that are on by themselves."""
+        """Return 1 − (1 − ε)(1 − w̄), which includes features that are one without a cause."""
         return mean + self.leak * (1 - mean)
 
     def typical_rows(self, means: np.ndarray) -> np.ndarray:

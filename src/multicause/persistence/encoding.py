@@ -50,6 +50,7 @@ FORMER_NAMES = {
     "multicause.learning.contrastive_divergence:Course": "multicause.solvers.energy_problem:FormerUpdateState",
     "multicause.em.results:Phase": "multicause.em.results:BoundChange",
     "multicause.learning.results:Phase": "multicause.em.results:BoundChange",
+    "multicause.samplers.closed_form:Exact": "multicause.samplers.closed_form:ExactGradient",
     "multicause.search.automatic:Search": "multicause.search.phases:Search",
 }
 FORMER_FOLDERS = {

@@ -113,7 +113,7 @@ class Inference(ABC):
 
 
 class Posterior(Part):
-    """A rule that says which states are considered for each row, and with which probabilities."""
+    """A rule that determines which states are considered for each row, and their probabilities."""
 
     #: Expectations that this posterior can compute.
     offers: frozenset[Expectation] = frozenset()

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 class Evolved(Posterior):
-    """Posterior over states that each row has of its own, which are bred from iteration to iteration.
+    """Posterior over separate states of each row, which are bred from iteration to iteration.
 
     In every iteration, children of a row's states arise by mutation (a cause changes, or two change places) and
     crossover (causes of one parent or the other), and the ``population`` states with the largest log p(s, y) survive.
     A state is only lost to better ones, so that the bound never falls at fixed parameters. Nothing but the log joint
-    is needed, so that every combination and noise can be used, and rows may have any number of active causes. With as
-    many states as there are, the posterior is exact.
+    is needed, so that every combination and noise can be used, and rows may have any number of active causes. If the
+    population includes all states, the posterior is exact.
 
     If binary causes add up under Gaussian noise, the log joints of all states that differ from a parent in one cause
     follow from one matrix product. Children are then the best of all these, for two parents of each row.
@@ -81,7 +81,7 @@ class Evolved(Posterior):
         return
 
     def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Evolved:
-        """Return this posterior with at most as many states as there are."""
+        """Return this posterior with a population that is at most the number of all states."""
         most = (1 + len(model.prior.strengths)) ** min(n_components, MOST_DIGITS)
         binary = model.prior.independent and model.prior.strengths == (1,)
         numbers = {"n_children": self.n_children, "n_generations": self.n_generations}
@@ -120,7 +120,7 @@ class Evolved(Posterior):
         return model.linear and model.prior.independent and model.prior.strengths == (1,)
 
     def _has_all(self, model: Model, n_components: int) -> bool:
-        """Return whether a population has all states there are."""
+        """Return whether a population includes all states."""
         return (1 + len(model.prior.strengths)) ** min(n_components, MOST_DIGITS) <= int(self.population)
 
     def first_memory(self, model: Model, parameters: Parameters, block: Block, seeds: Array) -> dict[str, Array]:

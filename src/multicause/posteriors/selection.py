@@ -1,4 +1,4 @@
-"""Selection functions: cheap scores that say which causes may have generated a row (ET10 §2)."""
+"""Selection functions: cheap scores of how well a cause may explain a row (ET10 §2)."""
 
 from __future__ import annotations
 

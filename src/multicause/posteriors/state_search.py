@@ -21,7 +21,7 @@ MAX_SWEEPS = 20
 SEED = 0
 
 
-class History(NamedTuple):
+class SearchInputs(NamedTuple):
     """Data and random numbers for which states are evaluated."""
 
     data: Array  # (n, D)
@@ -40,14 +40,14 @@ def search(
     one sweep, the best one, and all that differ from it in one cause: S = 2K + 3 + H.
     """
     starts = jnp.concatenate([sampled, jnp.zeros_like(sampled[:1]), jnp.ones_like(sampled[:1])])
-    seen = History(data, uniforms, mask)
+    inputs = SearchInputs(data, uniforms, mask)
     before = jax.lax.map(lambda states: log_joint_of_lowest(machine, data, states, uniforms, mask), starts)
-    swept, after = jax.lax.map(lambda start: _sweep(machine, seen, start[0], start[1])[:2], (starts, before))
+    swept, after = jax.lax.map(lambda start: _sweep(machine, inputs, start[0], start[1])[:2], (starts, before))
     first = jnp.argmax(after, axis=0)[None]
-    best = _climb(machine, seen, _take(swept, first[..., None])[0], _take(after, first)[0])
+    best = _climb(machine, inputs, _take(swept, first[..., None])[0], _take(after, first)[0])
     # Recompute the log joint, because sums that were updated many times have lost precision.
     of_best = log_joint_of_lowest(machine, data, best, uniforms, mask)
-    around, of_around = _neighbours(machine, seen, best)
+    around, of_around = _neighbours(machine, inputs, best)
     by_rows = [jnp.swapaxes(states, 0, 1).astype(jnp.int8) for states in (sampled, swept, best[None])]
     log_joint = jnp.concatenate([before[: len(sampled)], after, of_best[None]]).T
     return jnp.concatenate([*by_rows, around], axis=1), jnp.concatenate([log_joint, of_around], axis=1)
@@ -80,19 +80,19 @@ def _take(values: Array, indices: Array) -> Array:
     return jnp.take_along_axis(values, indices, axis=0)
 
 
-def _climb(machine: Machine, seen: History, states: Array, values: Array) -> Array:
+def _climb(machine: Machine, inputs: SearchInputs, states: Array, values: Array) -> Array:
     """Sweep over all causes until no state (n, H) changes any more, and return the states."""
 
     def unfinished(carry: tuple[Array, Array, Array, Array]) -> Array:
         return carry[2] & (carry[3] < MAX_SWEEPS)
 
     def sweep(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
-        return (*_sweep(machine, seen, *carry[:2]), carry[3] + 1)
+        return (*_sweep(machine, inputs, *carry[:2]), carry[3] + 1)
 
     return jax.lax.while_loop(unfinished, sweep, (states, values, jnp.asarray(True), jnp.asarray(0)))[0]
 
 
-def _sweep(machine: Machine, seen: History, states: Array, values: Array) -> tuple[Array, Array, Array]:
+def _sweep(machine: Machine, inputs: SearchInputs, states: Array, values: Array) -> tuple[Array, Array, Array]:
     """Visit the causes of states (n, H) in turn, and flip each that raises log p(v, u), ``values`` (n,).
 
     Return the states, their values, and whether any state has changed.
@@ -100,7 +100,7 @@ def _sweep(machine: Machine, seen: History, states: Array, values: Array) -> tup
 
     def visit(carry: tuple[Array, Array, Array], cause: Array) -> tuple[tuple[Array, Array, Array], Array]:
         states, values, logits = carry
-        new, new_logits, found = _switched(machine, seen, states, logits, cause)
+        new, new_logits, found = _switched(machine, inputs, states, logits, cause)
         better = found > values
         states, logits = (jnp.where(better[:, None], a, b) for a, b in ((new, states), (new_logits, logits)))
         return (states, jnp.where(better, found, values), logits), jnp.any(better)
@@ -110,12 +110,12 @@ def _sweep(machine: Machine, seen: History, states: Array, values: Array) -> tup
     return states, values, jnp.any(changed)
 
 
-def _neighbours(machine: Machine, seen: History, states: Array) -> tuple[Array, Array]:
+def _neighbours(machine: Machine, inputs: SearchInputs, states: Array) -> tuple[Array, Array]:
     """Return the states that differ from (n, H) in one cause, (n, H, H) of int8, and their log p(v, u), (n, H)."""
     logits = _logits(machine, states)
 
     def one(cause: Array) -> Array:
-        return _switched(machine, seen, states, logits, cause)[2]
+        return _switched(machine, inputs, states, logits, cause)[2]
 
     causes = jnp.arange(states.shape[1])
     switched = states.astype(jnp.int8)[:, None, :] ^ jnp.eye(len(causes), dtype=jnp.int8)
@@ -128,11 +128,11 @@ def _logits(machine: Machine, states: Array) -> Array:
 
 
 def _switched(
-    machine: Machine, seen: History, states: Array, logits: Array, cause: Array
+    machine: Machine, inputs: SearchInputs, states: Array, logits: Array, cause: Array
 ) -> tuple[Array, Array, Array]:
     """Return states with one cause flipped, logits of the data and log p(v, u), by an update of the logits."""
     change = 1 - 2 * states[:, cause]
     new = states.at[:, cause].add(change)
     new_logits = logits + change[:, None] * machine.generative[0]["weights"][cause]
-    explained = log_bernoulli(seen.data, new_logits, seen.mask)
-    return new, new_logits, explained + log_prior_of_lowest(machine, new, seen.uniforms)
+    explained = log_bernoulli(inputs.data, new_logits, inputs.mask)
+    return new, new_logits, explained + log_prior_of_lowest(machine, new, inputs.uniforms)

@@ -1,7 +1,7 @@
 """Interface of preparations: how rows are changed before a model learns from them, and how results are changed back.
 
-A preparation holds settings. What it finds in the training data is a *record*, a dictionary of arrays, which is saved
-with the model. Its methods are functions of this record, so that other processes need no estimator.
+A preparation holds settings. What it computes from the training data is a *record*, a dictionary of arrays, which is
+saved with the model. Its methods are functions of this record, so that other processes need no estimator.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Preparation:
         return starts
 
     def finish(self, learned: Learned) -> Learned:
-        """Return what is stored at the end of learning."""
+        """Return model, parameters, statistics and record as they are stored at the end of learning."""
         return learned
 
     def components_of(self, record: Record, components: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Few rows that stand for many, for models that learn from mean and covariance alone."""
+"""Preparation of models that learn from mean and covariance alone: few rows with the moments of all rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Few rows that stand for many, where only first and second moments matter.
+"""Replacement of all rows by few rows with the same first and second moments.
 
 Gaussian models learn from Σ w, Σ w y and Σ w y yᵀ alone. For centred data with covariance C = L Lᵀ, the 2D rows
 ±√D L_j, each with the weight Σw / 2D, have the same three sums, so that EM learns the same from them, whatever the
@@ -65,7 +65,7 @@ def expected_moments(data: Data, mean: np.ndarray, covariance: np.ndarray) -> tu
 
 
 def _in_blocks(data: Data) -> Data:
-    # Nothing needs to be known of a row beforehand; any number of its own may stand for its summary.
+    # Rows need no summary here; the first value of each row stands in for it.
     return data.arranged(lambda rows: rows[:, 0], ARRAYS * np.dtype(float).itemsize * data.n_features)
 
 

@@ -21,14 +21,14 @@ AT_LIMIT = 1e-3
 
 def _counts(activity: Array, most: int) -> Array:
     """Return P(|s| = k) for k = 0 … most, of the first h causes, h = 0 … H: (H + 1, most + 1)."""
-    nobody = jnp.zeros(most + 1, activity.dtype).at[0].set(1)
+    empty = jnp.zeros(most + 1, activity.dtype).at[0].set(1)
 
     def add(before: Array, chance: Array) -> tuple[Array, Array]:
         shifted = jnp.concatenate([jnp.zeros(1, before.dtype), before[:-1]])
         after = (1 - chance) * before + chance * shifted
         return after, after
 
-    return jnp.concatenate([nobody[None], jax.lax.scan(add, nobody, activity)[1]])
+    return jnp.concatenate([empty[None], jax.lax.scan(add, empty, activity)[1]])
 
 
 def _product(activity: Array, most: int) -> Array:

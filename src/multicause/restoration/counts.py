@@ -1,4 +1,4 @@
-"""Photon counts as numbers with noise of constant variance, and back."""
+"""Transformation of photon counts to noise of constant variance, and its inverse."""
 
 from __future__ import annotations
 

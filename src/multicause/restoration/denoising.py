@@ -1,4 +1,4 @@
-"""Images without their noise: components are learned from noisy patches, which are replaced by posterior means."""
+"""Denoising of images: components are learned from noisy patches, which are replaced by their posterior means."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from multicause.restoration.inference import Components
 from multicause.restoration.learning import learn_components
 from multicause.restoration.noise_level import estimate_noise_level
-from multicause.restoration.passes import Neighbourhood, Search, patch_means, restore_patches
+from multicause.restoration.passes import Neighbourhood, SearchSettings, patch_means, restore_patches
 from multicause.restoration.patches import PatchGrid
 
 # Noise of images that have none, in deviations of the image.
@@ -24,21 +24,23 @@ MUCH_DETAIL, VERY_MUCH_DETAIL = 0.85, 1.7
 SIDE_OF_DETAIL = 8
 # Numbers of components, and searches for states of patches, for little and for much detail.
 FEWEST, MOST = 512, 1024
-SHORT, LONG = Search(5, 4), Search(8, 4)
+SHORT, LONG = SearchSettings(5, 4), SearchSettings(8, 4)
 
 Progress = Callable[[float, str], None]
 
 
 class Settings(NamedTuple):
-    """How an image is restored; the defaults were chosen on photographs of scikit-image (benchmarks/restoration.py)."""
+    """Settings of a restoration; defaults were chosen on photographs of scikit-image (benchmarks/restoration.py)."""
 
     patch_size: int | None = None  # height and width; None chooses by the noise
     n_components: int | None = None  # None chooses by detail and noise
     n_samples: int = 100_000  # most patches that are learned from
     max_iter: int = 40
     step: int | None = None  # pixels from one patch to the next; None chooses by the size of the image
-    search: Search = SHORT
-    second_search: Search = SHORT  # the same for the second pass; chosen with the number of components if that is None
+    search: SearchSettings = SHORT
+    second_search: SearchSettings = (
+        SHORT  # the same for the second pass; chosen with the number of components if that is None
+    )
     neighbourhood: Neighbourhood = Neighbourhood(8, 0.9)
     least_variance: float = 0.03  # σ² times this is added to posterior variances, whose inverses weight patches
     second_noise: float = 0.4  # part of what the first pass removed that the second one starts with; 0: one pass
@@ -48,7 +50,7 @@ class Settings(NamedTuple):
 
 
 class Restoration(NamedTuple):
-    """A restored image, and what it was restored with."""
+    """A restored image, with the noise level and the components that were used."""
 
     image: np.ndarray  # (height, width, channels)
     noise_level: float  # standard deviation
@@ -57,22 +59,22 @@ class Restoration(NamedTuple):
 
 
 class Restorer:
-    """Learns from patches of an image and restores them, and tells how far this has come.
+    """Learning from patches of an image and restoration of them, with reports of progress.
 
     Parameters
     ----------
     image : array of shape (height, width, channels)
-        The image, of which only the shape matters here.
+        Image; only its shape is used here.
     size : int
         Height and width of patches.
     settings : Settings
-        How to learn and restore.
+        Settings of learning and restoration.
     random : RandomState
-        Chooses the patches that are learned from.
+        Random state by which patches for learning are chosen.
     progress : callable
-        Told of progress.
+        Function that is called with the progress.
     n_steps : int
-        How often :meth:`learn` and :meth:`restore` will be called, together.
+        Total number of calls of :meth:`learn` and :meth:`restore`.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class Restorer:
         max_iter: int,
         noise_level: float,
         before: Components | None,
-        search: Search | None = None,
+        search: SearchSettings | None = None,
     ) -> Components:
         """Return components of patches of an image, without the means of the same patches of ``centres``."""
         search = search or self._settings.search
@@ -123,7 +125,7 @@ class Restorer:
         centres: np.ndarray,
         learned: Components,
         precision: np.ndarray | None = None,
-        search: Search | None = None,
+        search: SearchSettings | None = None,
     ) -> np.ndarray:
         """Return the image from its restored patches, see :func:`restore_patches`."""
         restored = restore_patches(
@@ -195,7 +197,7 @@ def with_model_for(image: np.ndarray, noise_level: float, settings: Settings) ->
 
 def detail_of(image: np.ndarray, noise_level: float) -> float:
     """Return the variance of the signal within patches, relative to that of the noise."""
-    # Patches side by side are enough for a mean.
+    # Patches that do not overlap are enough for a mean.
     height, width = (length // SIDE_OF_DETAIL * SIDE_OF_DETAIL for length in image.shape[:2])
     blocks = image[:height, :width].reshape(
         height // SIDE_OF_DETAIL, SIDE_OF_DETAIL, width // SIDE_OF_DETAIL, SIDE_OF_DETAIL, -1
@@ -206,5 +208,5 @@ def detail_of(image: np.ndarray, noise_level: float) -> float:
 
 
 def choose_step(image: np.ndarray, size: int) -> int:
-    """Return the pixels from one patch to the next, which grow with the image so that its time stays bearable."""
+    """Return the pixels from one patch to the next, which grows with the image to limit the computing time."""
     return max(1, min(size // 2, round(float(np.sqrt(image.shape[0] * image.shape[1])) / 1000)))

@@ -17,12 +17,12 @@ TIFS = (".tif", ".tiff")
 SIXTEEN_BITS = 2**16 - 1
 # Restored pixels may be brighter than white by this share of it, as edges of white areas are.
 OVERSHOOT = 0.1
-# What Pillow calls grey, palettes and RGB, with transparency or without: neither CMYK nor Lab.
+# Names of Pillow for grey, palette and RGB images, with or without transparency; CMYK and Lab are not supported.
 MODES = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F", "P", "PA", "RGB", "RGBA", "RGBX", "RGBa")
 
 
 class StoredPicture(NamedTuple):
-    """Pixels of a file and what is needed to write others like them."""
+    """Pixels of a file, with their transparency and the format in which others are written."""
 
     pixels: np.ndarray  # (height, width) or (height, width, 3), as stored
     alpha: np.ndarray | None  # (height, width) transparency as stored, if there is one that differs from opaque
@@ -34,7 +34,7 @@ def read_picture(path: Path) -> StoredPicture:
         pixels = np.asarray(read_image(path))
     except (FileNotFoundError, ImportError, PermissionError):
         raise
-    except Exception as error:  # readers of images raise whatever their format's library raises
+    except Exception as error:  # image readers raise any exception of their format's library
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(f"{str(path)!r} cannot be read as an image: {reason}") from error
     if path.suffix.lower() not in ARRAYS:
@@ -63,7 +63,7 @@ def filled_in(stored: StoredPicture) -> StoredPicture:
 
 
 def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
-    """Write restored values in the units of the file they came from, cut off at the limits of what files can hold.
+    """Write restored values in the units of the file they came from, clipped to the limits of the file format.
 
     A ``.npy`` file gets the numbers as they are, and so does a tif file if the image was a grey one of floats. Grey
     images of 16 bits stay so in png and tif files, others are written with 8 bits. The value of white follows from the

@@ -1,4 +1,4 @@
-"""Images without noise, and with missing pixels filled in: nothing is learned from but the image itself."""
+"""Denoising and inpainting of images, which learn from the image itself."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def denoise_image(
     random_state: int | np.random.RandomState | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> np.ndarray:
-    """Remove the noise of an image; how strong it is need not be known.
+    """Remove the noise of an image, whose strength need not be known.
 
     Spike-and-slab causes (:class:`multicause.SpikeAndSlabCauses`) are learned from overlapping patches of the noisy
-    image, and each patch is replaced by its posterior mean; a second pass goes over the result with a part of the
-    noise.
+    image, and each patch is replaced by its posterior mean. A second pass denoises the result, to which a part of
+    the removed noise is added.
 
     Parameters
     ----------
@@ -55,16 +55,16 @@ def denoise_image(
         Pixels from one patch to the next: more is faster and averages less. By default 1 up to 2.25 million pixels, and
         more for larger images.
     memory_budget : int or str, default="1GiB"
-        Most memory of temporary arrays while patches are restored.
+        Largest memory of temporary arrays while patches are restored.
     random_state : int, RandomState or None
         Seed; the result of a seed is always the same on the same machine.
     progress : callable, optional
-        Called with the part of the work that is done, from 0 to 1, and with a text that says what is being done.
+        Called with the fraction of the work that is done, from 0 to 1, and with a text that names the current step.
 
     Returns
     -------
     ndarray of the image's shape
-        Floats in the units of the image. They are not cut off at the limits of a type of whole numbers.
+        Floats in the units of the image, not clipped to the range of an integer type.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def inpaint_image(
     Missing pixels begin as a smooth interpolation. Spike-and-slab causes are learned from overlapping patches of that
     image, missing pixels are replaced by posterior means in which interpolated ones count little, and so on for five
     rounds, or eight if most are missing. Missing pixels may be scattered or form scratches and text; a hole that is
-    wider than a patch has nothing inside that it could be restored from.
+    wider than a patch cannot be restored, because its patches have no known pixels.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def restore_image(
     progress: Callable[[float, str], None] | None = None,
     **given: Any,
 ) -> Restoration:
-    """Return the restored image in the units of the user, with what was learned; known pixels are restored, too."""
+    """Return the restored image in the units of the user, with noise level and components; known pixels change, too."""
     if noise not in NOISES:
         raise ValueError(f"noise must be one of {', '.join(map(repr, NOISES))}; got {noise!r}.")
     settings = _settings(memory_budget, **given)

@@ -17,7 +17,7 @@ ROWS_ON_CPU, ROWS_ON_ACCELERATOR = 512, 4096
 
 
 class Components(NamedTuple):
-    """What was learned from patches: the parameters of spike-and-slab causes, in single precision."""
+    """Parameters of spike-and-slab causes that were learned from patches, in single precision."""
 
     components: np.ndarray  # (H, D) of length one
     activity: np.ndarray  # (H,) π, how often causes are active
@@ -64,7 +64,7 @@ def infer(
 
 
 def _filled(rows: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return so many rows in single precision, the last of them repeated, so that the last block needs no program."""
+    """Return ``n_rows`` rows in single precision, padded with the last one, so that one program serves all blocks."""
     rows = rows.astype(np.float32)
     return rows if len(rows) == n_rows else np.concatenate([rows, np.repeat(rows[-1:], n_rows - len(rows), axis=0)])
 

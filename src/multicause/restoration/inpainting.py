@@ -1,4 +1,4 @@
-"""Images with missing pixels: rounds of learning components from a filled image, and of filling it in again."""
+"""Inpainting of images: components are learned from a filled image, and its missing pixels are filled in again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scipy.ndimage import gaussian_filter
 
 from multicause.restoration.denoising import Progress, Restoration, Restorer, Settings, estimate_level
 
-# Starting noise of learning, in deviations of the image: an image without noise has what patches cannot explain.
+# Initial noise of learning, in deviations of the image: patches do not explain all details of an image without noise.
 LEAST_LEVEL = 0.1
 # Precision of pixels that were filled in, relative to known ones.
 GUESSED = 0.02
@@ -56,6 +56,6 @@ def fill_smoothly(image: np.ndarray) -> np.ndarray:
             enough = np.isnan(plane) & (weights > ENOUGH)
             plane[enough] = sums[enough] / weights[enough]
             width *= 1.5
-            if width > 2 * max(plane.shape):  # few pixels are known at all
+            if width > 2 * max(plane.shape):  # there are very few known pixels
                 plane[np.isnan(plane)] = values.sum() / known.sum() if known.any() else 0.0
     return result

@@ -60,7 +60,7 @@ def learn_components(
 
 
 class _Progress(IterationCallback):
-    """Tell a function which part of all iterations has passed."""
+    """Callback that reports the fraction of iterations that are done."""
 
     every_iteration = False
 
@@ -68,11 +68,11 @@ class _Progress(IterationCallback):
         self._tell, self._max_iter, self._seen = tell, max_iter, 0
 
     def begin(self, estimator: Any) -> None:
-        """Start to count the iterations of a new fit."""
+        """Reset the count of iterations before a new fit."""
         self._seen = 0
 
     def after(self, iteration: Iteration) -> bool:
-        """Tell how far learning has come, and never stop it."""
+        """Report the progress; never stop the fit."""
         self._seen += 1
         self._tell(min(1.0, self._seen / self._max_iter))
         return False

@@ -13,7 +13,7 @@ from multicause.restoration.patches import PatchGrid
 # Arrays of (patches, causes) that are alive at once.
 ARRAYS_PER_CAUSE = 6
 
-# Where all patches nearby share a cause, those that do not must stay possible.
+# Probabilities stay below one, so that a patch may differ from all patches nearby.
 MOST_ACTIVE = 0.7
 
 
@@ -24,7 +24,7 @@ class Neighbourhood(NamedTuple):
     share: float  # of the patches nearby
 
 
-class Search(NamedTuple):
+class SearchSettings(NamedTuple):
     """Settings of the beam search for states of a patch."""
 
     max_active: int
@@ -37,7 +37,7 @@ def restore_patches(
     grid: PatchGrid,
     learned: Components,
     *,
-    search: Search,
+    search: SearchSettings,
     neighbourhood: Neighbourhood,
     least_variance: float,
     memory: int,
@@ -51,19 +51,19 @@ def restore_patches(
     image : array of shape (height, width, channels)
         Pixels.
     centres : array of the same shape
-        What the means of patches are taken from, which are subtracted before and added after.
+        Image from which the means of patches are computed, which are subtracted before and added after inference.
     grid : PatchGrid
         Patches of the image.
     learned : Components
-        What patches consist of.
-    search, neighbourhood : Search, Neighbourhood
-        How their causes are found.
+        Learned parameters.
+    search, neighbourhood : SearchSettings, Neighbourhood
+        Settings of the inference of causes.
     least_variance : float
         Patches have the weight 1 / (posterior variance + ``least_variance`` · σ²).
     memory : int
         Bytes for temporary arrays; lines of patches are worked through in strips.
     progress : callable
-        Told which part of the work is done.
+        Function that is called with the fraction of the work that is done.
     precision : array of the same shape, optional
         σ² over the variance of the noise of each pixel, by default one everywhere.
     """

@@ -1,4 +1,4 @@
-"""Images as users give them, and the arrays that restoration works on."""
+"""Conversion between images of the user and the arrays that restoration uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLOURS = 3
 
 
 class Picture(NamedTuple):
-    """An image with mean zero and deviation one, and what leads back to the values of the user."""
+    """An image with mean zero and standard deviation one, and the parameters of the inverse transformation."""
 
     values: np.ndarray  # (height, width, channels), NaN where a pixel is missing
     centre: float

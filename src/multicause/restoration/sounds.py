@@ -1,4 +1,4 @@
-"""Recordings without steady noise: patches of the spectrogram tell amplitudes, the recording itself the phases."""
+"""Denoising of recordings: amplitudes follow from patches of the spectrogram, phases are those of the recording."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from multicause.restoration.denoising import Settings, denoise
 
 # exp ⟨log p⟩ of an exponential variable p of mean one, as the power of noise is, with Euler's constant.
 LOG_BIAS = float(np.exp(-np.euler_gamma))
-# Noise is what frequencies hold in their quietest part of the time.
+# Noise is estimated from the quietest part of the time at each frequency.
 QUIETEST = 0.25
-# What is left of the noise, as a share of its amplitude: complete silence sounds unnatural.
+# Share of the amplitude of the noise that is kept, because complete silence sounds unnatural.
 FLOOR = 0.1
-# Amplitudes below this share of the largest are no sound; they bound the logarithm.
+# Amplitudes below this share of the largest one are replaced by it, which bounds the logarithm.
 SILENCE = 1e-6
 
 

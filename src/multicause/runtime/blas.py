@@ -14,8 +14,8 @@ from threadpoolctl import ThreadpoolController
 def one_blas_thread() -> Iterator[None]:
     """Let BLAS and LAPACK use one thread inside the block, in the whole process.
 
-    Programs call LAPACK for the factorizations of M-steps. Its threads go on looking for work for a while after each
-    call, and take cores away from the threads that compute blocks of rows: on two cores, iterations of a linear model
+    Programs call LAPACK for the factorizations of M-steps. Its threads stay active for a while after each call,
+    and compete for cores with the threads that compute blocks of rows: on two cores, iterations of a linear model
     with 100 causes took a quarter longer.
     """
     with _libraries().limit(limits=1):

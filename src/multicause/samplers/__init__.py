@@ -1,7 +1,7 @@
 """Samplers of energy-based models: Markov chains that leave exp(−E) invariant, and two alternatives in closed form."""
 
 from multicause.samplers.base import Chain, Info, MarkovChain, ModelExpectation, Sampler, State, run_chain
-from multicause.samplers.closed_form import Equilibrium, Exact
+from multicause.samplers.closed_form import Equilibrium, ExactGradient
 from multicause.samplers.hamiltonian import Hamiltonian
 from multicause.samplers.langevin import CorrectedLangevin, Langevin
 from multicause.samplers.metropolis import Metropolis
@@ -12,7 +12,7 @@ NAMES: dict[str, type] = {
     "langevin": Langevin,
     "metropolis": Metropolis,
     "equilibrium": Equilibrium,
-    "exact": Exact,
+    "exact": ExactGradient,
 }
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "Chain",
     "CorrectedLangevin",
     "Equilibrium",
-    "Exact",
+    "ExactGradient",
     "Hamiltonian",
     "Info",
     "Langevin",

@@ -129,7 +129,7 @@ def follow_path(
     groups = []
     for first in range(0, n_chains, size):
         own = keys[first : first + size]
-        missing = size - len(own)  # pad the last group, so that it needs no program of its own
+        missing = size - len(own)  # pad the last group, so that no further program is compiled
         own = jnp.concatenate([own, keys[:missing]]) if missing else own
         groups.append(jax.device_get(anneal(energy, base.expert, parameters, start, betas, step_sizes, own, n_more)))
     ends = Annealed(*(np.concatenate(parts)[:n_chains] for parts in zip(*groups, strict=True)))

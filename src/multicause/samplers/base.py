@@ -1,7 +1,7 @@
 """Interface of samplers, which provide the model's expectation ⟨∂E/∂θ⟩ in the gradient of the likelihood.
 
-A Markov chain has the shape of blackjax: ``init(position)`` returns a *State*, what the next step needs, and
-``kernel(key, state)`` returns the next State and an *Info*, what a person wants to know of the step.
+A Markov chain has the shape of blackjax: ``init(position)`` returns a *State*, which the next step needs, and
+``kernel(key, state)`` returns the next State and an *Info*, the diagnostics of the step.
 """
 
 from __future__ import annotations

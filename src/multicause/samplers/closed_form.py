@@ -3,7 +3,7 @@
 from multicause.samplers.base import ModelExpectation, Sampler
 
 
-class Exact(Sampler):
+class ExactGradient(Sampler):
     """Exact gradient of the log partition function, as in Bell and Sejnowski's ICA, where it is −W⁻ᵀ (EBM01 eq. 6).
 
     Needs one layer, at most as many components as dimensions, and an expert with ``log_partition``.

@@ -1,4 +1,4 @@
-"""EM as users choose it: plain, with an annealing schedule, repaired, or without settings (``annealing="auto"``)."""
+"""EM as a solver: plain, with an annealing schedule, with repair, or without settings (``annealing="auto"``)."""
 
 from __future__ import annotations
 

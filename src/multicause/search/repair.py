@@ -207,5 +207,5 @@ def _is_fixed(model: Model, fit: FitResult) -> bool:
 
 
 def _can_go_on(fit: FitResult) -> bool:
-    """Return whether EM has ended neither by an error nor by the user."""
+    """Return whether repair may continue: EM ended neither by an error nor by the user."""
     return fit.converged or fit.outcome in (*MAY_HAVE_DIED, Outcome.CAUSE_DIED)

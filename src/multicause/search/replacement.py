@@ -1,7 +1,7 @@
-"""EM in which components that are hardly used are replaced by what is left of rows that are explained worst.
+"""EM in which components that are hardly used are replaced by residuals of the rows that are explained worst.
 
-It is what ``annealing="auto"`` means for causes with a strength, whose local optima are harmless once all causes are in
-use: EM runs for some iterations, unused components are replaced, and so on for some rounds; then EM runs to its end.
+``annealing="auto"`` selects it for causes with a strength, for which local optima matter little once all causes are
+used: EM runs for some iterations, unused components are replaced, and so on for some rounds; then EM runs to its end.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def learn_and_replace(
     journal: Journal | None = None,
     **settings: Any,
 ) -> FitResult:
-    """Run EM from all starts, if there are several for half of the iterations, and go on from the best of them.
+    """Run EM from all starts, if there are several for half of the iterations, and continue from the best of them.
 
     Replacements come from the rows of ``pool``.
     """
@@ -84,7 +84,7 @@ def learn_and_replace(
         assert state.fit is not None
         return state._replace(fit=replace_unused(model, pool, state.fit, random))
 
-    # Which start is the best shows late.
+    # The bounds show only late which start is the best.
     first = ITERATIONS if len(starts.components) == 1 else max(1, max_iter // 2)
     ends = [first + number * ITERATIONS for number in range(ROUNDS)] if "components" in model.learn else []
     phases: list[Callable[[Search], Search]] = []

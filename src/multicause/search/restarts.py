@@ -1,8 +1,8 @@
 """Restarts: several annealed starts, of which the one with the highest likelihood is kept.
 
 ``RestrictedMaximalCauses`` learns this way by default. Its posterior, single causes and pairs, finds causes reliably
-but does not ascend its bound, and a bound without larger states says little about the solution. Therefore the starts
-are compared by a *judge*, the same model with more states. Repair, which EM with richer posteriors needs, would compare
+but does not ascend its bound, and a bound without larger states is a poor measure of the solution. Therefore the starts
+are compared by the same model with more states. Repair, which EM with richer posteriors needs, would compare
 by a likelihood that is distorted because all components have equal sums, and would split causes that are stronger than
 others.
 """

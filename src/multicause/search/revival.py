@@ -1,4 +1,4 @@
-"""New components for causes that are not used: what is left of rows that the model explains worst."""
+"""New components for causes that are not used: residuals of the rows that the model explains worst."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def revive(
     """Return parameters whose ``unused`` components (H,) are residuals of some of the ``worst`` rows.
 
     Their activities are the means of those of the other causes. Where causes have a strength, components have the mean
-    length of the others; a binary cause explains what is left of a row only if its component is as long as that.
+    length of the others; a binary cause explains the residual of a row only if its component has the same length.
     """
     n_unused = int(unused.sum())
     chosen = np.sort(random.choice(worst, n_unused, replace=n_unused > len(worst)))

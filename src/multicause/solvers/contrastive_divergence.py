@@ -41,7 +41,7 @@ class Method:
 
 
 class UpdateState(NamedTuple):
-    """Parameters, state of the optimizer and chains: what the next update needs."""
+    """Parameters, state of the optimizer and chains, which the next update needs."""
 
     parameters: EnergyParameters
     optimizer: tuple[Array, ...]  # arrays of the optimizer's state, such as velocities

@@ -313,7 +313,7 @@ def _checked(causes: np.ndarray, data: Data, n_units: int) -> np.ndarray:
     if causes.ndim != 2 or causes.shape[1] != data.n_features or not 1 <= len(causes) <= n_units:
         raise ValueError(
             f"causes must have shape (n_causes, {data.n_features}), with at most n_components={n_units} of them, "
-            f"because each is to have a unit of its own; got shape {causes.shape}."
+            f"because each needs a separate unit; got shape {causes.shape}."
         )
     if not (causes >= 0).all() or np.isinf(causes).any():
         raise ValueError("causes must be finite and not negative; they hold negative values, NaN or infinity.")

@@ -1,4 +1,4 @@
-"""Trial of a user's log joint on some rows, before learning begins."""
+"""Test of a user's log joint on some rows, before learning begins."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from multicause.solvers.joint_model import LogJoint
 
-# Number of rows on which a function is tried.
-ROWS_TO_TRY = 8
+# Number of rows on which a function is tested.
+ROWS_TO_TEST = 8
 
 
-def rows_to_try(X: np.ndarray) -> np.ndarray:
+def rows_to_test(X: np.ndarray) -> np.ndarray:
     """Return some rows, half of them with missing values if there are such rows."""
     missing = np.isnan(X).any(axis=1)
-    incomplete = np.flatnonzero(missing)[: ROWS_TO_TRY // 2]
-    complete = np.flatnonzero(~missing)[: ROWS_TO_TRY - len(incomplete)]
+    incomplete = np.flatnonzero(missing)[: ROWS_TO_TEST // 2]
+    complete = np.flatnonzero(~missing)[: ROWS_TO_TEST - len(incomplete)]
     return X[np.concatenate([complete, incomplete])]
 
 

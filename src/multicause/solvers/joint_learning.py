@@ -28,8 +28,8 @@ from multicause.solvers.presentation import repetitions, rows_to_show
 
 
 @dataclass(frozen=True)
-class Method:
-    """Model, search and optimizer of a fit: what a compiled program depends on."""
+class JointMethod:
+    """Model, search and optimizer of a fit, on which compiled programs depend."""
 
     model: JointModel
     search: LogJointSearch
@@ -58,21 +58,21 @@ class GradientProgress(NamedTuple):
         return self.state.bounds[-1]
 
 
-class Schedule(NamedTuple):
-    """Course of learning: number of passes, batches and learning rates."""
+class PassSchedule(NamedTuple):
+    """Number of passes, size of batches and learning rates."""
 
     batch_size: int
     max_iter: int
     tol: float
     learning_rate: float
-    schedule: str  # name of the course of the learning rate, which ends at a hundredth
+    schedule: str  # name of the schedule of the learning rate, which ends at a hundredth
 
 
 # Learning rate of the last pass, relative to that of the first one.
 LAST_RATE = 0.01
 
 
-def begin(method: Method, parameters: Any, X: Any, n_components: int, batch_size: int) -> GradientState:
+def begin(method: JointMethod, parameters: Any, X: Any, n_components: int, batch_size: int) -> GradientState:
     """Return the first state of learning from rows X (N, D)."""
     moments = tuple(jax.tree.leaves(method.optimizer.transformation(jnp.ones(())).init(parameters)))
     states = searched(method, parameters, X, n_components, batch_size)
@@ -82,7 +82,7 @@ def begin(method: Method, parameters: Any, X: Any, n_components: int, batch_size
     return GradientState(parameters, moments, states, jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), sums))
 
 
-def searched(method: Method, parameters: Any, X: Any, n_components: int, batch_size: int) -> np.ndarray:
+def searched(method: JointMethod, parameters: Any, X: Any, n_components: int, batch_size: int) -> np.ndarray:
     """Return packed states of rows that have none yet: (N, S, ⌈H / 8⌉)."""
     found = [np.asarray(_first(method, parameters, rows, n_components)) for rows in batches_of(X, batch_size)]
     return np.concatenate(found)[: len(X)]
@@ -98,16 +98,16 @@ def batches_of(X: Any, batch_size: int) -> Iterator[Array]:
 
 
 @partial(jax.jit, static_argnums=(0, 3))
-def _first(method: Method, parameters: Any, rows: Array, n_components: int) -> Array:
+def _first(method: JointMethod, parameters: Any, rows: Array, n_components: int) -> Array:
     return pack(first_states(method.search, method.model, parameters, rows, n_components))
 
 
 def learn(
-    method: Method,
+    method: JointMethod,
     X: np.ndarray,
     weights: np.ndarray,
     start: Any,
-    schedule: Schedule,
+    schedule: PassSchedule,
     *,
     sizes: Any,
     n_components: int,
@@ -167,7 +167,7 @@ def learn(
 def _batches(shown: np.ndarray, batch_size: int, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return rows of each batch, where their states are stored, and which of them count: (batches, size).
 
-    Row ``n_rows`` does not exist: what fills up the last batch, or is in a batch for the second time, is not stored.
+    Row ``n_rows`` does not exist: states of rows that pad the last batch, or that repeat in a batch, are not stored.
     """
     size = min(batch_size, len(shown))
     rows = np.resize(shown, (-(-len(shown) // size), size))
@@ -181,7 +181,7 @@ def _batches(shown: np.ndarray, batch_size: int, n_rows: int) -> tuple[np.ndarra
 
 @partial(jax.jit, static_argnums=(0, 1))
 def one_pass(
-    method: Method, n_components: int, before: Any, X: Array, batches: Any, sizes: Any, rate: Array, key: Array
+    method: JointMethod, n_components: int, before: Any, X: Array, batches: Any, sizes: Any, rate: Array, key: Array
 ) -> Any:
     """Return parameters, arrays of the optimizer, states, sums over rows, and Σ F after a step for each batch."""
     model, optimizer = method.model, method.optimizer.transformation(rate)

@@ -1,4 +1,4 @@
-"""What learning by gradients needs to know of a model: its log joint, and updates that are known in closed form."""
+"""Interface of models that are learned by gradients: the log joint, and updates that are known in closed form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class JointModel(ABC):
         """Return log p(s, y) of states (n, S, H), zeros and ones, in rows (n, D): (n, S)."""
 
     def expectations(self, parameters: Any, states: Array, probabilities: Array, rows: Array, shown: Array) -> Any:
-        """Return sums over rows of what :meth:`solve` needs; ``shown`` (n,) is zero for rows that do not count."""
+        """Return the sums over rows that :meth:`solve` needs; ``shown`` (n,) is zero for rows that do not count."""
         return ()
 
     def solve(self, parameters: Any, sums: Any) -> Any:

@@ -51,7 +51,7 @@ def rows_to_show(expected: np.ndarray, random: np.random.Generator) -> np.ndarra
 
 
 class BlockDraw(NamedTuple):
-    """What a pass needs to know to draw the batches of one block."""
+    """Numbers from which the batches of one block are drawn in a pass."""
 
     number: int  # index of the block
     before: float  # expected number of rows that the blocks before it show

@@ -161,10 +161,10 @@ def reconstruct(
         str,
         typer.Option(
             help="Standard deviation of the noise in images, of which white is 1; 'auto' estimates it, also in "
-            "recordings, and 'none' shows what the causes alone explain."
+            "recordings, and 'none' reconstructs from the causes alone."
         ),
     ] = "auto",
-    impute: Annotated[bool, typer.Option("--impute", help="Keep observed values and fill missing ones in.")] = False,
+    impute: Annotated[bool, typer.Option("--impute", help="Keep observed values and fill in missing ones.")] = False,
     *,
     files: FileOptions,
     device: Device = "auto",
@@ -216,15 +216,15 @@ def reconstruct(
             )
         if impute and as_images:
             raise ValueError(
-                "--impute fills missing values of tables in, which are empty or NaN; an image file has none."
+                "--impute fills in missing values of tables, which are empty or NaN; image files have none."
             )
         if impute and not hasattr(fitted.model, "impute"):
-            raise ValueError(f"{fitted.settings['estimator']} cannot fill missing values in.")
+            raise ValueError(f"{fitted.settings['estimator']} cannot fill in missing values.")
         if fitted.data["kind"] == "patches" or (as_images and fitted.data["kind"] == "images"):
             reconstruct_images(output, fitted, data, out, step, noise_level, force)
         elif as_sounds:
             if impute:
-                raise ValueError("--impute fills missing values of tables in; a recording has none.")
+                raise ValueError("--impute fills in missing values of tables; recordings have none.")
             reconstruct_recordings(output, fitted, data, out, files.channel, noise_level, force)
         else:
             found = fitted.read(
@@ -279,9 +279,9 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute:
     tell_lost(output, out, write_table(out, rows, data.names, data.others()))
     if impute:
         n_missing = int(np.isnan(data.rows).sum())
-        output.say(f"{len(rows)} rows, {n_missing:,} missing values of which were filled in: {out}")
+        output.say(f"{len(rows)} rows, in which {n_missing:,} missing values were filled in: {out}")
         output.result(out=str(out), shape=list(rows.shape), n_missing=n_missing)
         return
     error = float(np.sqrt(np.nanmean((rows - data.rows) ** 2, dtype=float)))
-    output.say(f"{len(rows)} rows, on average {error:.4g} from the data: {out}")
+    output.say(f"{len(rows)} rows, with a root-mean-square difference of {error:.4g} from the data: {out}")
     output.result(out=str(out), shape=list(rows.shape), root_mean_square=error)

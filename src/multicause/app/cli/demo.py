@@ -92,13 +92,13 @@ def show_photograph(output: Output, out: Path, seed: int) -> dict[str, Any]:
     from skimage.data import camera
 
     from multicause import IndependentComponents
-    from multicause.app.preparation import Preparation, PreparedModel
+    from multicause.app.preparation import PreparedModel, RowPreparation
     from multicause.datasets import make_patches, reconstruct_image
     from multicause.plotting import draw_images
 
     image = camera()
     patches = make_patches(image, 5000, shape=(8, 8), random_state=seed).data
-    steps = Preparation(center=True)
+    steps = RowPreparation(center=True)
     started = perf_counter()
     model = PreparedModel(IndependentComponents(16, random_state=seed).fit(steps.apply(patches)), steps)
     seconds = perf_counter() - started

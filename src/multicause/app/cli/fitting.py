@@ -23,7 +23,7 @@ from multicause.app.cli.quitting import fits_may_stop
 from multicause.app.cli.runs import describe_run, write_run
 from multicause.app.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
 from multicause.app.cli.words import errors_in_options, in_options, reading_errors_in_options, reading_in_options
-from multicause.app.preparation import Preparation, fit_preparation, with_preparation
+from multicause.app.preparation import RowPreparation, fit_preparation, with_preparation
 from multicause.app.writing import new_folder
 from multicause.arrays import bytes_from, use_device
 from multicause.callbacks import Checkpoint
@@ -126,7 +126,7 @@ def chosen_model(request: Request, data: UserData, numbers: list[int]) -> Choice
     )
 
 
-def prepare(data: UserData, choice: Choice) -> Preparation:
+def prepare(data: UserData, choice: Choice) -> RowPreparation:
     """Return the preparation of the rows; those that exceed the memory budget cannot be prepared."""
     steps = {"center": choice.center, "standardize": choice.standardize, "whiten": choice.whiten}
     asked = [f"--{name}" for name, wanted in steps.items() if wanted]
@@ -135,7 +135,7 @@ def prepare(data: UserData, choice: Choice) -> Preparation:
             f"{' and '.join(asked)} needs rows in memory, but they exceed the memory budget. Raise --memory, or "
             f"prepare the file itself and use --no-{asked[0][2:]}."
         )
-    return fit_preparation(data.rows, **steps) if asked else Preparation()
+    return fit_preparation(data.rows, **steps) if asked else RowPreparation()
 
 
 def chosen_components(
@@ -165,7 +165,7 @@ def chosen_components(
 
 
 def described_rows(data: UserData, memory_budget: str | int) -> UserData:
-    """Return data in memory, a random sample if they are not."""
+    """Return data in memory; for data larger than memory, a random sample of the rows."""
     if not isinstance(data.rows, Source):
         return data
     sample = Local(memory_budget=memory_budget).load(data.rows).sample(ROWS_TO_DESCRIBE, np.random.RandomState(0))

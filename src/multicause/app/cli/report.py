@@ -120,7 +120,7 @@ def compare(output: Output, runs: list[Run], data: list[Path] | None, out: Path,
 
 
 def _compared(run: Run, data: list[Path] | None, reading: dict[str, Any]) -> ComparedRun:
-    """Return what is compared of a run; R² is that of its fit, or of other data."""
+    """Return the components and facts of a run for the comparison; R² is that of its fit, or of other data."""
     import numpy as np
 
     from multicause.app.cli.fitting import described_rows

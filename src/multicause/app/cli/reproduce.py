@@ -104,7 +104,7 @@ def reproduce_all(output: Output, quick: bool, jobs: int, out: Path) -> None:
                 # Fits of an experiment may end early or lose a cause; its lines count how many did not.
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 lines = list(run(trials, jobs=jobs, **options) if quick else run(jobs=jobs))
-        except Exception as error:  # whatever it is, the other experiments are worth running
+        except Exception as error:  # any error: the other experiments are still run
             problem = f"{type(error).__name__}: {describe(error)}"
         seconds = perf_counter() - started
         reached = sum(line.reached for line in lines)

@@ -1,4 +1,4 @@
-"""``multicause denoise`` and ``multicause inpaint``: images and recordings without what has damaged them."""
+"""Commands ``multicause denoise`` and ``inpaint``: remove noise from images and recordings, fill in missing pixels."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def inpaint(
         if not missing.any():
             raise ValueError(
                 f"No pixel of {str(data)!r} is missing. Name a mask (--mask), a colour (--missing-color), or use "
-                "transparent pixels or NaN in a npy file; to remove noise there is 'multicause denoise'."
+                "transparent pixels or NaN in a npy file; use 'multicause denoise' to remove noise."
             )
         given = _given(patch_size=patch_size, n_components=components, max_iter=iterations)
         whole = filled_in(stored)
@@ -156,7 +156,7 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def _missing(stored: StoredPicture, mask: Path | None, color: str | None) -> np.ndarray:
-    """Return where pixels are missing, for whatever reason: (height, width)."""
+    """Return which pixels are missing, by mask, colour, transparency or NaN: (height, width)."""
     import numpy as np
 
     from multicause.restoration.files import read_picture, white_of
@@ -260,7 +260,7 @@ def _denoise_sound(output: Output, data: Path, out: Path, given: dict[str, Any],
 
 @contextmanager
 def _progress_bar(output: Output) -> Iterator[Callable[[float, str], None]]:
-    """Show how far restoration has come."""
+    """Show a progress bar of the restoration."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (

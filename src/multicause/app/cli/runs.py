@@ -15,7 +15,7 @@ import numpy as np
 
 from multicause.app.cli.places import HISTORY, MODEL, PREPARATION, SETTINGS, VERSIONS, describe_paths
 from multicause.app.cli.words import reading_errors_in_options, reading_in_options
-from multicause.app.preparation import Preparation, PreparedModel, estimator_of, with_preparation
+from multicause.app.preparation import PreparedModel, RowPreparation, estimator_of, with_preparation
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.metrics.reconstruction import reconstruction_quality
 
@@ -103,7 +103,7 @@ def open_run(folder: Path, device: str) -> Run:
     if not _is_complete(settings):
         raise ValueError(f"{str(folder / SETTINGS)!r} is damaged: parts of it are missing. Restore it, or fit again.")
     steps = settings.get("preparation", {})
-    preparation = Preparation.load(folder / PREPARATION, center=bool(steps.get("center")))
+    preparation = RowPreparation.load(folder / PREPARATION, center=bool(steps.get("center")))
     if preparation.shift is None and (steps.get("standardize") or steps.get("whiten")):
         raise ValueError(f"{str(folder)!r} has no {PREPARATION}, without which its model cannot be used; fit again.")
     return Run(folder, with_preparation(load(folder / MODEL), preparation), settings)

@@ -56,7 +56,7 @@ def reconstruct_images(
         told = "given" if isinstance(noise, float) else "estimated"
         output.say(
             f"Noise with a standard deviation of {shown} ({told}; white is 1) was removed. --noise-level none "
-            "shows what the causes alone explain.",
+            "reconstructs from the causes alone.",
             style="dim",
         )
     output.say(f"{len(files)} image{'s' if len(files) > 1 else ''}: {out}")
@@ -135,7 +135,7 @@ def reconstruct_recordings(
     if remove_noise:
         output.say(
             "Steady noise, estimated from the quietest tenth of the time at each frequency, was removed. --noise-level "
-            "none shows what the causes alone explain.",
+            "none reconstructs from the causes alone.",
             style="dim",
         )
     output.say(f"{len(files)} recording{'s' if len(files) > 1 else ''}: {out}")

@@ -23,7 +23,7 @@ NEGATIVE, MIDDLE, POSITIVE = (33, 102, 172), (247, 247, 247), (178, 24, 43)
 
 
 class ComparedRun(NamedTuple):
-    """What the page shows of one run."""
+    """Components and facts of one run, as shown on the page."""
 
     name: str
     components: np.ndarray  # (H, D)

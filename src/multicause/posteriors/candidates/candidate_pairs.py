@@ -1,6 +1,7 @@
 """Pairs of a row's candidates under noise that does not depend on the mean, with missing values.
 
-They are what :mod:`multicause.posteriors.expectations.masked_sums` needs of candidates that differ from row to row.
+They take the place of the pairs of :mod:`multicause.posteriors.expectations.masked_sums` if candidates differ between
+rows.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from multicause.arrays import Array
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.evolution.bit_sets import n_words, packed
 from multicause.posteriors.evolution.flip_states import FlipStates
-from multicause.posteriors.evolution.flips import Reference, Sums, reference_of, relative_scores, sums_of
+from multicause.posteriors.evolution.flips import FlipSums, Reference, reference_of, relative_scores, sums_of
 from multicause.posteriors.evolution.greedy_breeding import next_generation
 
 Memory = dict[str, Array]
@@ -56,7 +56,7 @@ def _memory(words: Array, has: Array, seeds: Array, generation: int = 0) -> Memo
     }
 
 
-def _scored(model: Model, parameters: Parameters, block: Block, memory: Memory) -> tuple[Sums, Reference, Array]:
+def _scored(model: Model, parameters: Parameters, block: Block, memory: Memory) -> tuple[FlipSums, Reference, Array]:
     """Return the sums of a block, the first state of each row, and scores relative to it: (S, n)."""
     words = memory["states"]
     sums = sums_of(model, parameters, block)

@@ -11,7 +11,7 @@ from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Recognized
 from multicause.posteriors.evolution.bit_sets import unpacked
-from multicause.posteriors.evolution.flips import FlipMoments, Reference, Sums, moments_of
+from multicause.posteriors.evolution.flips import FlipMoments, FlipSums, Reference, moments_of
 from multicause.posteriors.expectations.expansion import absolute, relative
 from multicause.posteriors.expectations.row_states import RowStates
 
@@ -29,7 +29,7 @@ class FlipStates(RowStates):
         parameters: Parameters,
         block: Block,
         temperature: Array,
-        sums: Sums,
+        sums: FlipSums,
         compared: Reference,
         words: Array,
         scores: Array,

@@ -23,8 +23,8 @@ from multicause.posteriors.expectations.expansion import relative, standardized
 from multicause.posteriors.expectations.masked_sums import is_far
 
 
-class Sums(NamedTuple):
-    """What the log joints of all rows of a block need."""
+class FlipSums(NamedTuple):
+    """Quantities from which the log joints of all rows of a block are computed."""
 
     data: Array  # (D, n) standardized, relative to the origin
     components: Array  # (H, D) standardized
@@ -43,13 +43,13 @@ class Reference(NamedTuple):
     log_joint: Array  # (n,) −½ ‖y − Σ_h s_h W_h‖² + s·logit(π)
 
 
-def sums_of(model: Model, parameters: Parameters, block: Block) -> Sums:
+def sums_of(model: Model, parameters: Parameters, block: Block) -> FlipSums:
     """Return the sums of a block."""
     dtype = block.rows.dtype
     components, origin = standardized(model, parameters)
     singles = model.prior.log_probability_of_singles(parameters.prior)
     rows = relative(block.rows, model.noise.origin(parameters.noise))
-    return Sums(
+    return FlipSums(
         model.noise.standardize(rows, parameters.noise).astype(dtype).T,
         components.astype(dtype),
         origin.astype(dtype),
@@ -59,7 +59,7 @@ def sums_of(model: Model, parameters: Parameters, block: Block) -> Sums:
     )
 
 
-def reference_of(sums: Sums, words: Array) -> Reference:
+def reference_of(sums: FlipSums, words: Array) -> Reference:
     """Return the reference with the given words (words, n)."""
     on = unpacked(words, len(sums.components))
     state = stored(on.astype(sums.data.dtype))
@@ -68,16 +68,16 @@ def reference_of(sums: Sums, words: Array) -> Reference:
     return Reference(words, on, _slopes(sums, residuals), log_joint)
 
 
-def _residuals(sums: Sums, states: Array) -> Array:
+def _residuals(sums: FlipSums, states: Array) -> Array:
     """Return y − Σ_h s_h W_h of states (H, n): (D, n)."""
     return sums.data + sums.origin[:, None] - matmul(sums.components.T, states)
 
 
-def _slopes(sums: Sums, residuals: Array) -> Array:
+def _slopes(sums: FlipSums, residuals: Array) -> Array:
     return matmul(sums.components, residuals) + sums.log_odds[:, None]
 
 
-def slopes_of(sums: Sums, reference: Reference, on: Array) -> Array:
+def slopes_of(sums: FlipSums, reference: Reference, on: Array) -> Array:
     """Return the slopes of other states (H, P, n) of the same rows: (H, P, n)."""
     dtype, shape = sums.data.dtype, on.shape
 
@@ -93,12 +93,12 @@ def slopes_of(sums: Sums, reference: Reference, on: Array) -> Array:
     return jax.lax.cond(sums.far, by_residuals, by_products)
 
 
-def gains_of(sums: Sums, on: Array, slopes: Array) -> Array:
+def gains_of(sums: FlipSums, on: Array, slopes: Array) -> Array:
     """Return the change of the log joint if one cause of states (H, P, n) flips: (H, P, n)."""
     return jnp.where(on, -slopes, slopes) - 0.5 * jnp.diagonal(sums.gram).astype(slopes.dtype)[:, None, None]
 
 
-def relative_scores(sums: Sums, reference: Reference, words: Array) -> Array:
+def relative_scores(sums: FlipSums, reference: Reference, words: Array) -> Array:
     """Return log joints of states (words, S, n) relative to that of the reference, in double precision: (S, n)."""
     H, shape = len(sums.components), words.shape[1:]
     if H <= FEW:
@@ -165,7 +165,7 @@ def moments_of(reference: Array, words: Array, probabilities: Array, weights: Ar
         pairs = jax.lax.while_loop(any_left, pair, (one.rest, pairs))[1]
         return stored((one.rest, mean, pairs))
 
-    # States without probability need not be looked at.
+    # States of probability zero are skipped.
     apart = jnp.where(probabilities > 0, words ^ reference[:, None], jnp.uint64(0))
     nothing = (jnp.zeros((H, n), dtype), jnp.zeros(H * H, dtype))
     _, mean, pairs = jax.lax.while_loop(any_left, flip, (apart, *nothing))

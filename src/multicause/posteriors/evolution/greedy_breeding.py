@@ -2,8 +2,8 @@
 
 The parents of a row are its best state and a random one, in every second generation without one of its causes, so that
 a cause can be exchanged for another. The causes are divided into groups, and the best change of each group is a child:
-no random change is evaluated in vain. Children that the row has already are left out before the best are chosen, by
-sets of causes whose change leads to a state that is kept.
+all changes are compared, and none is drawn at random. Children that the row has already are left out before the best
+are chosen, by sets of causes whose change leads to a state that is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from multicause.arrays import Array, stored
 from multicause.posteriors.evolution.bit_sets import any_of, one_bit, size_of, unpacked
-from multicause.posteriors.evolution.flips import Reference, Sums, gains_of, slopes_of
+from multicause.posteriors.evolution.flips import FlipSums, Reference, gains_of, slopes_of
 from multicause.posteriors.evolution.replacement import survivors
 from multicause.posteriors.evolution.row_draws import below, words_of
 
@@ -32,7 +32,7 @@ class Generation(NamedTuple):
 
 
 def next_generation(
-    sums: Sums, reference: Reference, words: Array, scores: Array, seeds: Array, number: Array, n_children: int
+    sums: FlipSums, reference: Reference, words: Array, scores: Array, seeds: Array, number: Array, n_children: int
 ) -> Generation:
     """Return the best of the states (words, S, n) with these scores (S, n) and of their children.
 
@@ -100,7 +100,9 @@ def _known(words: Array, valid: Array, parents: Array) -> Array:
     return known | jnp.stack([jnp.zeros_like(shared), shared], axis=1)
 
 
-def _children(sums: Sums, parents: Array, on: Array, slopes: Array, known: Array, number: int) -> tuple[Array, Array]:
+def _children(
+    sums: FlipSums, parents: Array, on: Array, slopes: Array, known: Array, number: int
+) -> tuple[Array, Array]:
     """Return the best child of each group of causes: words (words, C, P, n), and gains (C, P, n).
 
     Gains are in double precision, and −∞ where all children of a group are known.
@@ -119,7 +121,7 @@ def _children(sums: Sums, parents: Array, on: Array, slopes: Array, known: Array
     return words, jnp.where(best > -jnp.inf, _gains(sums, on, slopes, cause), -jnp.inf)
 
 
-def _gains(sums: Sums, on: Array, slopes: Array, cause: Array) -> Array:
+def _gains(sums: FlipSums, on: Array, slopes: Array, cause: Array) -> Array:
     """Return the gains of flipping some causes (C, P, n) of states (H, P, n), in double precision: (C, P, n)."""
     places = (cause, jnp.arange(cause.shape[1])[:, None], jnp.arange(cause.shape[2]))
     slope = slopes.at[places].get(mode="promise_in_bounds").astype(jnp.float64)

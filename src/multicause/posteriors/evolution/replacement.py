@@ -1,7 +1,7 @@
 """Survivors of a generation: children take the places of worse states, as long as there are any.
 
 Rows are along the last axis, and all of them are compared at once, which takes a third of the time of ``top_k``. When
-few children are better than any state, as in later iterations, little is left to do.
+few children are better than any state, as in later iterations, few steps are needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Random numbers that belong to a row, whichever block, device or worker it is on.
+"""Random numbers of rows, which do not depend on the block, device or worker of a row.
 
-Each row has a seed, drawn once. A number follows from the seed, the generation and what it is for, by a hash function
-whose output passes for random (the finalizer of MurmurHash3 by A. Appleby, which is in the public domain).
+Each row has a seed, drawn once. A number follows from the seed, the generation and its purpose, by a hash function
+whose output has the statistics of random numbers (the finalizer of MurmurHash3 by A. Appleby, in the public domain).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What several posteriors share: expectations over lists of states, sums over rows, missing values, precision."""
+"""Helpers of several posteriors: expectations over lists of states, sums over rows, missing values, precision."""

@@ -36,7 +36,7 @@ def absolute(products: Array, weights: Array, origin: Array | None) -> Array:
     return products if origin is None else products + weights[:, None] * origin
 
 
-class Coordinates(NamedTuple):
+class SpanCoordinates(NamedTuple):
     """Standardized components and origin in an orthonormal basis of the r = min(D, H) dimensions that states span.
 
     Orthogonal to them, all states have the same distance from a row: ``misfit`` times a further vector ``beyond`` is
@@ -54,7 +54,7 @@ class Coordinates(NamedTuple):
         return matmul(states.astype(jnp.float64), self.components) - self.origin
 
 
-def coordinates(model: Model, parameters: Parameters) -> Coordinates:
+def coordinates(model: Model, parameters: Parameters) -> SpanCoordinates:
     """Return coordinates for causes that add up under noise that does not depend on the mean."""
     components, origin = standardized(model, parameters)
     H, dtype = len(components), parameters.components.dtype
@@ -63,7 +63,7 @@ def coordinates(model: Model, parameters: Parameters) -> Coordinates:
         beyond, misfit = basis[:, H], coefficients[H, H]
     else:
         beyond, misfit = jnp.zeros_like(origin), jnp.zeros((), origin.dtype)
-    return Coordinates(
+    return SpanCoordinates(
         basis[:, :H].astype(dtype),
         coefficients[:H, :H].T,
         coefficients[:H, H],

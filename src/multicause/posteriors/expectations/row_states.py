@@ -1,4 +1,4 @@
-"""Inference over states that each row has of its own, for any combination and noise with a likelihood of means."""
+"""Inference over separate states of each row, for any combination and noise with a likelihood of means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base class of inference over states of each row's own, with their probabilities as an array (n, S)."""
+"""Base class of inference over separate states of each row, with their probabilities as an array (n, S)."""
 
 from __future__ import annotations
 
