@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 
 from multicause import MaximalCauses, PrincipalComponents
 from multicause.app.noisy_patches import CONTRASTS, NoisyPatches, has_strengths
-from multicause.app.preparation import Preparation, PreparedModel
+from multicause.app.preparation import PreparedModel, RowPreparation
 from multicause.datasets import make_patches
 from multicause.datasets.overlap import reconstruct_image
 from multicause.restoration import estimate_noise_level
@@ -25,7 +25,7 @@ def centred(photographs):
     """Model of centred patches of one of the photographs."""
     rows = make_patches(photographs[0], 1000, shape=(6, 6), random_state=0).data
     rows = rows - rows.mean(axis=1, keepdims=True)
-    return PreparedModel(PrincipalComponents(9, random_state=0).fit(rows), Preparation(center=True))
+    return PreparedModel(PrincipalComponents(9, random_state=0).fit(rows), RowPreparation(center=True))
 
 
 def decibels(clean, found):

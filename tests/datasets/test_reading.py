@@ -87,7 +87,7 @@ def test_a_gif_is_an_image_unless_it_is_an_animation(tmp_path):
     np.testing.assert_allclose(read_data(tmp_path / "still.gif", Reading(scale=255)).rows, [grey.ravel()])
     Image.fromarray(grey).save(tmp_path / "moving.gif", save_all=True, append_images=[Image.fromarray(255 - grey)])
     with pytest.raises(
-        ValueError, match=r"moving.gif' is an animation of 2 frames; expected one image. Save its frames"
+        ValueError, match=r"moving.gif' is an animation of 2 frames; expected one image. Save each frame"
     ):
         read_data(tmp_path / "moving.gif")
 

@@ -106,7 +106,7 @@ def inpaint_image(
 
     Missing pixels begin as a smooth interpolation. Spike-and-slab causes are learned from overlapping patches of that
     image, missing pixels are replaced by posterior means in which interpolated ones count little, and so on for five
-    rounds, or eight if most are missing. Missing pixels may be scattered or form scratches and text; a hole that is
+    rounds, or ten if most are missing. Missing pixels may be scattered or form scratches and text; a hole that is
     wider than a patch cannot be restored, because its patches have no known pixels.
 
     Parameters
