@@ -118,7 +118,7 @@ def learn_all(
     if (np.asarray(found.temperatures[-1])[:n_starts] != 1).any():
         ones = state.cooling._replace(temperature=np.ones(places))
         active = np.arange(places) < n_starts
-        again = state._replace(trial=state.parameters, cooling=ones, learning=active, iteration=np.asarray(-1))
+        again = state._replace(proposal=state.parameters, cooling=ones, learning=active, iteration=np.asarray(-1))
         both = zip(runner.split(again), found.groups, strict=True)
         groups = tuple(group._replace(memory=before.memory) for group, before in both)
         statistics = join_starts(runner(groups, 1)[0]).statistics

@@ -86,7 +86,7 @@ class ResidentRunner:
         if self._keep_weights is None:
             posterior: Any = self._model.posterior
             blocks: Any = self._data.resident
-            one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), (blocks, state.trial))
+            one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), (blocks, state.proposal))
             temperature = jax.ShapeDtypeStruct((), np.float64)
             record = jax.eval_shape(partial(posterior.weigh, self._model), one[1], one[0], temperature)
             n_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(record))
@@ -119,12 +119,12 @@ def _run_steps(
         temperature = state.cooling.temperature
         if model.posterior.remembers:
             statistics, kept = memory.expect_resident(
-                model, mesh, blocks, state.trial, temperature, state.learning, state.memory
+                model, mesh, blocks, state.proposal, temperature, state.learning, state.memory
             )
             state = state._replace(memory=kept)
         else:
             statistics = expect_resident(
-                model, keep_weights, mesh, blocks, state.trial, temperature, state.share, state.learning
+                model, keep_weights, mesh, blocks, state.proposal, temperature, state.share, state.learning
             )
         after, row = em_step(model, schedule, limits, key, state, statistics)
         rows = jax.tree.map(lambda all_of, new: all_of.at[done].set(new), rows, row)
@@ -152,12 +152,12 @@ class BlockRunner:
         temperature, share = state.cooling.temperature, np.asarray(state.share)
         if self._model.posterior.remembers:
             statistics, kept = memory.expect_blocks(
-                self._model, self._data, state.trial, temperature, state.learning, state.memory
+                self._model, self._data, state.proposal, temperature, state.learning, state.memory
             )
             # The step does not need the memory, which would be copied into its program and out of it.
             state, row = _one_step(self._model, *self._arguments, state._replace(memory={}), statistics)
             return (state._replace(memory=kept),), [HistoryRow(*(np.asarray(values)[None] for values in row))]
-        statistics = expect_blocks(self._model, self._data, state.trial, temperature, share, state.learning)
+        statistics = expect_blocks(self._model, self._data, state.proposal, temperature, share, state.learning)
         state, row = _one_step(self._model, *self._arguments, state, statistics)
         return (state,), [HistoryRow(*(np.asarray(values)[None] for values in row))]
 

@@ -1,8 +1,8 @@
 """One step of EM as a pure function from state to state, for all starts at once.
 
-A step evaluates the trial parameters by the statistics of the last E-step, accepts or rejects them, and proposes the
-next trial by an M-step. The same function is used for one start and for many, for a fit, for restarts and for the
-variants of repair, and whether one program holds all data or statistics are sums over blocks.
+A step evaluates the proposed parameters by the statistics of the last E-step, accepts or rejects them, and makes
+the next proposal by an M-step. The same function is used for one start and for many, for a fit, for restarts and for
+the variants of repair, and whether one program holds all data or statistics are sums over blocks.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class EMState(NamedTuple):
 
     parameters: Parameters  # the last accepted ones
     statistics: Statistics  # statistics of the accepted parameters
-    trial: Parameters  # parameters that are evaluated next
+    proposal: Parameters  # parameters that are evaluated next
     bound: Any  # (starts,) mean bound per row of the accepted parameters
-    cooling: Cooling  # temperature of the trial
+    cooling: Cooling  # temperature of the proposal
     cooled: Any  # (starts,) whether annealing was over in the last iteration, so that its bound can be compared
-    share: Any  # (starts,) share of all rows that the E-step of the trial uses
+    share: Any  # (starts,) share of all rows that the E-step of the proposal uses
     final_share: Any  # (starts,) that share at the end of the schedule, NaN before it is determined
     convergence: Convergence
     quiet: Any  # (starts,) consecutive iterations with little change, if the bound is no measure of progress
@@ -82,7 +82,7 @@ def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, 
     state = EMState(
         parameters=starts,
         statistics=statistics,
-        trial=starts,
+        proposal=starts,
         bound=np.full(places, np.nan),
         cooling=schedule.begin(),
         cooled=np.zeros(places, dtype=bool),
@@ -111,23 +111,23 @@ def is_monotone(model: Model) -> bool:
 def em_step(
     model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState, statistics: Statistics
 ) -> tuple[EMState, HistoryRow]:
-    """Accept or reject the trial given the statistics of an E-step, and propose the next one."""
-    state, row = _judge_trial(model, schedule, limits, state, statistics)
+    """Accept or reject the proposal given the statistics of an E-step, and propose the next one."""
+    state, row = _assess_proposal(model, schedule, limits, state, statistics)
     proposed = _propose(model, schedule, limits, key, state)
-    # After the last iteration there is no next trial, which therefore must not change the outcome.
+    # After the last iteration there is no next proposal, which therefore must not change the outcome.
     going_on = state.learning & (state.iteration < limits.max_iter)
-    trial, learning, outcome, last = select(
+    proposal, learning, outcome, last = select(
         going_on,
-        (proposed.trial, proposed.learning, proposed.outcome, proposed.last),
-        (state.trial, state.learning, state.outcome, state.last),
+        (proposed.proposal, proposed.learning, proposed.outcome, proposed.last),
+        (state.proposal, state.learning, state.outcome, state.last),
     )
-    return proposed._replace(trial=trial, learning=learning, outcome=outcome, last=last), row
+    return proposed._replace(proposal=proposal, learning=learning, outcome=outcome, last=last), row
 
 
-def _judge_trial(
+def _assess_proposal(
     model: Model, schedule: Schedule, limits: Limits, state: EMState, statistics: Statistics
 ) -> tuple[EMState, HistoryRow]:
-    """Accept or reject the trial, and determine which starts have ended."""
+    """Accept or reject the proposal, and determine which starts have ended."""
     first = state.iteration < 0
     iteration = state.iteration + 1
     cooling, monotone = state.cooling, is_monotone(model)
@@ -135,13 +135,13 @@ def _judge_trial(
     objective = statistics.free_energy / statistics.weight - _log_mass_of_cut(model, state)
     magnitude = statistics.magnitude / statistics.weight
     cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
-    epsilon = float(jnp.finfo(state.trial.components.dtype).eps)
+    epsilon = float(jnp.finfo(state.proposal.components.dtype).eps)
     convergence, accepted = judge(
         state.convergence, objective, magnitude, cooled & model.posterior.ascends_bound, epsilon
     )
     convergence = select(state.learning, convergence, state.convergence)
     accepted = (accepted | first) & state.learning
-    parameters, sums = select(accepted, (state.trial, statistics), (state.parameters, state.statistics))
+    parameters, sums = select(accepted, (state.proposal, statistics), (state.parameters, state.statistics))
     state = state._replace(
         parameters=parameters,
         statistics=sums,
@@ -159,24 +159,24 @@ def _judge_trial(
 
 
 def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState) -> EMState:
-    """Compute the next trial by an M-step, its temperature, and the share of the rows that its E-step uses."""
+    """Compute the next proposal by an M-step, its temperature, and the share of the rows that its E-step uses."""
     cooling, cut = state.cooling, state.share < 1
     length = jnp.where(state.learning, state.convergence.length, 0.0)
-    trial, finite, change = over_active(
+    proposal, finite, change = over_active(
         partial(_maximize_start, model, limits), state.learning, state.statistics, state.parameters, length, cut
     )
-    trial = select(state.learning, trial, state.parameters)
+    proposal = select(state.learning, proposal, state.parameters)
     if schedule.component_noise is not None and "components" in model.learn:
         noise = jnp.where(cooling.temperature > schedule.final, schedule.component_noise, 0.0)
         keys = jax.vmap(partial(jax.random.fold_in, jax.random.fold_in(key, state.iteration)))(state.number)
-        noisy = perturb_components(model, trial, noise, keys)
-        trial = select(state.learning, noisy, trial)
+        noisy = perturb_components(model, proposal, noise, keys)
+        proposal = select(state.learning, noisy, proposal)
     state = _ended(state, ~finite, Outcome.NON_FINITE, state.iteration)
     if not model.posterior.ascends_bound:
         cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
         quiet = count_quiet_iterations(state.quiet, change, cooled)
         state = state._replace(quiet=jnp.where(limits.tol > 0, quiet, state.quiet))
-    state = state._replace(trial=trial, cooling=schedule.advance(cooling, change))
+    state = state._replace(proposal=proposal, cooling=schedule.advance(cooling, change))
     return _cut_of_next(model, schedule, state)
 
 
@@ -284,7 +284,7 @@ def _log_mass_of_cut(model: Model, state: EMState) -> Array:
     """Return log P(|s| ≤ γ), which normalizes the prior of the rows that learning uses (ET10 eq. 17); 0 without cut."""
     if model.posterior.keep is None:
         return jnp.zeros(())
-    return jnp.where(state.share < 1, _log_mass(model, state.trial), 0)
+    return jnp.where(state.share < 1, _log_mass(model, state.proposal), 0)
 
 
 def _cut_is_complete(model: Model, schedule: Schedule, cooling: Cooling) -> Array:
@@ -300,7 +300,7 @@ def _cut_of_next(model: Model, schedule: Schedule, state: EMState) -> EMState:
         return state
     progress = schedule.progress(state.cooling)
     settled = ~jnp.isnan(state.final_share)
-    final = jnp.where(settled, state.final_share, final_share(model, state.trial))
+    final = jnp.where(settled, state.final_share, final_share(model, state.proposal))
     way = jnp.clip((progress - CUT_BEGINS) / (1 - CUT_BEGINS), 0, 1)
     return state._replace(
         share=1 - way * (1 - final), final_share=jnp.where((progress >= 1) & ~settled, final, state.final_share)

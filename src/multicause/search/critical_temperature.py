@@ -20,7 +20,7 @@ from multicause.model import Model, Parameters
 # Initial range of the bisection, and the factor within which the temperature is determined.
 COLDEST, HOTTEST = 1.5, 1000.0
 PRECISION = 1.1
-# Iterations of each trial: differences that grow by a sixth in each become a hundred times as large.
+# Iterations at each temperature: differences that grow by a sixth in each become a hundred times as large.
 ITERATIONS = 30
 # Components count as different if their spread is at least this fraction of that at the coldest temperature.
 DIFFERENT = 0.25

@@ -154,7 +154,7 @@ def _improve(
     def attempt(state: Repair) -> Repair:
         """Run a tournament of variants of the fit, and keep its winner if that is better."""
         state = ranked(state)
-        trial = run_tournament(
+        winner = run_tournament(
             model,
             data,
             partial(variants, state),
@@ -164,16 +164,16 @@ def _improve(
             watch=report_best(watch, state.fit, state.spent),
             **settings,
         )
-        state = state._replace(spent=state.spent + trial.n_rounds)
-        stopped = trial.outcome == Outcome.STOPPED
-        if not is_better(trial, state.fit, tol):
+        state = state._replace(spent=state.spent + winner.n_rounds)
+        stopped = winner.outcome == Outcome.STOPPED
+        if not is_better(winner, state.fit, tol):
             failures = state.failures + 1
             kept = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
             return state._replace(fit=kept, failures=failures, given_up=stopped or failures == attempts)
-        state = state._replace(fit=concatenate_history(state.fit, trial), failures=0)
+        state = state._replace(fit=concatenate_history(state.fit, winner), failures=0)
         if stopped or state.spent >= max_iter:
             return state._replace(given_up=True)
-        return state._replace(winner=trial.parameters)
+        return state._replace(winner=winner.parameters)
 
     def finish(state: Repair) -> Repair:
         """Run EM from the winner until it converges."""

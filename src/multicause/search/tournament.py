@@ -24,7 +24,7 @@ from multicause.persistence.journal import Journal
 # Iterations of each round and number of variants that survive it, and the rise of the bound per row below which a
 # variant ends early. Nearly all variants that win are among the best four after three iterations.
 ROUNDS = ((3, 4), (5, 2), (20, 1))
-TRIAL_TOL = 1e-4
+VARIANT_TOL = 1e-4
 # A variant is dropped if it would not reach the bound of the fit within this many iterations like its last one.
 HORIZON = 25
 
@@ -35,7 +35,7 @@ class Tournament(NamedTuple):
     starts: Parameters  # the remaining variants
     number: int = 0  # index of the next round
     spent: int = 0  # iterations so far
-    trials: StartResults | None = None  # results of the last round
+    results: StartResults | None = None  # results of the last round
 
 
 def run_tournament(
@@ -61,47 +61,47 @@ def run_tournament(
         """Run one round of the tournament."""
         iterations, survivors = ROUNDS[state.number]
         using = ranking if state.number == 0 else model
-        trials = learn_all(
+        results = learn_all(
             using,
             data,
             state.starts,
             annealing=NoAnnealing(),
             max_iter=max(1, min(iterations, max_iter - state.spent)),
-            tol=max(tol, TRIAL_TOL),
+            tol=max(tol, VARIANT_TOL),
             watch=offset_iterations(watch, state.spent),
             journal=journal,
             **settings,
         )
-        spent, number = state.spent + trials.n_rounds, state.number + 1
-        bounds = np.where(np.isfinite(trials.bound), trials.bound, -np.inf)
+        spent, number = state.spent + results.n_rounds, state.number + 1
+        bounds = np.where(np.isfinite(results.bound), results.bound, -np.inf)
         best = np.argsort(bounds)[::-1][:survivors]
         if using is model:
-            rise = bounds[best] - trials.bounds[-2:][0, best]
+            rise = bounds[best] - results.bounds[-2:][0, best]
             best = best[bounds[best] + HORIZON * rise > to_beat]
-        done = number == len(ROUNDS) or spent >= max_iter or (trials.outcome == Outcome.STOPPED).any()
+        done = number == len(ROUNDS) or spent >= max_iter or (results.outcome == Outcome.STOPPED).any()
         if done and using is not model:
-            trials = _measured(model, data, trials, best[:1], tol=tol, **settings)
+            results = _measured(model, data, results, best[:1], tol=tol, **settings)
         if done or len(best) == 0:
-            return state._replace(number=len(ROUNDS), spent=spent, trials=trials)
-        return Tournament(jax.tree.map(lambda leaf: leaf[best], trials.parameters), number, spent)
+            return state._replace(number=len(ROUNDS), spent=spent, results=results)
+        return Tournament(jax.tree.map(lambda leaf: leaf[best], results.parameters), number, spent)
 
     end = run_loop(
-        Tournament, lambda: Tournament(variants()), play, goes_on=lambda state: state.trials is None, journal=journal
+        Tournament, lambda: Tournament(variants()), play, goes_on=lambda state: state.results is None, journal=journal
     )
-    assert end.trials is not None
-    return best_of(end.trials, data)._replace(n_rounds=end.spent)
+    assert end.results is not None
+    return best_of(end.results, data)._replace(n_rounds=end.spent)
 
 
-def _measured(model: Model, data: Data, trials: StartResults, chosen: np.ndarray, **settings: Any) -> StartResults:
+def _measured(model: Model, data: Data, results: StartResults, chosen: np.ndarray, **settings: Any) -> StartResults:
     """Return the ``chosen`` results of a round with the bounds and statistics of the model itself."""
-    starts = jax.tree.map(lambda leaf: leaf[chosen], trials.parameters)
+    starts = jax.tree.map(lambda leaf: leaf[chosen], results.parameters)
     own = learn_all(model, data, starts, annealing=NoAnnealing(), max_iter=0, **settings)
-    return own._replace(outcome=trials.outcome[chosen], n_rounds=trials.n_rounds)
+    return own._replace(outcome=results.outcome[chosen], n_rounds=results.n_rounds)
 
 
-def is_better(trial: FitResult, fit: FitResult, tol: float) -> bool:
+def is_better(variant: FitResult, fit: FitResult, tol: float) -> bool:
     """Return whether the bound of a variant is higher than that of the fit by more than a tolerance."""
-    return bool(trial.bound > fit.bound + max(tol, TRIAL_TOL))
+    return bool(variant.bound > fit.bound + max(tol, VARIANT_TOL))
 
 
 def report_best(

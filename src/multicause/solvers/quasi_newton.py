@@ -164,8 +164,8 @@ def _search(
     components, bound = jnp.asarray(state.parameters.components), state.bound
     for _ in range(HALVINGS):
         change = jnp.asarray(length * step, dtype=components.dtype)
-        trial = at(_move(components, change))
-        if np.isfinite(trial.bound) and trial.bound >= bound - ROUNDINGS * epsilon * abs(bound):
-            return length, trial
+        moved = at(_move(components, change))
+        if np.isfinite(moved.bound) and moved.bound >= bound - ROUNDINGS * epsilon * abs(bound):
+            return length, moved
         length /= 2
     return None
