@@ -96,7 +96,7 @@ def _compare(slopes: Any, differences: Any, step: float, places: Any, name: str)
         raise ValueError(
             f"The derivative of {name} at {float(places[i]):.3g} is {slopes[i]:.6g} by automatic differentiation "
             f"and {differences[i]:.6g} by finite differences. Use differentiable functions of jax.numpy, without "
-            "stop_gradient or rounding, and check rules of your own (custom_jvp, custom_vjp)."
+            "stop_gradient or rounding, and check your custom rules (custom_jvp, custom_vjp)."
         )
 
 

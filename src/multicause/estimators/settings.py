@@ -22,7 +22,7 @@ from multicause.updates import NAMES as UPDATES
 from multicause.updates import Update
 from multicause.wiring import check, choose_update
 
-#: Names that ``learn`` may contain, unless the prior has parameters of its own.
+#: Names that ``learn`` may contain, unless the prior has further parameters.
 LEARNABLE = ("components", "activity", "noise")
 COUNT = Interval(Integral, 1, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")

@@ -40,7 +40,7 @@ class EnergyComponents(EnergyEstimator):
     sampler : {"hamiltonian", "corrected_langevin", "langevin", "metropolis", "equilibrium", "exact"} or Sampler
         Source of the model's expectation in the gradient: Markov chains, independent samples ("equilibrium"), or the
         gradient of log Z ("exact"); the last two need a known Z. Objects such as ``Hamiltonian(n_leapfrog=30)`` have
-        settings; a kernel of your own is one class (``docs/developers/add_a_sampler.md``).
+        settings; a user-defined kernel is one class (``docs/developers/add_a_sampler.md``).
     n_steps, persistent : int, default=1; bool, default=False
         Steps of the chains in one update (EBM01 has 20 for "metropolis" and "langevin", 10 for "corrected_langevin"),
         and whether chains continue from their state in the last update instead of starting at the data.

@@ -26,7 +26,7 @@ SCHEDULES = ("linear", "cosine", "constant")
 
 
 class Optimizer(Part):
-    """Base class of optimizers. A subclass of your own returns any gradient transformation of optax."""
+    """Base class of optimizers. A user-defined subclass returns any gradient transformation of optax."""
 
     @abstractmethod
     def transformation(self, learning_rate: Array) -> optax.GradientTransformation:

@@ -10,7 +10,7 @@ On bars, or other data, that are drawn from them:
 - Graded causes: data drawn from the model itself, whose components and probabilities of levels are to be recovered.
 
 Special cases (``peers_parts.py``), evolved states (``peers_evolved.py``), held-out digits (``peers_digits.py``) and
-denoising (``peers_denoising.py``) have files of their own.
+denoising (``peers_denoising.py``) have separate files.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def denoising(setting: str) -> Iterator[Line]:
 
 
 def denoised(model: Any, noisy: np.ndarray, size: int) -> np.ndarray:
-    """Return the picture that a model makes of its own noisy patches of size × size pixels."""
+    """Return the picture that a model reconstructs from its noisy patches of size × size pixels."""
     grid = PatchGrid((*noisy.shape, 1), size)
     rows = grid.extract(noisy[..., None]).astype(np.float32)
     means = rows.mean(axis=1, keepdims=True)
