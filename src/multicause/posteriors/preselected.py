@@ -183,8 +183,7 @@ class Preselected(Posterior):
 
     def validate_on(self, components: np.ndarray, rows: np.ndarray) -> None:
         """Raise ValueError if a selection function given by the user fails on some rows."""
-        if isinstance(self.selection, ByFunction):
-            self.selection.validate_on(components, rows)
+        self._selection().validate_on(components, rows)
 
     def leaner(self, candidates: int, max_active: int) -> Preselected:
         """Return this posterior with fewer candidates and active causes, and without a data cut."""

@@ -32,6 +32,10 @@ class Selection(Part):
         With ``model.missing``, rows have NaN for missing values, and products leave them out.
         """
 
+    def validate_on(self, components: np.ndarray, rows: np.ndarray) -> None:
+        """Raise ValueError if a function given by the user fails on some rows; by default there is none."""
+        return
+
 
 class UpperBound(Selection):
     """The score S_h(y) = π_h p(y | max{y, W_h}) ≥ p(s_h = 1, y), for non-negative components: ET10 eq. 28.

@@ -57,7 +57,7 @@ def fit_run(
         # Unknown settings are refused before data are read.
         make_model(request.name, {**first, "engine": engine}, request.extra)
     use_device(device)
-    if isinstance(engine, Dask):
+    if place.name == "dask":
         tell_cluster(output, engine)
     paths = [Path(path) for path in request.paths]
     with reading_errors_in_options():
