@@ -1,6 +1,7 @@
 """Saved models: whole or refused, and never code."""
 
 import errno
+import hashlib
 import json
 import os
 import pickle
@@ -106,10 +107,24 @@ def test_truncated_files_say_how_much_is_missing(saved):
 
 def test_a_newer_format_names_both(saved, monkeypatch):
     path, model = saved
-    monkeypatch.setattr(container, "FORMAT", 2)
+    monkeypatch.setattr(container, "FORMAT", 3)
     model.save(path)
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"has format 2, and this version of multicause reads formats up to 1"):
+    with pytest.raises(ModelFileError, match=r"has format 3, and this version of multicause reads formats up to 2"):
+        multicause.load(path)
+
+
+def test_files_of_format_1_are_read(saved):
+    """They have the checksum of the whole file, computed with zeros in its place."""
+    path, model = saved
+    header, arrays = container.read(path)
+    text = f"format 1 sha256 {'0' * 64} {json.dumps(header)}"
+    content = safetensors.numpy.save(arrays, {"multicause": text})
+    digest = hashlib.sha256(content).hexdigest().encode()
+    path.write_bytes(content.replace(b"0" * 64, digest, 1))
+    np.testing.assert_array_equal(multicause.load(path).components_, model.components_)
+    path.write_bytes(content.replace(b"0" * 64, digest[::-1], 1))
+    with pytest.raises(ModelFileError, match="do not match its checksum"):
         multicause.load(path)
 
 

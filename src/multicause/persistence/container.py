@@ -1,4 +1,4 @@
-"""Model file format: a safetensors file whose metadata holds a JSON header and the SHA-256 of the whole file.
+"""Model file format: a safetensors file whose metadata holds a JSON header and the SHA-256 of header and arrays.
 
 A safetensors file (a table of contents in JSON, then plain arrays) contains neither code nor compressed data, so that
 reading it can neither run anything nor exhaust memory, and other programs can read the arrays. It has no checksum and
@@ -23,13 +23,13 @@ import safetensors.numpy
 
 from multicause.runtime.interruption import on_quit
 
-FORMAT = 1
+FORMAT = 2
 #: Every file begins with the length of the table of contents and this text in it.
 OPENING = re.compile(
     rb'.{8}\{"__metadata__":\{"multicause":"format (?P<format>\d{1,9}) sha256 (?P<digest>[0-9a-f]{64}) ', re.DOTALL
 )
 LENGTH = 8  # number of bytes that hold the length of the table of contents
-NO_DIGEST = b"0" * 64
+NO_DIGEST = b"0" * 64  # stands for the digest in the bytes over which that of format 1 was computed
 #: First bytes of files of other kinds.
 OTHERS = {
     b"\x80": "is a pickle, which could run any code",
@@ -46,13 +46,11 @@ def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, n
     """Write one file atomically: it appears completely or not at all; an existing file is replaced."""
     # safetensors copies the memory of an array unchanged, so it must be in C order and native byte order.
     tidy = {name: np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C") for name, array in arrays.items()}
-    text = f"format {FORMAT} sha256 {NO_DIGEST.decode()} {json.dumps(header)}"
-    content = safetensors.numpy.save(tidy, {"multicause": text})
-    found = OPENING.match(content)
-    if found is None:
+    text = json.dumps(header)
+    content = safetensors.numpy.save(tidy, {"multicause": f"format {FORMAT} sha256 {_digest(text, tidy)} {text}"})
+    if OPENING.match(content) is None:
         raise RuntimeError("This version of safetensors writes its table of contents in an unexpected order.")
-    start, end = found.span("digest")
-    write_whole(Path(path), content[:start] + hashlib.sha256(content).hexdigest().encode() + content[end:])
+    write_whole(Path(path), content)
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -66,20 +64,36 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
             f"{path} has format {int(found['format'])}, and this version of multicause reads formats up to {FORMAT}. "
             "Update multicause, or save the model with an older version."
         )
-    start, end = found.span("digest")
-    if hashlib.sha256(content[:start] + NO_DIGEST + content[end:]).hexdigest().encode() != found["digest"]:
-        raise ModelFileError(f"{path} {_damage(content)}. Restore it from a copy, or save the model again.")
-    # The checksum is valid; what follows fails only for files that were manipulated.
+    damaged = ModelFileError(f"{path} {_damage(content)}. Restore it from a copy, or save the model again.")
     try:
         contents = json.loads(content[LENGTH : LENGTH + _length(content)])
-        text = contents["__metadata__"]["multicause"]
-        header = json.loads(text[found.end() - found.start("format") + len("format ") :])
+        text = contents["__metadata__"]["multicause"][found.end() - found.start("format") + len("format ") :]
         arrays = {name: np.array(array) for name, array in safetensors.numpy.load(content).items()}
-    except Exception as error:  # any error here means an invalid file
-        raise ModelFileError(f"{path} is not a valid model file: {one_line(error)}.") from error
+    except Exception as error:  # any error here means that bytes are missing or have changed
+        raise damaged from error
+    if found["digest"].decode() != (_digest(text, arrays) if int(found["format"]) > 1 else _digest_of_bytes(content)):
+        raise damaged
+    header = json.loads(text)
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} is not a valid model file: its header is a {type(header).__name__}.")
     return header, arrays
+
+
+def _digest(text: str, arrays: dict[str, np.ndarray]) -> str:
+    """Return the SHA-256 of a header and of the names, dtypes, shapes and values of all arrays."""
+    found = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        found.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        found.update(array.tobytes())
+    return found.hexdigest()
+
+
+def _digest_of_bytes(content: bytes) -> str:
+    """Return the SHA-256 of the whole file with zeros in place of the digest, which files of format 1 contain."""
+    found = OPENING.match(content)
+    assert found is not None
+    start, end = found.span("digest")
+    return hashlib.sha256(content[:start] + NO_DIGEST + content[end:]).hexdigest()
 
 
 def _length(content: bytes) -> int:
