@@ -10,6 +10,7 @@ from sklearn.datasets import load_sample_image
 from sklearn.utils import check_random_state
 
 from multicause.datasets.files import stored
+from multicause.datasets.patches import draw_patches
 
 # Photographs bundled with scikit-image, and the number of pixels that their borders lose to the filter.
 BUNDLED = ("camera", "astronaut", "coffee", "cat", "rocket")
@@ -94,13 +95,8 @@ def make_white_patches(
     sources = [_shrunk(image, shrink) for image in sources]
     ready = [whiten_image(image, cutoff) if whiten else (image - image.mean()) / image.std() for image in sources]
     shares = np.diff(np.linspace(0, n_samples, len(ready) + 1).astype(int))
-    patches = []
-    for image, count in zip(ready, shares, strict=True):
-        if min(image.shape) < size:
-            raise ValueError(f"Patches of {size}×{size} pixels do not fit into an image of {image.shape}.")
-        windows = np.lib.stride_tricks.sliding_window_view(image, (size, size))
-        rows, columns = (random.randint(0, n, count) for n in windows.shape[:2])
-        patches.append(windows[rows, columns].reshape(count, -1))
+    drawn = zip(ready, shares, strict=True)
+    patches = [draw_patches(image, (size, size), int(count), random)[0] for image, count in drawn]
     return random.permutation(np.concatenate(patches))
 
 

@@ -53,21 +53,23 @@ def make_patches(
         raise ValueError(f"shape must be the height and width of a patch, e.g. (10, 10); got {shape!r}.")
     height, width = (whole(side, "Each side of shape", 1) for side in shape)
     pixels = _rescale(_as_image(image), scale)
-    if height > pixels.shape[0] or width > pixels.shape[1]:
+    data, positions = draw_patches(pixels, (height, width), n_samples, check_random_state(random_state))
+    return Bunch(data=data, positions=positions, image=pixels, image_shape=(height, width))
+
+
+def draw_patches(
+    image: np.ndarray, shape: tuple[int, int], n_samples: int, random: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw patches (n_samples, height · width) at random positions of an image, and return them with the positions."""
+    height, width = shape
+    if height > image.shape[0] or width > image.shape[1]:
         raise ValueError(
-            f"A patch of {height}×{width} does not fit into the image of {pixels.shape[0]}×{pixels.shape[1]}; "
+            f"A patch of {height}×{width} does not fit into the image of {image.shape[0]}×{image.shape[1]}; "
             "choose smaller patches."
         )
-    random = check_random_state(random_state)
-    rows = random.randint(0, pixels.shape[0] - height + 1, n_samples)
-    columns = random.randint(0, pixels.shape[1] - width + 1, n_samples)
-    windows = np.lib.stride_tricks.sliding_window_view(pixels, (height, width))
-    return Bunch(
-        data=windows[rows, columns].reshape(n_samples, height * width),
-        positions=np.stack([rows, columns], axis=1),
-        image=pixels,
-        image_shape=(height, width),
-    )
+    windows = np.lib.stride_tricks.sliding_window_view(image, (height, width))
+    rows, columns = (random.randint(0, n, n_samples) for n in windows.shape[:2])
+    return windows[rows, columns].reshape(n_samples, -1), np.stack([rows, columns], axis=1)
 
 
 def _as_image(image: ArrayLike | str | PathLike[str] | None) -> np.ndarray:

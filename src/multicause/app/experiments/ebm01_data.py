@@ -13,6 +13,7 @@ import numpy as np
 from scipy.signal import resample_poly
 
 from multicause.datasets import files
+from multicause.datasets.patches import draw_patches
 
 OUT = Path("out/reproduce")
 N_SOURCES = 16
@@ -81,10 +82,8 @@ def patches(side: int) -> tuple[str, np.ndarray]:
         images, name = [image.mean(axis=2) for image in load_sample_images().images], "photographs"
     rows = []
     for number, image in enumerate(images):
-        windows = np.lib.stride_tricks.sliding_window_view(np.log1p(image), (side, side))
         n = N_PATCHES // len(images) + (number < N_PATCHES % len(images))
-        chosen = windows[random.randint(windows.shape[0], size=n), random.randint(windows.shape[1], size=n)]
-        rows.append(chosen.reshape(n, -1))
+        rows.append(draw_patches(np.log1p(image), (side, side), n, random)[0])
     return f"{len(images)} {name}", np.concatenate(rows).astype(np.float32)
 
 
