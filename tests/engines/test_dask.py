@@ -333,6 +333,39 @@ def test_a_bad_value_is_named_with_its_block(client, rows):
         LinearCauses(3, **PLAIN).fit(da.from_array(bad, chunks=(CHUNK, 25)))
 
 
+def test_a_bad_value_of_lazy_results_is_named_with_its_block(client, rows):
+    dask = pytest.importorskip("dask")
+    bad = rows[:1100].copy()
+    bad[1030, 7] = np.inf
+    model = LinearCauses(3, **PLAIN).fit(rows[:100])
+    with pytest.raises(ValueError, match=r"infinity: row 1,030, column 7, which is row 6 of block 2"):
+        model.transform(da.from_array(bad, chunks=(CHUNK, 25))).compute()
+    with pytest.raises(ValueError, match=r"infinity: row 30, column 7 of block 1\."):  # rows of block 0 are not counted
+        model.transform([dask.delayed(rows[:10]), dask.delayed(bad[1000:])]).compute()
+    with pytest.raises(ValueError, match=r"Block 1 of X: X has 24 features, but LinearCauses is expecting 25"):
+        model.transform([dask.delayed(rows[:10]), dask.delayed(rows[:10, :24])]).compute()
+
+
+def test_a_single_delayed_block_and_lists_of_other_things(client, rows):
+    dask = pytest.importorskip("dask")
+    here, block = LinearCauses(3, **PLAIN).fit(rows[:100]), dask.delayed(rows[:100])
+    there = LinearCauses(3, **PLAIN).fit(block)
+    np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(there.transform(block).compute(), here.transform(rows[:100]), rtol=1e-3, atol=1e-3)
+    for other in (rows[:100], da.from_array(rows[:100])):
+        with pytest.raises(TypeError, match=r"must be dask\.delayed objects; block 1 is of the type .*rray\. Use"):
+            here.transform([block, other])
+
+
+def test_masked_values_are_missing(client, rows):
+    mask = np.random.RandomState(0).uniform(size=(1000, 25)) < 0.1
+    gaps = np.where(mask, np.nan, rows[:1000])
+    masked = da.ma.masked_array(da.from_array(rows[:1000], chunks=(300, 25)), da.from_array(mask, chunks=(300, 25)))
+    here, there = LinearCauses(3, **PLAIN).fit(gaps), LinearCauses(3, **PLAIN).fit(masked)
+    assert there.lower_bound_ == pytest.approx(here.lower_bound_, rel=1e-5)
+    np.testing.assert_allclose(there.transform(masked).compute(), here.transform(gaps), rtol=1e-3, atol=1e-3)
+
+
 def test_blocks_of_different_widths(client, rows):
     dask = pytest.importorskip("dask")
     with pytest.raises(ValueError, match="block 0 has 25, block 1 has 24"):
@@ -561,6 +594,17 @@ def test_engines_that_the_command_line_refuses(words, message, tmp_path, monkeyp
     assert run.exit_code == 2
     assert message in run.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
+
+
+@pytest.mark.parametrize(("words", "message"), [("--set tol=x", "tol"), ("--noise loud", "Unknown noise 'loud'")])
+@pytest.mark.parametrize("model", ["linear", "auto"])
+def test_settings_are_checked_before_a_cluster_is_started(words, message, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(Dask, "client", lambda engine: pytest.fail("A cluster was started."))
+    np.save(tmp_path / "rows.npy", np.eye(4) - 0.5)
+    options = ["--model", model, *words.split(), "--engine", "dask", "--components", 2, "--out", tmp_path / "run"]
+    run = call("fit", tmp_path / "rows.npy", *options)
+    assert run.exit_code == 2
+    assert message in run.stderr
 
 
 def test_a_dashboard_has_a_link(client):

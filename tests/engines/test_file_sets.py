@@ -233,6 +233,21 @@ def test_results_do_not_replace_the_rows_that_they_are_made_of(rows, tmp_path):
     np.testing.assert_array_equal(np.load(path), rows[:100])
 
 
+def test_a_folder_stands_for_its_files(folder, tmp_path):
+    for number, size in enumerate((3, 2)):
+        np.save(tmp_path / f"part{number}.npy", np.full((size, 2), float(number)))
+    (tmp_path / "README.txt").write_text("two files")
+    (tmp_path / ".hidden.npy").write_text("no array")
+    np.testing.assert_array_equal(np.asarray(open_rows(tmp_path))[:, 0], [0, 0, 0, 1, 1])
+    with pytest.raises(
+        ValueError, match=r"files of several kinds, \.h5, .*\. Name those of one kind: open_rows\('.*\*\.h5'\)"
+    ):
+        open_rows(folder)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"The folder '.*empty' has no files that end in \.npy, \.parquet"):
+        open_rows(tmp_path / "empty")
+
+
 def test_what_is_no_name_of_a_file_or_no_array(folder):
     with pytest.raises(TypeError, match=r"names of files, one after the other; got list. Write open_rows\(\*files\)"):
         open_rows([folder / "part0.npy"])

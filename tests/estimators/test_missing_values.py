@@ -294,6 +294,15 @@ def test_offsets_cost_no_digits():
 # --------------------------------------------------------------------------------------------------- errors
 
 
+def test_masked_values_are_missing():
+    counts = np.random.RandomState(0).poisson(3, size=(60, 4))
+    mask = np.random.RandomState(1).uniform(size=counts.shape) < 0.1
+    masked, gaps = np.ma.MaskedArray(counts, mask), np.where(mask, np.nan, counts)
+    model = PrincipalComponents(2).fit(gaps)
+    np.testing.assert_array_equal(PrincipalComponents(2).fit(masked).components_, model.components_)
+    np.testing.assert_array_equal(model.transform(masked), model.transform(gaps))
+
+
 def test_columns_without_any_value_are_named():
     X = two_clusters()
     X[:, 1] = np.nan

@@ -14,6 +14,9 @@ from multicause.runtime.paths import file_of
 if TYPE_CHECKING:
     from multicause.engines.sources import Source
 
+# Ending of folders that are arrays themselves.
+ZARR = ".zarr"
+
 
 def open_rows(
     *paths: str | PathLike[str],
@@ -32,7 +35,8 @@ def open_rows(
     *paths : path-like
         Files that end in ``.npy``, ``.parquet``, ``.h5``, ``.hdf5`` or ``.zarr`` (a folder). Rows of several files
         follow each other, and must have the same columns. A pattern such as ``"rows/*.parquet"`` stands for all files
-        that match it, in the order of their names. If a HDF5 file has several datasets, name one: ``"file.h5::name"``.
+        that match it, in the order of their names, and a folder for all such files in it. If a HDF5 file has several
+        datasets, name one: ``"file.h5::name"``.
     columns : sequence of str, optional
         Columns of parquet files to read, in this order. By default all columns, which must be numbers.
     drop : sequence of str
@@ -60,10 +64,28 @@ def open_rows(
 
 
 def _matching(path: Path) -> list[Path]:
-    """Return the path itself, or the files that match if it is a pattern."""
+    """Return the path itself, the files that match if it is a pattern, or those of a folder."""
+    if path.is_dir() and path.suffix.lower() != ZARR:
+        return _files_in(path)
     if file_of(path).exists() or not any(sign in str(path) for sign in "*?["):
         return [path]
     found = [Path(name) for name in sorted(glob(str(path), recursive=True))]
     if not found:
         raise FileNotFoundError(f"No file matches {str(path)!r}.")
+    return found
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the files of a folder that can be read in parts; names that begin with a point or "_" are not data."""
+    from multicause.engines.file_sets import SUFFIXES
+
+    found = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in SUFFIXES and file.name[0] not in "._"]
+    kinds = sorted({file.suffix.lower() for file in found})
+    if not found:
+        raise ValueError(f"The folder {str(folder)!r} has no files that end in {', '.join(SUFFIXES)}.")
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The folder {str(folder)!r} has files of several kinds, {', '.join(kinds)}. Name those of one kind: "
+            f"open_rows({str(folder / ('*' + kinds[0]))!r})."
+        )
     return found

@@ -73,7 +73,9 @@ class Dask(Engine):
 
     def source(self, X: Any) -> Any:
         """Return X, or a source, if its rows are on the cluster, are computed there, or can be read by workers."""
-        return X if is_distributed(X) else source_for_workers(X)
+        if is_distributed(X):
+            return delayed_blocks(X) or X
+        return source_for_workers(X)
 
     def client(self) -> Client:
         """Return the client, with at least one worker that can run this library."""
@@ -110,8 +112,7 @@ class Dask(Engine):
         )
 
     def load(self, X: Any, weights: np.ndarray | None = None, refusal: str | None = None) -> DaskData:
-        """Return a handle on a dask array or data frame, a list of delayed blocks, or an array, which is sent to
-        workers.
+        """Return a handle on a dask array or data frame, delayed blocks, or an array, which is sent to workers.
 
         Sources of :func:`multicause.datasets.open_rows`, memory maps of whole files, HDF5 and zarr arrays are read by
         workers, which must have access to the same files.
@@ -124,23 +125,44 @@ class Dask(Engine):
 
 
 def is_distributed(X: Any) -> bool:
-    """Return whether X is a dask array or data frame, or a list of delayed blocks."""
-    if isinstance(X, list | tuple) and len(X):
-        return all(_is_dask(each) for each in X)
-    return _is_dask(X)
+    """Return whether X is a dask array or data frame, a delayed block, or a list of delayed blocks."""
+    if not isinstance(X, list | tuple):
+        return _is_dask(X)
+    if not any(map(_is_dask, X)):
+        return False
+    for number, block in enumerate(X):
+        if not _is_delayed(block):
+            raise TypeError(
+                f"Blocks of X must be dask.delayed objects; block {number} is of the type {type(block).__name__}. Use "
+                "dask.delayed(block) for rows in memory, and dask.array.concatenate or dask.dataframe.concat for a "
+                "list of dask arrays or data frames."
+            )
+    return True
 
 
 def _is_dask(X: Any) -> bool:
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
+def _is_delayed(X: Any) -> bool:
+    return _is_dask(X) and not hasattr(type(X), "shape")  # delayed objects have attributes of every name
+
+
+def delayed_blocks(X: Any) -> list[Any] | None:
+    """Return the blocks of a list of them, or of a single delayed block; None if X is of another kind."""
+    if isinstance(X, list | tuple) and is_distributed(X):
+        return list(X)
+    return [X] if _is_delayed(X) else None
+
+
 def as_dask_array(X: Any, n_features: int) -> Any:
     """Return rows on a cluster, a data frame of them or delayed blocks, as a dask array."""
-    if isinstance(X, list | tuple):
+    blocks = delayed_blocks(X)
+    if blocks is not None:
         import dask.array as da
 
-        blocks = [da.from_delayed(block, (np.nan, n_features), float) for block in X]
-        return da.concatenate(blocks, allow_unknown_chunksizes=True)
+        arrays = [da.from_delayed(block, (np.nan, n_features), float) for block in blocks]
+        return da.concatenate(arrays, allow_unknown_chunksizes=True)
     return X.to_dask_array() if hasattr(X, "to_dask_array") else X
 
 
@@ -181,7 +203,7 @@ def load(
 
 def _check_numbers(X: Any) -> None:
     """Raise ValueError if a data frame has columns that do not hold numbers, which its types tell before any work."""
-    if not (_is_dask(X) and hasattr(X, "columns")):
+    if not (_is_dask(X) and hasattr(type(X), "columns")):
         return
     others = [
         name for name, dtype in zip(X.columns, X.dtypes, strict=True) if getattr(dtype, "kind", "O") not in "biuf"
@@ -200,8 +222,9 @@ def _chunks(client: Client, X: Any, n_threads: Mapping[str, int]) -> list[Any]:
         n_parts = min(len(X), n_at_once * max(1, -(-X.n_bytes // (n_at_once * BYTES_PER_PART))))
         ends = np.linspace(0, len(X), n_parts + 1).astype(int).tolist()
         return map_at(client, X.read, _spread(np.diff(ends).tolist(), n_threads), ends[:-1], ends[1:])
-    if isinstance(X, list | tuple) and is_distributed(X):
-        return client.compute(list(X))
+    blocks = delayed_blocks(X)
+    if blocks is not None:
+        return client.compute(blocks)
     if not _is_dask(X):
         rows = np.asarray(X)
         n_parts = min(len(rows), sum(n_threads.values()))

@@ -13,7 +13,7 @@ from multicause.arrays import double_precision
 from multicause.engines.blocks import add, weighted_quantile
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.local import Local, LocalData
-from multicause.engines.missing import check_finite
+from multicause.engines.missing import check_finite, without_mask
 from multicause.engines.row_memory import in_blocks, joined_rows
 from multicause.engines.worker_memory import reuse_freed_memory
 
@@ -30,16 +30,46 @@ def make_part(
     start: int,
 ) -> LocalData:
     """Return the validated rows of one chunk as data of this worker."""
-    rows = np.asarray(chunk)
+    rows = np.asarray(without_mask(chunk))
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise ValueError(
             f"Block {number} of X must be a table of numbers; got the shape {rows.shape} and dtype {rows.dtype}."
         )
     rows = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
-    check_finite(rows, start, lambda row: f", which is row {row} of block {number}", refusal=refusal)
+    check_finite(rows, start, partial(_within_block, number), refusal=refusal)
     own = np.ones(len(rows), rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
     # Dask runs as many tasks at the same time as a worker has threads.
     return LocalData(Local(memory_budget=memory_budget, n_jobs=1), rows, own)
+
+
+def _within_block(number: int, row: int) -> str:
+    return f", which is row {row} of block {number}"
+
+
+def of_chunk(
+    method: Callable[..., np.ndarray],
+    refusal: str | None,
+    chunk: Any,
+    *arguments: Any,
+    block_info: dict[Any, Any] | None = None,
+) -> np.ndarray:
+    """Return the results of a method for one chunk of a dask array; errors name the block and the row.
+
+    ``block_info`` is what ``dask.array.map_blocks`` tells of the chunk; sizes of earlier chunks may be unknown.
+    """
+    rows = np.asarray(without_mask(chunk))
+    place = (block_info or {}).get(0)
+    if place is None:
+        return method(rows, *arguments)
+    number, start = place["chunk-location"][0], place["array-location"][0][0]
+    if np.isfinite(start):
+        check_finite(rows, int(start), partial(_within_block, number), refusal=refusal)
+    else:
+        check_finite(rows, 0, f" of block {number}", refusal=refusal)
+    try:
+        return method(rows, *arguments)
+    except ValueError as error:
+        raise ValueError(f"Block {number} of X: {error}") from error
 
 
 def facts_of(part: LocalData) -> tuple[int, int, int, str]:

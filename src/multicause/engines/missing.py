@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,6 +74,13 @@ def check_finite(
     where = where if isinstance(where, str) else where(int(row))
     reason = "Infinite values are never allowed." if refusal is None or np.isinf(value) else refusal
     raise ValueError(f"Input X contains {what}: row {start + row:,}, {which}{where}. {reason}")
+
+
+def without_mask(X: Any) -> Any:
+    """Return a masked array as an array of floats whose masked values are NaN, and everything else as it is."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    return np.ma.filled(X.astype(X.dtype if X.dtype.kind == "f" else np.float64), np.nan)
 
 
 def with_any_value(rows: np.ndarray) -> np.ndarray:

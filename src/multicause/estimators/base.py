@@ -20,8 +20,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from multicause.arrays import bytes_from
 from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_session
 from multicause.engines import Dask, Data, Engine, Local
-from multicause.engines.dask import as_dask_array, is_distributed
-from multicause.engines.missing import check_finite
+from multicause.engines.dask import as_dask_array, delayed_blocks, is_distributed
+from multicause.engines.dask_tasks import of_chunk
+from multicause.engines.missing import check_finite, without_mask
 from multicause.engines.sources import Source
 from multicause.engines.sparse_source import SparseSource
 from multicause.estimators.advice import Advice, advice_on
@@ -66,6 +67,10 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         scores = np.asarray(self.score_samples(X), dtype=np.float64)
         weights = None if sample_weight is None else validate_weights(sample_weight, scores[:, None])
         return float(np.average(scores, weights=weights))
+
+    def _check_settings(self) -> None:
+        """Raise an error for constructor arguments that no data would suit."""
+        self._validate_params()
 
     def _part_choices(self) -> dict[str, PartChoice]:
         """Return the parts that names and None stand for; a model adds its own parts."""
@@ -142,12 +147,15 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
                 "recognize lists states only for rows in the memory of this process. Give some rows of the dask "
                 "array, such as X[:1000].compute(), or use transform."
             )
-        n_features = len(X.columns) if hasattr(X, "columns") else getattr(X, "shape", (0, self.n_features_in_))[-1]
-        self._validate_columns(with_names(np.zeros((1, n_features), self._fitted_dtype), X), reset=False)
+        if delayed_blocks(X) is None:  # blocks are checked when they are computed
+            n_features = len(X.columns) if hasattr(X, "columns") else X.shape[-1]
+            self._validate_columns(with_names(np.zeros((1, n_features), self._fitted_dtype), X), reset=False)
         X = as_dask_array(X, self.n_features_in_)
         X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
         columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
         dropped = {"drop_axis": 1} if example.ndim == 1 else {}
+        refusal = self._refusal_of_missing() if self._needs_complete() else None
+        function = partial(of_chunk, function, refusal)
         return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
 
     def _for_chunks(self, method: partial[Any]) -> partial[Any]:
@@ -186,6 +194,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
             X = np.asarray(SparseSource(X))
         elif isinstance(X, Source):
             X = with_names(np.asarray(X), X)
+        X = without_mask(X)
         rows = validate_data(
             self,
             X,

@@ -78,15 +78,24 @@ class DeclaredModel(FittedCauses):
 
     def _wire(self, data: Data) -> Model:
         """Return the model of this fit, with parts that are checked for compatibility and bound to the data's size."""
-        model = replace(self._parts(), missing=data.has_missing)
-        for role in ROLES:
-            getattr(model, role).validate()
-        check(model, type(self))
+        model = replace(self._compatible_parts(), missing=data.has_missing)
         self._check_data(data)
         n_components = self._n_causes(data)
         model.posterior.check(n_components)
         posterior = model.posterior.bind(model, n_components, data.n_features, data.n_rows)
         return interned(replace(model, posterior=posterior))
+
+    def _compatible_parts(self) -> Model:
+        """Return the parts, whose settings and compatibility are checked."""
+        model = self._parts()
+        for role in ROLES:
+            getattr(model, role).validate()
+        check(model, type(self))
+        return model
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._compatible_parts()
 
     def _starts_from(self, init: str | ArrayLike, initial: InitialConditions) -> Parameters:
         """Return default starts: components by ``init``, other parameters by the parts and constructor arguments."""

@@ -104,6 +104,10 @@ class FittedGradientCauses(BaseModel):
             self._joint_model(), search, resolve(self.optimizer, optimizers.NAMES, "optimizer", Optimizer)
         )
 
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._method()
+
     def _state(self) -> dict[str, Any]:
         return {
             "parameters": self.parameters_,

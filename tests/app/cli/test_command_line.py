@@ -462,6 +462,14 @@ def test_verbose_shows_where_and_help_has_examples(tmp_path):
         assert "--verbose" in text
 
 
+def test_help_shows_no_type_of_flags():
+    for words in (["--help"], ["fit", "--help"], ["transform", "--help"]):
+        text = call(*words).stdout
+        assert "--help" in text
+        assert "bool" not in text.lower()
+        assert "BOOLEAN" not in text
+
+
 def test_parts_and_other_settings_can_be_set():
     texts = ["posterior__max_active=2", "annealing=null", "tol=1e-3", 'learn=["components"]']
     model = make_model("linear", {"n_components": 3, "posterior": "preselected", "noise": None}, texts)

@@ -9,6 +9,7 @@ from scipy.io import wavfile
 from scipy.signal import istft, stft
 
 import multicause
+from multicause.app.cli.results import sortable
 from multicause.datasets.overlap import patches_at
 from multicause.datasets.reading import Reading, read_data
 from multicause.datasets.sound_overlap import reconstruct_sound
@@ -171,6 +172,13 @@ def test_maps_of_causes(photo_run, tmp_path):
     )
     run = call("transform", path / "run", path / "a.png", path / "b.png", "--out", tmp_path / "two.npy")
     assert "holds the maps of one image, and there are 2" in run.stderr
+
+
+def test_names_of_maps_are_sorted_by_their_numbers():
+    names = sortable([f"kmeans{number}" for number in range(12)])
+    assert names == sorted(names)
+    assert (names[2], names[11]) == ("kmeans02", "kmeans11")
+    assert sortable(["pca0", "pca1"]) == ["pca0", "pca1"]
 
 
 def test_patches_on_a_grid():

@@ -11,14 +11,14 @@ from multicause.app.cli.apply import reconstruct, sample, transform
 from multicause.app.cli.benchmark import benchmark
 from multicause.app.cli.demo import demo
 from multicause.app.cli.fit import fit
-from multicause.app.cli.output import Commands
+from multicause.app.cli.output import Command, Commands
 from multicause.app.cli.report import report
 from multicause.app.cli.reproduce import reproduce
 from multicause.app.cli.restore import denoise, inpaint
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for function in (demo, fit, transform, reconstruct, sample, denoise, inpaint, report, reproduce, benchmark):
-    app.command()(function)
+    app.command(cls=Command)(function)
 
 
 def _show_version(asked: bool) -> None:

@@ -87,6 +87,7 @@ def fit(
         list[str] | None,
         typer.Option(
             "--set",
+            metavar="NAME=VALUE",
             help="Any other setting of the model, such as tol=1e-4 or posterior__max_active=3; may be repeated.",
             rich_help_panel=LEARNING,
         ),
@@ -114,14 +115,20 @@ def fit(
         ),
     ] = None,
     patches: Annotated[
-        str | None, typer.Option(help="Cut images into patches of this size, such as 10x10.", rich_help_panel=READING)
+        str | None,
+        typer.Option(
+            metavar="HEIGHTxWIDTH",
+            help="Cut images into patches of this size, such as 10x10.",
+            rich_help_panel=READING,
+        ),
     ] = None,
     count: Annotated[
         int | None, typer.Option(help="Number of patches, or of pieces of sound.", min=1, rich_help_panel=READING)
     ] = None,
     scale: Annotated[float, typer.Option(help="Value of a white pixel.", rich_help_panel=READING)] = 10.0,
     image_shape: Annotated[
-        str | None, typer.Option(help="Image size of the rows of a table.", rich_help_panel=READING)
+        str | None,
+        typer.Option(metavar="HEIGHTxWIDTH", help="Image size of the rows of a table.", rich_help_panel=READING),
     ] = None,
     sound: Annotated[
         str, typer.Option(help="Representation of recordings: spectrogram or waveform.", rich_help_panel=READING)
@@ -146,7 +153,9 @@ def fit(
     ] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="Columns to leave out, such as a,b; may be repeated.", rich_help_panel=READING),
+        typer.Option(
+            metavar="NAMES", help="Columns to leave out, such as a,b; may be repeated.", rich_help_panel=READING
+        ),
     ] = None,
     dtype: Annotated[str, typer.Option(help="float64 or float32.", rich_help_panel=COMPUTING)] = "float64",
     device: Device = "auto",

@@ -54,11 +54,9 @@ def fit_run(
     several = isinstance(numbers, list)
     first = {**request.parameters, "n_components": numbers[0]} if several else request.parameters
     if request.name != AUTO:
-        # Unknown settings are refused before data are read.
-        make_model(request.name, {**first, "engine": engine}, request.extra)
+        # Wrong settings are refused before data are read.
+        checked_model(request.name, {**first, "engine": engine}, request.extra)
     use_device(device)
-    if place.name == "dask":
-        tell_cluster(output, engine)
     paths = [Path(path) for path in request.paths]
     with reading_errors_in_options():
         data = read_data(paths, Reading.from_settings(request.reading), memory_budget=request.memory)
@@ -69,7 +67,9 @@ def fit_run(
     for reason in choice.reasons:
         output.say(reason)
     own = {**choice.settings, **{key: value for key, value in first.items() if value is not None}}
-    model = make_model(choice.name, {**own, "engine": engine}, request.extra)
+    model = checked_model(choice.name, {**own, "engine": engine}, request.extra)
+    if place.name == "dask":
+        tell_cluster(output, engine)
     preparation = prepare(data, choice)
     prepared = data._replace(rows=preparation.apply(data.rows)) if preparation.changes_rows else data
     if several:
@@ -97,6 +97,14 @@ def fit_run(
                 keep_for_resuming(checkpoints, folder)
     tell(output, out, model, settings, notes, request.with_report)
     return settings
+
+
+def checked_model(name: str, settings: dict[str, Any], extra: Sequence[str]) -> Any:
+    """Return a model with these options and settings; raise an error for those that no data would suit."""
+    model = make_model(name, settings, extra)
+    with errors_in_options(model):
+        model._check_settings()
+    return model
 
 
 def check_rows(data: UserData, paths: Sequence[Path]) -> None:
@@ -174,7 +182,7 @@ def described_rows(data: UserData, memory_budget: str | int) -> UserData:
 
 
 def tell_cluster(output: Output, engine: Dask) -> None:
-    """Connect to a cluster, before slow work begins, and print the address of its dashboard."""
+    """Connect to a cluster and print the address of its dashboard."""
     try:
         client = engine.client()
     except TimeoutError as error:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from multicause.app.cli.quitting import INTERRUPTED, NO_RESULT
 
@@ -51,8 +51,20 @@ class Output:
             sys.stdout.write(json.dumps(values, default=_plain, allow_nan=True) + "\n")
 
 
+class Command(TyperCommand):
+    """One command, whose help shows flags without the type of a value, as they have none."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return arguments and options, and the option for help."""
+        return _with_plain_flags(super().get_params(ctx))
+
+
 class Commands(TyperGroup):
     """Group of all commands; unknown commands and options are reported in one line, like other errors."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options before the name of a command, and the option for help."""
+        return _with_plain_flags(super().get_params(ctx))
 
     def main(
         self,
@@ -78,6 +90,14 @@ class Commands(TyperGroup):
             _tell(text, BAD_INPUT, "--json" in words)
             code = BAD_INPUT
         sys.exit(code)
+
+
+def _with_plain_flags(parameters: list[Any]) -> list[Any]:
+    """Return parameters of a command, in whose help typer writes "<bool>" behind flags unless they have a metavar."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters
 
 
 @contextmanager

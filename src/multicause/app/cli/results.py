@@ -77,5 +77,11 @@ def component_names(model: Any) -> list[str]:
     return [str(name) for name in model.get_feature_names_out()]
 
 
+def sortable(names: Sequence[str]) -> list[str]:
+    """Return names that end in their number from 0 with as many digits as the last one has, for names of files."""
+    width = len(str(len(names) - 1))
+    return [f"{name.removesuffix(str(number))}{number:0{width}d}" for number, name in enumerate(names)]
+
+
 def _numbered(n: int) -> list[str]:
     return [f"feature{number}" for number in range(n)]

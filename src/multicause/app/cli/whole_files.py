@@ -9,7 +9,7 @@ import numpy as np
 
 from multicause.app.cli.output import Output
 from multicause.app.cli.places import IMAGES, TABLES, check_ending
-from multicause.app.cli.results import component_names, write_image, write_table
+from multicause.app.cli.results import component_names, sortable, write_image, write_table
 from multicause.app.cli.runs import Run
 from multicause.app.cli.words import errors_in_options
 from multicause.app.noisy_patches import NoisyPatches, has_strengths
@@ -177,7 +177,7 @@ def write_cause_maps(
     names, n_patches = component_names(fitted.model), sum(found.shape[0] * found.shape[1] for found in maps)
     if not out.suffix:
         low, high = min(found.min() for found in maps), max(found.max() for found in maps)
-        made = [f"{n:05d}-{file.stem}-{name}.png" for n, file in enumerate(files) for name in names]
+        made = [f"{n:05d}-{file.stem}-{name}.png" for n, file in enumerate(files) for name in sortable(names)]
         with new_folder(out, force=force, files=made) as folder:
             every = (found[:, :, h] for found in maps for h in range(len(names)))
             for name, values in zip(made, every, strict=True):
