@@ -26,8 +26,10 @@ def clusters(n=240):
 def test_scores_are_those_of_cross_validation():
     X, folds = clusters(90), KFold(3)
     model = FactorAnalysis(random_state=0)
-    curve = component_curve(model, X, [2, 1], cv=folds, random_state=0)
+    told = []
+    curve = component_curve(model, X, [2, 1], cv=folds, random_state=0, watch=lambda *pair: told.append(pair))
     assert curve.numbers.tolist() == [1, 2]
+    np.testing.assert_allclose(told, np.stack([curve.numbers, curve.scores], axis=1))
     for number, scores in zip(curve.numbers, curve.fold_scores, strict=True):
         expected = cross_val_score(clone(model).set_params(n_components=number), X, cv=folds)
         np.testing.assert_allclose(scores, expected, rtol=1e-6)

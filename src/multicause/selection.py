@@ -5,7 +5,7 @@ Either rows are held out, or single entries of all rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 from sklearn.utils import check_array, check_random_state, get_tags
 
+from multicause.engines.missing import without_mask
 from multicause.outcomes import Outcome
 from multicause.runtime.parallel import number_of_jobs, run_all
 
@@ -80,6 +81,7 @@ def component_curve(
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
+    watch: Callable[[int, float], None] | None = None,
 ) -> ComponentCurve:
     """Score models with different numbers of components on data that they have not learned from.
 
@@ -110,6 +112,9 @@ def component_curve(
         Seed of the folds and of all fits.
     n_jobs : int, optional
         Number of fits that run at the same time, as in :class:`multicause.engines.Local`.
+    watch : callable, optional
+        Function that is called with each number of components and its mean held-out score, as soon as it is known;
+        ``print`` shows how far a long comparison has come.
 
     Returns
     -------
@@ -131,7 +136,9 @@ def component_curve(
             raise TypeError(f"model must be an estimator with score_samples, such as LinearCauses(); got {model!r}.")
     if "n_components" not in model.get_params(deep=False):
         raise TypeError(f"model must have a parameter n_components; {type(model).__name__} has none.")
-    rows = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", ensure_min_samples=2)
+    rows = check_array(
+        without_mask(X), dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", ensure_min_samples=2
+    )
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     if weights is not None and weights.shape != (len(rows),):
         raise ValueError(f"sample_weight must have shape ({len(rows)},), one for each row; got {weights.shape}.")
@@ -158,6 +165,8 @@ def component_curve(
         # The first fit compiles what the others use.
         found = run_all(score, tasks[:1], 1) + run_all(score, tasks[1:], number_of_jobs(n_jobs))
         scores[index] = np.concatenate(found)
+        if watch is not None:
+            watch(int(number), float(np.average(scores[index], weights=None if weights is None else weights[places])))
         before = models
     sizes = np.cumsum([len(part) for part in found])[:-1]
     return _curve(wanted, scores, places, np.ones(len(rows)) if weights is None else weights, sizes)

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from time import sleep
 
 import numpy as np
 import pandas
@@ -22,7 +23,7 @@ from multicause.app.cli.models import make_model
 from multicause.app.cli.output import Output
 from multicause.app.experiments import experiment
 from multicause.app.experiments.table import Line
-from multicause.app.experiments.timing import Timing, example_data
+from multicause.app.experiments.timing import Timing, example_data, milliseconds
 from multicause.datasets import make_bars
 from multicause.metrics import reconstruction_quality
 from multicause.plotting import draw_images
@@ -509,6 +510,19 @@ def test_benchmark_times_an_iteration_beside_matrix_products():
     assert found["models"][0]["model"] == "kmeans"
     assert found["products_milliseconds"] > 0
     assert call("benchmark", "--model", "magic").exit_code == 2
+
+
+def test_slow_fits_are_timed_once_after_a_warm_up():
+    calls = []
+
+    def slow():
+        calls.append(len(calls))
+        sleep(0.02)
+
+    assert milliseconds(slow, repeats=5, most_seconds=0.01) >= 20
+    assert calls == [0, 1]
+    milliseconds(lambda: calls.append(len(calls)), repeats=5, most_seconds=10)
+    assert len(calls) == 2 + 6
 
 
 def test_benchmark_data_suit_every_model():

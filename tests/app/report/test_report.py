@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 import multicause
 from multicause.annealing import LinearCooling
 from multicause.app.report import write_report
-from multicause.app.report.contents import rows_using
+from multicause.app.report.contents import most_explained, rows_using
 from multicause.app.report.encoding import shrunk
 from multicause.app.report.runs import ComparedRun, matched_components, write_runs_comparison
 from multicause.datasets import make_bars
@@ -90,6 +90,20 @@ def test_causes_and_states_of_rows_are_those_of_the_model(bars, causes, contents
         assert all(
             value == pytest.approx(probabilities[rows["numbers"][r], h], rel=1e-5) for h, value in rows["causes"][r]
         )
+
+
+def test_the_row_of_which_causes_explain_most_is_shown_first(bars, causes, contents):
+    stub = SimpleNamespace(inverse_transform=lambda causes: causes @ np.array([[1.0, 0.0]]))
+    X = np.array([[0.1, 0.0], [0.0, 9.0], [2.0, 0.0], [3.0, np.nan]])
+    strengths = np.nan_to_num(X[:, :1])
+    assert most_explained(stub, X, strengths, np.arange(4)) == 3
+    assert most_explained(stub, X, strengths, np.array([0, 1, 2])) == 2
+    rows = contents["rows"]
+    assert rows["first"] in rows["examples"]
+    again = causes.reconstruct(bars.data)
+    explained = (bars.data**2).sum(axis=1) - ((bars.data - again) ** 2).sum(axis=1)
+    numbers = [rows["numbers"][place] for place in rows["examples"]]
+    assert rows["numbers"][rows["first"]] == numbers[np.argmax(explained[numbers])]
 
 
 def test_curves_are_the_course_of_learning(bars, causes, contents):
@@ -289,6 +303,7 @@ def test_sorting_reorders_by_click_and_by_key(written, page_of, contents):
 
 def test_choosing_components_and_rows(written, page_of, contents):
     page = page_of(written)
+    assert f"Row {contents['rows']['numbers'][contents['rows']['first']]}" in page.locator("#row").inner_text()
     tile = page.get_by_role("button", name=re.compile("^Component 2, .* energy explained, .* activity$"))
     tile.focus()
     page.keyboard.press("Enter")

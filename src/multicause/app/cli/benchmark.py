@@ -26,8 +26,8 @@ def benchmark(
 ) -> None:
     """Time one iteration of each model on this machine, relative to the two matrix products that it needs at least.
 
-    Compilation is not counted. Use an idle machine. Each result is printed as soon as it is known. Comparisons with
-    other libraries are in the source tree: make benchmark.
+    Compilation is not counted, but takes up to half a minute for a model. Use an idle machine. Each result is printed
+    as soon as it is known. Comparisons with other libraries are in the source tree: make benchmark.
 
     Examples:
       multicause benchmark
@@ -51,7 +51,8 @@ def benchmark(
         found: list[dict[str, Any]] = []
         for name in model or MODELS:
             try:
-                timing = time_model(MODELS[name], X, components, products)
+                with output.working(f"{name}: compiling and timing"):
+                    timing = time_model(MODELS[name], X, components, products)
             except Exception as error:  # one model that fails must not lose the results of the others
                 lines.append([name, "failed", ""])
                 found.append({"model": name, "error": describe(error)})

@@ -159,7 +159,13 @@ def chosen_components(
         # Outcomes of fits to folds are not relevant; the fit to all rows reports its own.
         warnings.simplefilter("ignore", ConvergenceWarning)
         with errors_in_options(model):
-            curve = component_curve(copy, shown.rows, numbers, random_state=request.parameters["random_state"])
+            curve = component_curve(
+                copy,
+                shown.rows,
+                numbers,
+                random_state=request.parameters["random_state"],
+                watch=lambda number, score: output.say(f"{number} components: mean score {score:.4f}", style="dim"),
+            )
     lines = [
         [str(number), f"{score:.4f}", f"{deficit:.4f} ± {error:.4f}"]
         for number, score, deficit, error in zip(

@@ -6,7 +6,7 @@ import json
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import typer
@@ -44,6 +44,11 @@ class Output:
         for line in lines:
             table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in line))
         self.console.print(table)
+
+    def working(self, text: str) -> AbstractContextManager[Any]:
+        """Show on a terminal, with a moving sign, what goes on inside the block."""
+        shown = self.console.is_terminal and not self.as_json
+        return self.console.status(Text(text, style="dim")) if shown else nullcontext()
 
     def result(self, **values: Any) -> None:
         """Store the values of the JSON object."""

@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -21,15 +22,20 @@ from multicause.arrays import double_precision
 # Iterations of a short and of a long fit, whose times differ by iterations alone.
 SHORT, LONG = 2, 12
 REPEATS = 3
+# Seconds after which a fit is not repeated again; differences of fits that take so long are well above their noise.
+MOST_SECONDS = 1.0
 # Mean count of a feature of the example data if no cause is active; causes add 10.
 BACKGROUND = 1.0
 
 
-def milliseconds(function: Callable[[], Any], *, repeats: int = 30) -> float:
-    """Return the median time of a call after one warm-up call; the call must wait for its result."""
+def milliseconds(function: Callable[[], Any], *, repeats: int = 30, most_seconds: float = inf) -> float:
+    """Return the median time of a call after one warm-up call; the call must wait for its result.
+
+    There are ``repeats`` calls, or fewer if they take ``most_seconds`` together.
+    """
     function()
-    times = []
-    for _ in range(repeats):
+    times: list[float] = []
+    while len(times) < repeats and sum(times) < most_seconds:
         started = perf_counter()
         function()
         times.append(perf_counter() - started)
@@ -87,7 +93,7 @@ def _iteration(estimator: Any, X: np.ndarray, n_components: int) -> float:
         warnings.simplefilter("ignore", ConvergenceWarning)
         for max_iter in (SHORT, LONG):
             model = estimator(n_components, max_iter=max_iter, **settings)
-            times.append(milliseconds(partial(model.fit, X), repeats=REPEATS))
+            times.append(milliseconds(partial(model.fit, X), repeats=REPEATS, most_seconds=MOST_SECONDS))
             counts.append(model.n_iter_)
     made, longer = counts[1] - counts[0], times[1] - times[0]
     return longer / made if made > 0 and longer > 0 else float("nan")

@@ -104,6 +104,7 @@ def collect(
             "errors": None if again is None else root_mean_squares(X[chosen] - again),
             "numbers": [int(row) for row in chosen],
             "examples": [place[int(row)] for row in examples],
+            "first": place[most_explained(model, X, causes, examples)],
             **rows,
         },
         "curves": [*described_curve(component_curve), *curves(model)],
@@ -151,6 +152,16 @@ def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h
     total, missed = np.nansum((rows - empty) ** 2, axis=1), errors[0] - errors[1]
     share = np.divide(missed, total, out=np.zeros(len(total)), where=total > 0)
     return candidates[np.lexsort((-share, -level[candidates]))]
+
+
+def most_explained(model: Any, X: np.ndarray, causes: np.ndarray, among: np.ndarray) -> int:
+    """Return the row, among some, of which the causes s explain most: the largest ‖y − r(0)‖² − ‖y − r(s)‖².
+
+    The page shows it first: a row that is nearly flat, of which photographs have many, would tell nothing of the model.
+    """
+    rows, own = X[among].astype(float), causes[among]
+    errors = [np.nansum((rows - model.inverse_transform(s)) ** 2, axis=1) for s in (np.zeros_like(own), own)]
+    return int(among[np.argmax(errors[0] - errors[1])])
 
 
 def energy_explained(model: Any, X: np.ndarray, causes: np.ndarray) -> np.ndarray:

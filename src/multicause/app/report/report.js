@@ -431,7 +431,7 @@
   const order = sortBy("energy");
   byId("examples").append(...rows.examples.map((r) => rowTile(r, true)));
   chooseComponent(order[0], false);
-  chooseRow(rows.examples[0], false);
+  chooseRow(rows.first, false);
   drawCurves();
   let waiting = 0;
   addEventListener("resize", () => {
