@@ -28,7 +28,7 @@ HELD_OUT = ("rows", "entries")
 WORST = 0.1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComponentCurve:
     """Held-out score for each number of components.
 
@@ -60,7 +60,8 @@ class ComponentCurve:
     fold_scores: np.ndarray
     best: int
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        """Return a table, which notebooks and interpreters show."""
         lines = ["components  held-out score  below the highest"]
         for number, score, error, deficit, own in zip(
             self.numbers, self.scores, self.errors, self.deficits, self.deficit_errors, strict=True
