@@ -52,8 +52,9 @@ def reproduce(
             cells = [
                 [key, SUBJECTS[key], DURATIONS[key], f"{quickly[key]} s" if key in quickly else ""] for key in NAMES
             ]
-            headings = ["name", "what it reproduces", "takes, on two cores", "CPU time with --quick"]
+            headings = ["name", "what it reproduces", "takes about, on two cores", "CPU time with --quick"]
             output.table("experiments", headings, cells, texts=3)
+            output.say("Times of full runs are estimates; those with --quick were measured.", style="dim")
             output.result(experiments=list(NAMES), subjects=SUBJECTS, durations=DURATIONS, quick_seconds=quickly)
             return
         if name == ALL:

@@ -71,7 +71,7 @@ _HOME = {
     "tn10_bars": ("multicause.app.experiments.tn10_models", "bars", "TN10: a Helmholtz machine on bars"),
 }
 NAMES = tuple(_HOME)
-#: How long the experiments take with their defaults on two cores, in orders of magnitude.
+#: How long the experiments take with their defaults on two cores: estimates, in orders of magnitude.
 DURATIONS = {
     "mca_ex": "minutes",
     "mca08": "hours",
