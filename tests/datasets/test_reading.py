@@ -118,6 +118,8 @@ def test_several_paths_that_do_not_fit_together(tmp_path):
     np.save(tmp_path / "wide.npy", np.ones((2, 3)))
     np.save(tmp_path / "narrow.npy", np.ones((2, 2)))
     np.save(tmp_path / "gap.npy", np.full((2, 3), np.inf))
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "a.csv.gz").write_bytes(b"")
     for names, message in [
         (
             ["a.png", "wide.npy"],
@@ -127,6 +129,7 @@ def test_several_paths_that_do_not_fit_together(tmp_path):
         (["wide.npy", "gap.npy"], r"gap.npy' has values that are infinite"),
         (["a.png", "none.png"], r"There is no .*none.png'"),
         ([], "Name at least one file or folder"),
+        (["tables"], r"tables' holds no images or sounds, but 1 other files. Of a folder .*: .*/tables/\*\.csv\.gz\.$"),
     ]:
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             read_data([tmp_path / name for name in names])

@@ -158,10 +158,13 @@ def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
         raise ValueError(f"{str(path)!r} holds both images and sounds; name a folder that holds one kind.")
     found = images or sounds
     if not found:
-        raise ValueError(
-            f"{str(path)!r} holds no images or sounds, but {len(inside)} other files. Expected endings: "
-            f"{', '.join((*pictures.SUFFIXES, '.wav'))}."
+        kinds = [tables.suffix_of(p) for p in inside if tables.suffix_of(p) in (*tables.SUFFIXES, *STORES)]
+        remedy = (
+            f"Of a folder of tables, name the files: {path}/*{kinds[0]}."
+            if kinds
+            else f"Expected endings: {', '.join((*pictures.SUFFIXES, '.wav'))}."
         )
+        raise ValueError(f"{str(path)!r} holds no images or sounds, but {len(inside)} other files. {remedy}")
     others = [p.name for p in inside if p not in set(found)]
     remark = f"Files of other kinds were left out: {len(others)}, such as {others[0]!r}." if others else ""
     return tuple(found), (remark,) if remark else ()
