@@ -38,9 +38,9 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
     import numpy as np
 
     from multicause import MaximalCauses
+    from multicause.app.cli.progress import FitProgress
     from multicause.app.experiments.bars_reference import generating_bound
     from multicause.app.report import write_report
-    from multicause.callbacks import ProgressBar
     from multicause.datasets import make_bars
     from multicause.metrics import recovered_causes
 
@@ -50,8 +50,8 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
         "MaximalCauses only knows the number of causes."
     )
     model = MaximalCauses(10, noise="poisson", random_state=seed)
-    if not output.as_json:
-        model.set_callbacks(ProgressBar())
+    if output.console.is_terminal and not output.as_json:
+        model.set_callbacks(FitProgress(output.console))
     started = perf_counter()
     with fits_may_stop():
         model.fit(bars.data)

@@ -79,22 +79,23 @@ def fit_run(
         request = replace(request, parameters={**request.parameters, "n_components": curve["best"]}, curve=curve)
     with checkpoints_of(out, request, resume=resume, force=force) as checkpoints:
         seconds, notes = learn(output, model, prepared, checkpoints, every)
-        # The described rows are in this process, and a saved model must not depend on a cluster.
-        model.engine = Local(memory_budget=request.memory)
-        shown = described_rows(data, request.memory)
-        remarks = [*shown.remarks, *notes]
-        fitted = with_preparation(model, preparation)
-        settings = describe_run(paths, data, shown, choice.name, fitted, seconds, remarks)
-        settings["reasons"] = list(choice.reasons)
-        settings["preparation"] = {key: getattr(choice, key) for key in ("center", "standardize", "whiten")}
-        settings["engine"] = {**request.engine, "engine": place.name}
-        settings["component_curve"] = request.curve
-        with new_folder(out, force=force or (resume and is_stopped(out)), files=FILES) as folder:
-            write_run(folder, fitted, settings)
-            if request.with_report:
-                write_run_report(folder / REPORT, fitted, shown, paths, settings)
-            if model.outcome_ == Outcome.STOPPED:
-                keep_for_resuming(checkpoints, folder)
+        with output.working("Describing what was learned, and writing the run"):
+            # The described rows are in this process, and a saved model must not depend on a cluster.
+            model.engine = Local(memory_budget=request.memory)
+            shown = described_rows(data, request.memory)
+            remarks = [*shown.remarks, *notes]
+            fitted = with_preparation(model, preparation)
+            settings = describe_run(paths, data, shown, choice.name, fitted, seconds, remarks)
+            settings["reasons"] = list(choice.reasons)
+            settings["preparation"] = {key: getattr(choice, key) for key in ("center", "standardize", "whiten")}
+            settings["engine"] = {**request.engine, "engine": place.name}
+            settings["component_curve"] = request.curve
+            with new_folder(out, force=force or (resume and is_stopped(out)), files=FILES) as folder:
+                write_run(folder, fitted, settings)
+                if request.with_report:
+                    write_run_report(folder / REPORT, fitted, shown, paths, settings)
+                if model.outcome_ == Outcome.STOPPED:
+                    keep_for_resuming(checkpoints, folder)
     tell(output, out, model, settings, notes, request.with_report)
     return settings
 
