@@ -110,6 +110,9 @@ def test_the_model_is_chosen_by_the_kind_of_data():
     assert chosen("table", random.poisson(0.2, (9, 4)) > 0).name == "noisy-or"
     measured = chosen("table", random.normal(size=(9, 4)))
     assert (measured.name, measured.standardize) == ("slabs", True)
+    assert measured.settings == {"noise": "diagonal_gaussian", "n_init": 5}
+    many = chosen("table", np.broadcast_to(random.normal(size=4), (300_000, 4)))
+    assert many.settings == {"noise": "diagonal_gaussian"}
     assert chosen("table", random.randint(0, 4000, (9, 4))).name == "slabs"  # too large to be counts
     assert (chosen("table", patches, whiten=True).whiten, chosen("table", patches, whiten=True).standardize) == (
         True,
@@ -165,6 +168,20 @@ def test_a_prepared_run_is_used_by_all_commands(photo_run, tmp_path):
     assert ((before - after) ** 2).mean() < 0.02 * before.var()
     result_of("sample", run, "--count", 5, "--out", tmp_path / "new.npy")
     assert np.abs(np.load(tmp_path / "new.npy").mean(axis=1)).max() < 1e-6  # as those of centred patches
+
+
+def test_causes_of_a_table_are_found_in_columns_of_any_units(tmp_path):
+    """Three sparse causes, and noise that is equally strong in all columns until they are standardized."""
+    random = np.random.RandomState(3)  # one start with equal noise ends in a local optimum here
+    causes, weights = random.normal(size=(300, 3)) * (random.uniform(size=(300, 3)) < 0.4), random.normal(size=(3, 6))
+    X = causes @ weights + 0.2 * random.normal(size=(300, 6))
+    np.savetxt(tmp_path / "values.csv", X, delimiter=",", header="a,b,c,d,e,f")
+    found = result_of("fit", tmp_path / "values.csv", "--components", 3, "--no-report", "--out", tmp_path / "run")
+    assert (found["parameters"]["noise"], found["parameters"]["n_init"]) == ("diagonal_gaussian", 5)
+    result_of("transform", tmp_path / "run", tmp_path / "values.csv", "--out", tmp_path / "causes.npy")
+    related = np.abs(np.corrcoef(causes.T, np.load(tmp_path / "causes.npy").T)[:3, 3:])
+    assert related.max(axis=1).min() > 0.95
+    assert sorted(related.argmax(axis=1)) == [0, 1, 2]
 
 
 def test_counts_and_measurements_in_tables(tmp_path):

@@ -13,6 +13,9 @@ from multicause.app.cli.models import AUTO, MODELS
 OTHER_NOISES, OTHER_POSTERIORS = ("poisson", "bernoulli"), ("truncated", "preselected", "evolved")
 # Counts have at most this mean; larger whole numbers, such as grey values, are measurements that were rounded.
 LARGEST_MEAN_COUNT = 50.0
+# Number of random starts for tables of measurements, where one start often ends in a local optimum, and the largest
+# number of values for which so many take little time.
+STARTS, MOST_VALUES_FOR_STARTS = 5, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -119,5 +122,10 @@ def _for_table(rows: np.ndarray, noise: str | None, in_memory: bool) -> Choice:
         )
         return Choice(name, reasons=(reason,))
     reason = "SpikeAndSlabCauses was chosen for a table of measurements: few causes of any sign and strength add up."
-    scaled = "Columns were standardized, so that their units do not matter."
-    return Choice("slabs", standardize=True, reasons=(reason, scaled))
+    scaled = (
+        "Columns were standardized, so that their units do not matter, and the noise of each has a variance of its own."
+    )
+    settings: dict[str, Any] = {"noise": "diagonal_gaussian"}
+    if rows.size <= MOST_VALUES_FOR_STARTS:
+        settings["n_init"] = STARTS
+    return Choice("slabs", settings, standardize=True, reasons=(reason, scaled))
