@@ -10,7 +10,8 @@ from sklearn.model_selection import KFold, cross_val_score
 from multicause import FactorAnalysis, MaximalCauses, MixtureOfGaussians, MixtureOfPoissons
 from multicause.datasets import make_bars
 from multicause.plotting import ComponentCurveDisplay
-from multicause.selection import ComponentCurve, _curve, _entry_folds, _fit, _score_entries, component_curve
+from multicause.selection import ComponentCurve, component_curve
+from multicause.selection.curve import _curve, _entry_folds, _fit, _score_entries
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BARS = make_bars(160, size=3, noise="poisson", random_state=0)

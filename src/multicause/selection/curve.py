@@ -19,10 +19,8 @@ from sklearn.utils import check_array, check_random_state, get_tags
 from multicause.engines.missing import without_mask
 from multicause.outcomes import Outcome
 from multicause.runtime.parallel import number_of_jobs, run_all
+from multicause.selection.differences import STANDARD_ERRORS, mean_and_error
 
-# A number of components is as good as the best one if its score is lower by less than so many standard errors of the
-# difference. Two of them leave a chance of about 2 % to prefer a number that is too small by accident.
-STANDARD_ERRORS = 2.0
 HELD_OUT = ("rows", "entries")
 # Part of the rows, those with the lowest scores, whose residuals become new components of a warm start.
 WORST = 0.1
@@ -261,9 +259,9 @@ def _curve(
     by_row = np.zeros((len(numbers), len(weights)))
     np.add.at(by_row.T, held_out, scores.T)
     by_row = (by_row / np.maximum(np.bincount(held_out, minlength=len(weights)), 1))[:, known]
-    means, errors = _mean_and_error(by_row, weights[known])
+    means, errors = mean_and_error(by_row, weights[known])
     highest = int(np.argmax(np.where(np.isfinite(means), means, -np.inf)))
-    deficits, deficit_errors = _mean_and_error(by_row[highest] - by_row, weights[known])
+    deficits, deficit_errors = mean_and_error(by_row[highest] - by_row, weights[known])
     as_good = deficits <= STANDARD_ERRORS * deficit_errors
     as_good[highest] = True
     fold_scores = np.stack(
@@ -275,12 +273,3 @@ def _curve(
     )
     best = int(numbers[np.flatnonzero(as_good)[0]])
     return ComponentCurve(numbers, means, errors, deficits, deficit_errors, fold_scores, best)
-
-
-def _mean_and_error(values: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weighted mean over the last axis, and its standard error."""
-    shares = weights / weights.sum()
-    mean = values @ shares
-    squares = ((values - mean[:, None]) ** 2) @ shares**2
-    n = len(weights)
-    return mean, np.sqrt(squares * n / max(n - 1, 1))
