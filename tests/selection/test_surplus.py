@@ -41,6 +41,13 @@ def test_copies_and_coincidences_are_surplus_and_causes_are_not():
         np.testing.assert_array_equal(now, then)
 
 
+def test_a_richer_posterior_needs_no_components_for_more_causes_than_the_own_considers():
+    """One row in ten has more than three bars, which three components explain if one of them represents two bars."""
+    model = with_components(np.array([*BARS.causes, both(0, 3)]), Preselected(5, 3, keep=None))
+    assert not surplus_components(model, BARS.data).surplus[6]
+    np.testing.assert_array_equal(surplus_components(model, BARS.data, posterior="exact").surplus, np.arange(7) == 6)
+
+
 def test_a_frequent_coincidence_is_told_from_a_rare_cause():
     """The fourth bar is rare, and the first two often coincide: activities alone would name the wrong one."""
     random = np.random.RandomState(0)
@@ -77,6 +84,8 @@ def test_bad_input():
     model = with_components(BARS.causes)
     with pytest.raises(TypeError, match=r"independently on or off.*got MixtureOfPoissons. Use component_curve"):
         surplus_components(MixtureOfPoissons(2, random_state=0).fit(BARS.data), BARS.data)
+    with pytest.raises(ValueError, match="Unknown posterior 'whole'. Known"):
+        surplus_components(model, BARS.data, posterior="whole")
     with pytest.raises(ValueError, match=r"sample_weight must be 200 finite numbers.*shape \(3,\)"):
         surplus_components(model, BARS.data, sample_weight=np.ones(3))
 

@@ -17,7 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from multicause.arrays import double_precision
 from multicause.model import Parameters
+from multicause.parts import resolve
+from multicause.posteriors import NAMES, Posterior
 from multicause.selection.differences import STANDARD_ERRORS, mean_and_error
+from multicause.wiring import check
 
 # EM steps of the activities after a component was removed: those of components that take its place rise at once.
 STEPS = 3
@@ -48,7 +51,9 @@ class SurplusComponents:
     errors: np.ndarray
 
 
-def surplus_components(model: Any, X: ArrayLike, *, sample_weight: ArrayLike | None = None) -> SurplusComponents:
+def surplus_components(
+    model: Any, X: ArrayLike, *, posterior: str | Posterior | None = None, sample_weight: ArrayLike | None = None
+) -> SurplusComponents:
     """Find components of a fitted model without which rows are explained as well.
 
     The component that the posterior misses least is left out, activities of the others are learned again from ``X``,
@@ -67,6 +72,10 @@ def surplus_components(model: Any, X: ArrayLike, *, sample_weight: ArrayLike | N
     X : array-like of shape (n_samples, n_features)
         Data, preferably rows that the model has not learned from: a component that represents a few rows by heart helps
         with no others.
+    posterior : Posterior or its name, optional
+        Posterior with which rows are scored, by default the model's own. Where rows have more active causes than that
+        considers, components for several causes at once are needed; a richer one, such as "exact" for up to 16 causes
+        or ``Preselected(10, 10, keep=None)``, shows whether they still are.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of rows.
 
@@ -105,7 +114,7 @@ def surplus_components(model: Any, X: ArrayLike, *, sample_weight: ArrayLike | N
     rows, weights = rows[weights > 0], weights[weights > 0]
     losses, errors = np.full(n_components, np.nan), np.full(n_components, np.nan)
     left = np.arange(n_components)  # components of the current model
-    current = _adapted(copy(model), rows, weights)
+    current = _adapted(model if posterior is None else _richer(model, posterior, rows), rows, weights)
     scores = current.score_samples(rows)
     order, tried = _least_missed(current, rows, weights), 0
     while tried < min(ATTEMPTS, len(left)) and _allows(current, len(left) - 1):
@@ -122,6 +131,17 @@ def surplus_components(model: Any, X: ArrayLike, *, sample_weight: ArrayLike | N
     surplus = np.ones(n_components, dtype=bool)
     surplus[left] = False
     return SurplusComponents(surplus, losses, errors)
+
+
+def _richer(model: Any, posterior: str | Posterior, rows: np.ndarray) -> Any:
+    """Return a copy of a fitted model with another posterior."""
+    chosen = resolve(posterior, NAMES, "posterior", Posterior)
+    chosen.validate()
+    chosen.check(len(model.components_))
+    parts = replace(model._model, posterior=chosen)
+    parts = replace(parts, posterior=chosen.bind(parts, *model.components_.shape, len(rows)))
+    check(parts, type(model))
+    return _with(model, parts, model._parameters._replace(posterior=parts.posterior.initialize()))
 
 
 def _allows(model: Any, n_components: int) -> bool:
@@ -146,19 +166,19 @@ def _without(model: Any, place: int) -> Any:
     others = np.delete(np.arange(len(parameters.components)), place)
     components: Any = np.asarray(parameters.components)[others]
     prior: Any = {name: np.asarray(values)[others] for name, values in parameters.prior.items()}
-    smaller = copy(model).set_params(n_components=len(others))
     fewer = replace(model._model, posterior=_posterior(model, len(others)))
-    return _with(smaller, fewer, parameters._replace(components=components, prior=prior))
+    return _with(model, fewer, parameters._replace(components=components, prior=prior))
 
 
 def _with(model: Any, parts: Any, parameters: Parameters) -> Any:
-    """Return the copy of a fitted model with these parts and parameters."""
-    model._set(model._attributes(parts, parameters, model._preparation))
-    return model
+    """Return a copy of a fitted model with these parts and parameters."""
+    found = copy(model).set_params(n_components=len(parameters.components))
+    found._set(found._attributes(parts, parameters, found._preparation))
+    return found
 
 
 def _adapted(model: Any, rows: np.ndarray, weights: np.ndarray) -> Any:
-    """Return the copy of a fitted model after some EM steps of its activities, if these are learned."""
+    """Return a copy of a fitted model after some EM steps of its activities, if these are learned."""
     learned, total = model._model, weights.sum()
     for _ in range(STEPS if "activity" in learned.learn else 0):
         active = weights @ model.transform(rows)
