@@ -463,6 +463,24 @@ def test_the_largest_scores_of_any_size(k, seed):
             np.testing.assert_array_equal(found, np.argsort(-case, axis=0, kind="stable")[:k])
 
 
+@pytest.mark.parametrize("case", ["maximal", "linear"])
+def test_a_component_of_zeros_is_no_candidate(case):
+    """Rounding errors of its scalar products, divided by its length, must not decide which causes are candidates."""
+    estimator, combination = CASES[case][0], CASES[case][1]
+    bars = make_bars(60, size=3, combination=combination, noise="gaussian", noise_scale=1.0, random_state=0)
+
+    def score(components):
+        settings = {"posterior": Preselected(4, 3, keep=None), "learn": ("noise",), "annealing": None, "max_iter": 1}
+        model = estimator(len(components), init=components, activity=0.3, noise_scale=1.0, **settings)
+        return model.fit(bars.data).score_samples(bars.data)
+
+    # The state in which only the additional cause is active is all that it adds, with the mean of the empty state.
+    without = score(bars.causes)
+    found = score(np.concatenate([bars.causes, np.zeros((1, 9))])) - without
+    assert (found >= np.log(0.7) - 0.02).all()
+    assert (found <= 0.02).all()
+
+
 def test_candidates_do_not_depend_on_the_scale_of_data():
     X = make_bars(60, size=3, value=6.0, noise="gaussian", noise_scale=1.0, random_state=0).data
     start = np.abs(np.random.RandomState(0).normal(3, 2, (H, D)))

@@ -16,6 +16,9 @@ from multicause.parts import Part
 if TYPE_CHECKING:
     from multicause.model import Model, Parameters
 
+# Length of a component, relative to the longest one, up to which it counts as zero: it is no candidate then.
+LEAST_LENGTH = 1e-6
+
 
 class Selection(Part):
     """Scores of all causes for some rows, of which only the order within a row matters."""
@@ -75,7 +78,9 @@ class ScalarProduct(Selection):
             lengths = jnp.sqrt(matmul(components**2, (~jnp.isnan(rows)).astype(rows.dtype).T))
         else:
             lengths = jnp.linalg.norm(components, axis=1)[:, None]
-        return products / jnp.maximum(lengths, jnp.finfo(lengths.dtype).tiny)
+        # Products with a component of nearly no length are rounding errors, which a division would make the largest.
+        some = lengths > LEAST_LENGTH * jnp.max(lengths, axis=0)
+        return jnp.where(some, products / jnp.where(some, lengths, 1), -jnp.inf)
 
 
 class ByFunction(Selection):
