@@ -127,6 +127,15 @@ def test_missing_pixels_are_filled_in_and_others_kept(clean, lost):
     assert psnr(found, clean) > psnr(smooth, clean) + 3
 
 
+def test_strips_of_patches_leave_no_seams_in_filled_images(clean, lost):
+    whole = inpaint_image(clean, lost, **QUICK)
+    strips = inpaint_image(clean, lost, **QUICK, memory_budget="256KiB")  # a line of patches each
+    # A seam would be a step between two lines that the whole image does not have.
+    steps = np.abs(np.diff(strips, axis=0) - np.diff(whole, axis=0))
+    assert steps.max() < 0.1
+    np.testing.assert_allclose(strips, whole, atol=0.05)
+
+
 def test_an_image_without_missing_pixels_is_returned_as_it_is(clean):
     np.testing.assert_array_equal(inpaint_image(clean), clean)
 
