@@ -50,7 +50,7 @@ class ClusterGaussian(Noise):
     def initialize_for(self, n_components: int, moments: Moments, noise_scale: float | None) -> dict[str, np.ndarray]:
         """Return the data's variance within dimensions for every cause, or the square of the user's ``noise_scale``.
 
-        ``origin``, the mean of the data, is subtracted before squares are expanded: an offset would cause cancellation.
+        ``origin`` is the mean of the data.
         """
         n_features = len(moments.mean)
         # Offsets of dimensions belong to the means of all clusters, and say nothing about their widths.
@@ -65,14 +65,17 @@ class ClusterGaussian(Noise):
         }
         return {"variance": shapes[self.covariance], "floor": np.asarray(floor), "origin": np.asarray(moments.mean)}
 
+    def origin(self, parameters: dict[str, Array]) -> Array:
+        """Return the mean of the initial data."""
+        return parameters["origin"]
+
     def score_singles(
         self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array | None = None
     ) -> Array:
         """Return −½ (y − W_h)ᵀ Σ_h⁻¹ (y − W_h) − ½ log |Σ_h| over the observed dimensions: (H, n)."""
-        centred, means = rows - parameters["origin"], components - parameters["origin"]
-        variance = parameters["variance"]
+        centred, means, variance = rows, components, parameters["variance"]  # relative to the origin
         if observed is not None:
-            return self._score_observed(means, variance, centred * observed, observed)
+            return self._score_observed(means, variance, centred, observed)
         if self.covariance == "spherical":
             squares = jnp.sum(centred**2, axis=1) - 2 * matmul(means, centred.T) + jnp.sum(means**2, axis=1)[:, None]
             log_det = rows.shape[1] * jnp.log(variance)
@@ -94,7 +97,11 @@ class ClusterGaussian(Noise):
         """Return these scores for rows (n, D) in which missing values are zero: (H, n)."""
         if self.covariance == "full":
             return log_densities(means, variance, centred, observed)
-        variance = variance[:, None] * jnp.ones_like(means) if self.covariance == "spherical" else variance
+        if self.covariance == "spherical":
+            # Products with the components alone, as all dimensions of a cluster have the same variance.
+            products = matmul(means**2, observed.T) - 2 * matmul(means, centred.T)
+            squares = jnp.maximum(jnp.sum(centred**2, axis=1) + products, 0) / variance[:, None]
+            return -0.5 * (squares + jnp.log(variance)[:, None] * jnp.sum(observed, axis=1))
         squares = matmul(1 / variance, (centred**2).T) - 2 * matmul(means / variance, centred.T)
         squares = squares + matmul(means**2 / variance, observed.T)
         return -0.5 * (jnp.maximum(squares, 0) + matmul(jnp.log(variance), observed.T))
@@ -105,9 +112,8 @@ class ClusterGaussian(Noise):
         """Return sums with missing values as latent variables, for full covariances; see ``Noise.complete``."""
         if self.covariance != "full":
             return None
-        origin = parameters["origin"]
-        centred = (rows - origin) * observed
-        return completed_sums(components - origin, parameters["variance"], centred, observed, weighted)
+        means = components - parameters["origin"]
+        return completed_sums(means, parameters["variance"], rows, observed, weighted)
 
     def conditional_mean(
         self, components: Array, parameters: dict[str, Array], rows: Array, observed: Array, weights: Array
@@ -116,8 +122,7 @@ class ClusterGaussian(Noise):
         if self.covariance != "full":
             return None
         origin = parameters["origin"]
-        centred = (rows - origin) * observed
-        return conditional_means(components - origin, parameters["variance"], centred, observed, weights) + origin
+        return conditional_means(components - origin, parameters["variance"], rows, observed, weights) + origin
 
     def log_base(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """Return b(y) = −½ D log 2π of each row: (n,)."""
@@ -125,9 +130,8 @@ class ClusterGaussian(Noise):
 
     def magnitude(self, rows: Array, summary: Array, parameters: dict[str, Array]) -> Array:
         """Return ‖y − origin‖² over the smallest variance, which cancels against terms of the means: (n,)."""
-        squares = jnp.sum((rows - parameters["origin"]) ** 2, axis=1)
         smallest = jnp.min(_diagonal(parameters["variance"], self.covariance))
-        return squares / smallest + rows.shape[1]
+        return jnp.sum(rows**2, axis=1) / smallest + rows.shape[1]
 
     def sample_given(self, key: Array, mean: Array, causes: Array, parameters: dict[str, Array]) -> Array:
         """Draw observations: the mean plus noise of the active cause."""

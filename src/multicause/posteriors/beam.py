@@ -82,11 +82,16 @@ class Beam(Posterior):
         return model.prior.log_mass(parameters.prior, min(int(self.max_active), n_components))
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
-        """Return the memory of a row for several numbers per kept state and cause, and for covariances of states."""
+        """Return the memory of a row for several numbers per kept state and cause, and for covariances of states.
+
+        If values are missing, a row also has moments of its causes, and their components.
+        """
         kept = self._kept(n_components)
         covariances = sum(n_states * size**2 for size, n_states in enumerate(kept, 1))
+        n_causes = 0 if linear else min(sum(kept), n_components)
         per_state = ARRAYS_PER_CAUSE * n_components + 2 * n_features
-        return itemsize * (max(kept) * per_state + 4 * covariances + 3 * n_features + 4 * n_components)
+        of_causes = n_causes * (n_causes + 2 * n_features)
+        return itemsize * (max(kept) * per_state + 4 * covariances + of_causes + 3 * n_features + 4 * n_components)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """Return the memory of components, their Gram matrix, and second moments in double precision."""

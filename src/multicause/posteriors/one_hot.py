@@ -150,11 +150,7 @@ class Responsibilities(Inference):
     @property
     def magnitude(self) -> Array:  # type: ignore[override]
         """Size of the terms that cancel in the log-likelihood, as given by the noise, summed over rows."""
-        noise, data = self._parameters.noise, self._data
-        if self.observed is not None and self._origin is None and "origin" in noise:
-            # For noise that uses data without shift, values at its origin do not contribute.
-            data = jnp.where(self.observed > 0, data, noise["origin"])
-        size = self._model.noise.magnitude(data, self._block.summary, noise)
+        size = self._model.noise.magnitude(self._data, self._block.summary, self._parameters.noise)
         return sum_in_double(self.row_weights * size)
 
     @property

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, matmul, stored
 from multicause.compatibility import Support
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Recognized
@@ -34,7 +34,7 @@ class BeamStates(SpikeInference):
         components, data = (
             model.noise.standardize(each, parameters.noise) for each in (parameters.components, self._data)
         )
-        self._found = search_states(components, data, strengths_of(model, parameters), kept, observed)
+        self._found = stored(search_states(components, data, strengths_of(model, parameters), kept, observed))
         empty = jnp.sum(jnp.log1p(-model.prior.activity(parameters.prior)))
         scores = [jnp.zeros((len(data), 1), data.dtype), *(states.score for states in self._found)]
         self._weigh(jnp.concatenate(scores, axis=1) + empty, self._log_base)
@@ -80,18 +80,34 @@ class BeamStates(SpikeInference):
 
     @cached_property
     def cause_means(self) -> Array:
-        """Σ_n w_n ⟨(s∘z) w̄ᵀ⟩ over observed values: (H, D). If values are missing, it is summed state by state."""
-        components = self._parameters.components
+        """Σ_n w_n ⟨(s∘z) w̄ᵀ⟩ over observed values: (H, D).
+
+        If values are missing, each row has its own sum, of components without its missing values. It needs second
+        moments of the few causes that are active in any of its states.
+        """
+        components, n = self._parameters.components, len(self.rows)
         if self.observed is None:
             return matmul(self.cause_pairs, self._components)
-        total = jnp.zeros(components.shape, jnp.float64)
+        causes = self._causes_of_rows
+        n_causes = causes.shape[1]
+        moments = jnp.zeros((n, n_causes**2), self.rows.dtype)
         for states, weights in self._weighed:
-            own = components[states.active]
-            means = jnp.sum(states.mean[..., None] * own, axis=-2, keepdims=True)
-            values = states.mean[..., None] * means + matmul(states.covariance, own)
-            values = values * (weights * self.row_weights[:, None])[..., None, None] * self.observed[:, None, None]
-            total = total.at[states.active].add(values.astype(total.dtype))
-        return total
+            places = jnp.argmax(states.active[..., None] == causes[:, None, None], axis=-1)
+            pairs = states.mean[..., :, None] * states.mean[..., None, :] + states.covariance
+            values = (weights * self.row_weights[:, None])[..., None, None] * pairs
+            both = places[..., :, None] * n_causes + places[..., None, :]
+            moments = moments.at[jnp.arange(n)[:, None], both.reshape(n, -1)].add(values.reshape(n, -1))
+        own = components[causes] * self.observed[:, None]
+        values = matmul(stored(moments).reshape(n, n_causes, n_causes), stored(own))
+        return jnp.zeros(components.shape, jnp.float64).at[causes].add(stored(values).astype(jnp.float64))
+
+    @property
+    def _causes_of_rows(self) -> Array:
+        """Causes that are active in any state of each row: (n, K). A cause may be listed several times."""
+        # A cause of a state was the last one of a smaller state, which was kept, too.
+        last = jnp.concatenate([states.active[..., -1] for states in self._found], axis=1)
+        H = len(self._parameters.components)
+        return last if last.shape[1] < H else jnp.broadcast_to(jnp.arange(H, dtype=last.dtype), (len(last), H))
 
     def recognize(self, top: int) -> Any:
         """Return the most probable of the states that were found, with strengths if causes have any."""

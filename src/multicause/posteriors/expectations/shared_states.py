@@ -86,9 +86,9 @@ class SharedStates(Inference):
     @property
     def _by_pairs(self) -> bool:
         """Whether values are missing and pairs of causes need less work than means of states."""
-        H, D = self._parameters.components.shape
-        binary = self._tree.strengths == (1,)
-        return self._model.missing and self._model.sums_squares and binary and H * (H + 1) // 2 < 2 * D
+        binary, n_features = self._tree.strengths == (1,), self._parameters.components.shape[1]
+        few = masked_sums.n_products(self._tree) < 2 * n_features
+        return self._model.missing and self._model.sums_squares and binary and few
 
     @cached_property
     def _far(self) -> Array:
@@ -247,10 +247,8 @@ class SharedStates(Inference):
             return by_states()
 
         def by_pairs() -> Array:
-            members = jnp.abs(jnp.asarray(masked_sums.members_of(self._tree), self._u.dtype))
-            moments, H = matmul(members.T, self._u) * scale, self._tree.n_components
-            of_causes = (moments[:H], moments[H:])
-            return masked_sums.slope_from(self._parameters, self._origin, self._data, observed, *of_causes)
+            causes, pairs = (each * scale for each in masked_sums.moments(self._tree, self._u))
+            return masked_sums.slope_from(self._parameters, self._origin, self._data, observed, causes, pairs)
 
         return jax.lax.cond(self._far, by_states, by_pairs)
 
