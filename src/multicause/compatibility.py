@@ -72,9 +72,20 @@ class Expectation(Enum):
     NETWORK = "a recognition network"  # weights that wake-sleep learns
 
 
+class Capability(Enum):
+    """What the declaration of an estimator may offer to parts, in addition to EM on rows as they are."""
+
+    WHITENED = "whitened data, as IndependentComponents has"
+    WAKE_SLEEP = "wake-sleep learning, as HelmholtzMachine has"
+    SLABS = "initial strengths of causes that suit the data, as SpikeAndSlabCauses has"
+
+
 @dataclass(frozen=True)
 class Requirements:
-    """Requirements of a part on the other parts of a model. Sets list the allowed values; None allows all."""
+    """Requirements of a part on the other parts of a model, and on its estimator.
+
+    Sets list the allowed values; None allows all.
+    """
 
     supports: frozenset[Support] | None = None
     rules: frozenset[Rule] | None = None
@@ -90,8 +101,8 @@ class Requirements:
     uncapped: bool = False
     #: Whether the prior must offer probabilities of states of a few candidates.
     selectable: bool = False
-    #: Name of the only estimator, or base class of estimators, that can learn with this part.
-    estimator: str | None = None
+    #: Capabilities all of which the estimator must offer.
+    capabilities: frozenset[Capability] = frozenset()
 
     def also(self, **changes: Any) -> Requirements:
         """Return these requirements with some of them replaced."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from multicause import noises, posteriors, priors, updates
 from multicause.combinations import Combination, Maximum, MaximumMagnitude, NoisyOr, Sum
-from multicause.compatibility import Expectation, IncompatiblePartsError, Rule, Support
+from multicause.compatibility import Capability, Expectation, IncompatiblePartsError, Rule, Support
 from multicause.model import Model
 from multicause.noises import Noise
 from multicause.parts import resolve
@@ -77,9 +77,15 @@ def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
             yield Reason(role, "components without an upper bound", "combination", "has one")
         if needs.selectable and not model.prior.selectable:
             yield Reason(role, "probabilities of states with few causes", "prior", "does not offer them")
-        names = () if estimator is None else tuple(base.__name__ for base in estimator.__mro__)
-        if needs.estimator is not None and names and needs.estimator not in names:
-            yield Reason(role, f"the estimator {needs.estimator} in place of {names[0]}")
+        absent = frozenset() if estimator is None else needs.capabilities - offered_by(estimator)
+        if estimator is not None and absent:
+            wanted = _joined((each.value for each in Capability if each in absent), "and")
+            yield Reason(role, f"{wanted}; {estimator.__name__} does not offer it")
+
+
+def offered_by(estimator: type) -> frozenset[Capability]:
+    """Return the capabilities that the declaration of an estimator offers."""
+    return getattr(estimator, "_capabilities", frozenset())
 
 
 def mean_range(model: Model) -> tuple[float, float]:

@@ -216,7 +216,7 @@ def test_a_subclass_may_wire_what_its_base_may():
         pass
 
     assert fits(wire(Machine(2))[0], Machine)
-    with pytest.raises(IncompatiblePartsError, match="needs the estimator HelmholtzMachine in place of LinearCauses"):
+    with pytest.raises(IncompatiblePartsError, match="needs wake-sleep learning, .*; LinearCauses does not"):
         LinearCauses(2, prior=priors.Layered()).fit(np.eye(4))
 
 

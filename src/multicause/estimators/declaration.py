@@ -22,7 +22,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from multicause.compatibility import IncompatiblePartsError, Link
+from multicause.compatibility import Capability, IncompatiblePartsError, Link
 from multicause.em.solver import Solver
 from multicause.engines import Data
 from multicause.estimators.fitted_causes import FittedCauses
@@ -41,6 +41,8 @@ class DeclaredModel(FittedCauses):
 
     #: Constraints of constructor arguments that differ from those of other models (see ``estimators/settings.py``).
     _constraints: dict[str, list[Any]] = {}
+    #: What the preparation, solver and starts of this model offer to parts that need more than EM on rows as they are.
+    _capabilities: frozenset[Capability] = frozenset()
     #: Names of parts, by constructor argument.
     _part_names: dict[str, Any] = NAMES
 

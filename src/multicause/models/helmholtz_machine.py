@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.combinations import Sum
+from multicause.compatibility import Capability
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.fields import NetworkFields
@@ -89,6 +90,7 @@ class HelmholtzMachine(NetworkFields):
     (3, 25)
     """
 
+    _capabilities = frozenset({Capability.WAKE_SLEEP})
     _constraints = {
         "higher": [tuple, list],
         "init": [Options(str, {"random"}), "array-like"],

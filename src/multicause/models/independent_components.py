@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.combinations import Sum
+from multicause.compatibility import Capability
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.fields import UnmixingFields
@@ -88,6 +89,7 @@ class IndependentComponents(UnmixingFields):
     [1.0, 1.0]
     """
 
+    _capabilities = frozenset({Capability.WHITENED})
     _constraints = {
         "n_components": [COUNT, None],
         "init": [str, "array-like"],

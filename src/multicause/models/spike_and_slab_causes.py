@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from multicause import annealing as schedules
 from multicause.combinations import Sum
+from multicause.compatibility import Capability
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.causal import CausalEstimator
@@ -76,6 +77,8 @@ class SpikeAndSlabCauses(CausalEstimator):
     >>> SpikeAndSlabCauses(4, random_state=0).fit_transform(X).shape
     (500, 4)
     """
+
+    _capabilities = frozenset({Capability.SLABS})
 
     def __init__(
         self,

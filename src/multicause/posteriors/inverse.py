@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.compatibility import Expectation, Likelihood, Requirements, Rule, Support
+from multicause.compatibility import Capability, Expectation, Likelihood, Requirements, Rule, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.expectations.row_totals import ScaleFreeTotals
 
@@ -24,7 +24,7 @@ class Inverse(Posterior):
         supports=frozenset({Support.REAL, Support.GAUSSIAN}),
         rules=frozenset({Rule.SUM}),
         likelihoods=frozenset({Likelihood.NONE}),
-        estimator="IndependentComponents",  # steps of the natural gradient need whitened data
+        capabilities=frozenset({Capability.WHITENED}),  # for steps of the natural gradient
     )
     offers = frozenset({Expectation.MOMENTS, Expectation.EFFECTS, Expectation.SLOPES})
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.compatibility import Expectation, Link, Requirements, Rule, Support
+from multicause.compatibility import Capability, Expectation, Link, Requirements, Rule, Support
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.expectations.observed import observed_data
 from multicause.posteriors.expectations.row_totals import ScaleFreeTotals
@@ -47,7 +47,7 @@ class RecognitionNetwork(Posterior):
         supports=frozenset({Support.LAYERED}),
         rules=frozenset({Rule.SUM}),
         links=frozenset({Link.LOGIT}),
-        estimator="HelmholtzMachine",
+        capabilities=frozenset({Capability.WAKE_SLEEP}),
     )
     offers = frozenset({Expectation.NETWORK})
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
-from multicause.compatibility import Requirements, Support
+from multicause.compatibility import Capability, Requirements, Support
 from multicause.priors.base import Prior
 from multicause.priors.layered_networks import Layers, fantasies, log_bernoulli
 
@@ -38,7 +38,7 @@ class Layered(Prior):
     """
 
     support = Support.LAYERED
-    requires = Requirements(estimator="HelmholtzMachine")
+    requires = Requirements(capabilities=frozenset({Capability.WAKE_SLEEP}))
 
     def __init__(self, *, higher: tuple[int, ...] = (2,)) -> None:
         self.higher = higher

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
-from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
+from multicause.compatibility import Capability, Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.priors.bernoulli import MARGIN, Bernoulli
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SpikeAndSlab(Bernoulli):
         likelihoods=frozenset({Likelihood.OF_MEANS}),
         spreads=frozenset({Spread.CONSTANT}),
         expectations=frozenset({Expectation.MOMENTS}),
-        estimator="SpikeAndSlabCauses",
+        capabilities=frozenset({Capability.SLABS}),
     )
 
     def __init__(self, *, learn: tuple[str, ...] = LEARNABLE) -> None:

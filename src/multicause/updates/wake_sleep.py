@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.compatibility import Expectation, Requirements
+from multicause.compatibility import Capability, Expectation, Requirements
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
 from multicause.updates.base import Update
@@ -34,7 +34,11 @@ class WakeSleep(Update):
         parts.
     """
 
-    requires = Requirements(expectations=frozenset({Expectation.NETWORK}), unbounded=True, estimator="HelmholtzMachine")
+    requires = Requirements(
+        expectations=frozenset({Expectation.NETWORK}),
+        unbounded=True,
+        capabilities=frozenset({Capability.WAKE_SLEEP}),
+    )
 
     def __init__(self, *, rate: float = 0.2, n_particles: int = 10, nonnegative: bool = False) -> None:
         self.rate = rate
