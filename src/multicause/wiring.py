@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from multicause import noises, posteriors, priors, updates
 from multicause.combinations import Combination, Maximum, MaximumMagnitude, NoisyOr, Sum
-from multicause.compatibility import Capability, Expectation, IncompatiblePartsError, Rule, Support
+from multicause.compatibility import Capability, Expectation, IncompatiblePartsError, Rule
 from multicause.model import Model
 from multicause.noises import Noise
 from multicause.parts import resolve
@@ -91,7 +91,7 @@ def offered_by(estimator: type) -> frozenset[Capability]:
 def mean_range(model: Model) -> tuple[float, float]:
     """Return the smallest and largest mean that a combination can produce for the causes of a prior."""
     lower, upper = model.combination.bounds
-    if model.prior.support in (Support.REAL, Support.GAUSSIAN, Support.SPIKE_SLAB, Support.LEVELS):
+    if not model.prior.is_zero_or_one:
         return -inf, (inf if model.combination.rule == Rule.SUM else upper)
     return lower, upper
 

@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 
 from multicause.app.preparation import PreparedModel, estimator_of
-from multicause.compatibility import Rule, Support
+from multicause.compatibility import Rule
 
 #: Contrasts that a patch may have, with equal prior probabilities.
 CONTRASTS = np.logspace(-3, 2, 26)
-# Supports of causes that have a strength of any size, so that what they generate has a covariance that describes it.
-STRENGTHS = (Support.GAUSSIAN, Support.REAL, Support.SPIKE_SLAB)
 # Rows drawn from the model for its covariance: its entries are then known to about one percent.
 N_SAMPLES = 10_000
 # Directions with a smaller share of the largest variance are those in which causes generate nothing.
@@ -36,7 +34,7 @@ def has_strengths(model: Any) -> bool:
     if parts is None:
         return False
     own = parts()
-    return own.prior.support in STRENGTHS and own.combination.rule is Rule.SUM
+    return own.prior.has_strengths and own.combination.rule is Rule.SUM
 
 
 class NoisyPatches:

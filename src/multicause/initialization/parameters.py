@@ -10,7 +10,6 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from multicause.compatibility import Support
 from multicause.engines.base import Data
 from multicause.engines.missing import filled_with_means
 from multicause.initialization.conditions import InitialConditions
@@ -62,7 +61,7 @@ def _starting_components(initial: InitialConditions, n_components: int, init: st
             X, weights = data.look()
             X = filled_with_means(X, weights)
             possible = np.flatnonzero(weights > 0)
-            if model.prior.support is Support.SPIKE_SLAB and X[possible].any():
+            if model.prior.has_states and model.prior.has_strengths and X[possible].any():
                 # A component of zeros has no effect whatever its strength, and would stay as it is.
                 possible = possible[X[possible].any(axis=1)]
             chances = weights[possible] / weights[possible].sum(dtype=float)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.compatibility import Support
 from multicause.estimators.base import BaseModel
 
 # Smallest fraction of the range of all data that the limits of a single row span, so that a nearly empty row does not
@@ -41,13 +40,13 @@ def check_image_shape(image_shape: Any, n_features: int, name: str) -> None:
 
 def has_probabilities(model: Any) -> bool:
     """Return whether ``transform`` returns probabilities of causes rather than real values."""
-    return has_states(model) and model._model.prior.support is not Support.SPIKE_SLAB
+    return has_states(model) and not model._model.prior.has_strengths
 
 
 def has_states(model: Any) -> bool:
     """Return whether causes are on or off, so that ``recognize`` returns states with probabilities."""
     inner = getattr(model, "_model", None)
-    return inner is not None and inner.prior.support not in (Support.REAL, Support.GAUSSIAN)
+    return inner is not None and inner.prior.has_states
 
 
 def is_signed(rows: np.ndarray) -> bool:

@@ -51,6 +51,26 @@ class Prior(Part):
         return density + candidates + (("copied",) if self.repairable else ())
 
     @property
+    def is_binary(self) -> bool:
+        """Whether causes are independently on or off, and nothing else."""
+        return self.support is Support.BINARY
+
+    @property
+    def is_zero_or_one(self) -> bool:
+        """Whether causes can only be zero or one, so that means have the bounds of the components."""
+        return self.support in (Support.BINARY, Support.ONE_HOT, Support.LAYERED)
+
+    @property
+    def has_states(self) -> bool:
+        """Whether causes are on or off or have levels, so that a posterior consists of states with probabilities."""
+        return self.support not in (Support.REAL, Support.GAUSSIAN)
+
+    @property
+    def has_strengths(self) -> bool:
+        """Whether active causes have a strength of any size."""
+        return self.support in (Support.GAUSSIAN, Support.REAL, Support.SPIKE_SLAB)
+
+    @property
     def has_singles(self) -> bool:
         """Whether states with a single active cause exist and have a probability in closed form."""
         return self.support in (Support.BINARY, Support.ONE_HOT, Support.LEVELS)

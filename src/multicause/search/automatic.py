@@ -24,7 +24,6 @@ import numpy as np
 
 from multicause.annealing import Annealing, LinearCooling, NoAnnealing
 from multicause.arrays import Array
-from multicause.compatibility import Support
 from multicause.em.loop import compile_ahead, learn
 from multicause.em.results import (
     FitResult,
@@ -217,7 +216,7 @@ def search_posterior(model: Model, n_components: int) -> Posterior:
     """Return a posterior with few active causes and candidates, and without a data cut."""
     candidates, max_active = (min(size, n_components) for size in SEARCH_SIZES)
     few = sparse_states(n_components, max_active).n_states <= MOST_SHARED_STATES
-    if few and model.prior.support is Support.BINARY:
+    if few and model.prior.is_binary:
         return Preselected(n_components, max_active, keep=None).bind(model, n_components, 1, 1)
     own = model.posterior.leaner(candidates, max_active)
     return own or Preselected(candidates, max_active, keep=None).bind(model, n_components, 1, 1)

@@ -8,7 +8,6 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.compatibility import Support
 from multicause.engines.base import Data
 from multicause.inference import log_evidence, mean_data, summarize
 from multicause.model import Block, Model, Parameters
@@ -49,7 +48,7 @@ def revive(
     left = rows - np.asarray(mean_data(model, block, parameters))[:n_unused]
     left = np.where(np.isnan(left), 0, left)  # a value that was not observed has no residual
     components: Any = np.array(parameters.components)
-    if model.prior.support is Support.SPIKE_SLAB:
+    if model.prior.has_states and model.prior.has_strengths:
         length = np.linalg.norm(components[~unused], axis=1).mean()
         left *= (length / np.maximum(np.linalg.norm(left, axis=1), np.finfo(left.dtype).tiny))[:, None]
     if model.combination.bounds[0] >= 0:
