@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from multicause import LinearCauses, MaximalCauses
-from multicause import arrays as arrays_module
 from multicause.annealing import LinearCooling
-from multicause.arrays import double_precision, largest_with_share, over_active
+from multicause.arrays import double_precision, kernels, largest_with_share, over_active, starts
 from multicause.callbacks import BoundMonitor, IterationCallback
 from multicause.datasets import make_bars
 from multicause.engines import Local
@@ -122,7 +121,7 @@ def test_the_cause_that_is_missed_least():
 @pytest.mark.parametrize("on_accelerator", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_value_that_a_share_of_all_weight_reaches(dtype, on_accelerator, monkeypatch):
-    monkeypatch.setattr(arrays_module, "one_by_one", lambda: not on_accelerator)
+    monkeypatch.setattr(kernels, "one_by_one", lambda: not on_accelerator)
     random = np.random.RandomState(0)
     for trial in range(20):
         values = (random.normal(size=37) * 10.0 ** random.randint(-3, 4)).astype(dtype)
@@ -149,7 +148,7 @@ def test_truncated_activities_on_accelerators_are_those_of_a_cpu(n_causes, monke
 
 @pytest.mark.parametrize("at_once", [1, 2, 3])
 def test_only_active_starts_are_worked_on(at_once, monkeypatch):
-    monkeypatch.setattr(arrays_module, "starts_at_once", lambda n_starts: at_once)
+    monkeypatch.setattr(starts, "starts_at_once", lambda n_starts: at_once)
     values = jnp.arange(10.0).reshape(5, 2)
     for active in ([1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]):
         found = over_active(lambda row: (row * 2, row.sum()), jnp.asarray(active, dtype=bool), values)

@@ -41,7 +41,7 @@ def benchmark(
         if dtype not in ("float32", "float64"):
             raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
         from multicause.app.experiments.timing import example_data, time_model, time_products
-        from multicause.arrays import use_device
+        from multicause.runtime.devices import use_device
 
         backend = use_device(device)
         X = example_data(rows, features, components, dtype)

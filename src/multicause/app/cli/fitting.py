@@ -25,7 +25,7 @@ from multicause.app.cli.unfinished import Request, checkpoints_of, is_stopped, k
 from multicause.app.cli.words import errors_in_options, in_options, reading_errors_in_options, reading_in_options
 from multicause.app.preparation import RowPreparation, fit_preparation, with_preparation
 from multicause.app.writing import new_folder
-from multicause.arrays import bytes_from, use_device
+from multicause.arrays import bytes_from
 from multicause.callbacks import Checkpoint
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.engines import Dask, Local
@@ -33,6 +33,7 @@ from multicause.engines.dask_clusters import dashboard_link
 from multicause.engines.sources import Source
 from multicause.outcomes import Outcome
 from multicause.persistence import newest_checkpoint
+from multicause.runtime.devices import use_device
 
 # Labels of reconstruction quality in the summary of a fit, and their names in its settings.
 QUALITY = {"variance explained, R²": "r2", "R² without row means": "r2_without_row_means"}

@@ -58,7 +58,7 @@ def denoise(
         if sound and (report is not None or noise != "gaussian"):
             raise ValueError("Recordings have no --report and no --noise; these options are for images.")
 
-        from multicause.arrays import use_device
+        from multicause.runtime.devices import use_device
 
         use_device(device)
         given = _given(patch_size=patch_size, n_components=components, max_iter=iterations)
@@ -113,8 +113,8 @@ def inpaint(
 
             check_data([mask])
 
-        from multicause.arrays import use_device
         from multicause.restoration.files import filled_in, read_picture
+        from multicause.runtime.devices import use_device
 
         use_device(device)
         stored = read_picture(data)

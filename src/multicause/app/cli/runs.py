@@ -84,7 +84,7 @@ class Run(NamedTuple):
 def open_run(folder: Path, device: str) -> Run:
     """Open the run in a folder, to be used on a device."""
     from multicause import load
-    from multicause.arrays import use_device
+    from multicause.runtime.devices import use_device
 
     use_device(device)
     if not folder.exists():
