@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations as subsets
+from itertools import product
 from math import inf
 from typing import Any, NamedTuple
 
-from multicause import noises, posteriors, priors, updates
-from multicause.combinations import Combination, Maximum, MaximumMagnitude, NoisyOr, Sum
+from multicause import combinations, noises, posteriors, priors, updates
+from multicause.combinations import Combination
 from multicause.compatibility import Capability, Expectation, IncompatiblePartsError, Rule
 from multicause.model import Model
 from multicause.noises import Noise
@@ -17,7 +18,6 @@ from multicause.parts import resolve
 from multicause.posteriors import Posterior
 from multicause.priors import Prior
 from multicause.updates import NAMES, Update
-from multicause.updates.wake_sleep import WakeSleep
 
 ROLES = ("prior", "combination", "noise", "posterior", "update")
 # Maximum number of pairs of parts that an error suggests if no single replacement is compatible.
@@ -129,7 +129,7 @@ def _remedies(model: Model, estimator: type | None, free: set[str]) -> str:
         return f"With the other parts as they are, use one of these: {serving}."
     several = [
         ", ".join(f"{role}={part!r}" for role, part in zip(both, parts, strict=True))
-        for both in combinations(roles, 2)
+        for both in subsets(roles, 2)
         for parts in _serving(model, estimator, known, both, free)
     ]
     if several:
@@ -162,26 +162,25 @@ def _serving(
 
 
 def known_parts() -> dict[str, list[Any]]:
-    """Return one object of every part of this library with its default settings, by role."""
+    """Return every part of this library with its default settings, by role; combinations also with other bounds.
+
+    These are the bounds that the means of some noise need.
+    """
 
     def objects(module: Any, base: type) -> list[Any]:
         classes = [getattr(module, name) for name in module.__all__ if isinstance(getattr(module, name), type)]
         return [cls() for cls in classes if issubclass(cls, base) and not _is_abstract(cls)]
 
+    known_noises = objects(noises, noises.Noise)
+    # The widest range comes first.
+    ranges = sorted({noise.means for noise in known_noises}, key=lambda means: (means[0], -means[1]))
+    rules = objects(combinations, Combination)
     return {
         "prior": objects(priors, priors.Prior),
-        "combination": [
-            Sum(),
-            Sum(nonnegative=True),
-            Sum(nonnegative=True, upper=1.0),
-            Maximum(),
-            Maximum(upper=1.0),
-            MaximumMagnitude(),
-            NoisyOr(),
-        ],
-        "noise": objects(noises, noises.Noise),
+        "combination": list(dict.fromkeys(each for rule in rules for each in (rule, *map(rule.within, ranges)))),
+        "noise": known_noises,
         "posterior": objects(posteriors, posteriors.Posterior),
-        "update": [*objects(updates, updates.Update), WakeSleep()],
+        "update": objects(updates, updates.Update),
     }
 
 

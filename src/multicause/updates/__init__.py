@@ -10,6 +10,7 @@ from multicause.updates.least_squares import LeastSquares
 from multicause.updates.multiplicative import Multiplicative, MultiplicativeCounts
 from multicause.updates.natural_gradient import NaturalGradient
 from multicause.updates.normalized import NormalizedMean
+from multicause.updates.wake_sleep import WakeSleep
 from multicause.updates.weighted_mean import WeightedMean
 
 NAMES: dict[str, type] = {
@@ -36,5 +37,6 @@ __all__ = [
     "NaturalGradient",
     "NormalizedMean",
     "Update",
+    "WakeSleep",
     "WeightedMean",
 ]
