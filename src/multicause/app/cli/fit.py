@@ -62,7 +62,7 @@ def fit(
     noise: Annotated[
         str | None,
         typer.Option(
-            help="gaussian, diagonal_gaussian, poisson or bernoulli, if the model has a choice.",
+            help="gaussian, diagonal_gaussian, poisson, bernoulli or leaky_bernoulli, if the model has a choice.",
             rich_help_panel=LEARNING,
         ),
     ] = None,
