@@ -118,6 +118,23 @@ def test_one_file_imports_private_names_of_scikit_learn():
     assert found == {"runtime/scikit_learn.py"}
 
 
+def test_one_file_uses_private_attributes_of_scikit_learn():
+    """Apart from ``_parameter_constraints``, by which estimators declare constraints of their settings."""
+    private = (
+        "_skl_callbacks",
+        "_callback_fit_ctx",
+        "_parent_callback_ctx",
+        "_init_callback_context",
+        "_validate_params",
+    )
+    found = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if any(name in path.read_text() for name in private)
+    }
+    assert found == {"runtime/scikit_learn.py"}
+
+
 def test_relative_imports_are_not_used():
     """They would escape the check above."""
     for path in SOURCE.rglob("*.py"):

@@ -1,4 +1,8 @@
-"""Session of a running fit, and the only use of scikit-learn's callback interface, which is experimental."""
+"""Session of a running fit, and base class of callbacks, on top of scikit-learn's callback interface.
+
+This interface is experimental. It is used here and in ``progress_bar.py``, which extends scikit-learn's bar; its
+private names are in :mod:`multicause.runtime.scikit_learn`.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +23,9 @@ from multicause.engines.base import Data
 from multicause.persistence.checkpoints import Identity, Resumption, identity_of, read_checkpoint
 from multicause.persistence.journal import Journal
 from multicause.runtime.interruption import Interruption, interruptible
+from multicause.runtime.scikit_learn import callback_context, callbacks_of, parent_context, remove_callbacks
 
 __all__ = ["CallbackSupportMixin", "FitSession", "History", "Iteration", "IterationCallback", "SklearnProgressBar"]
-
-# Attributes that scikit-learn sets on an estimator during a fit, and that copies of it do not need.
-CALLBACK_ATTRIBUTES = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_parent_callback_ctx")
 
 
 class History(NamedTuple):
@@ -62,8 +64,7 @@ class FitSession:
     @property
     def every_iteration(self) -> bool:
         """Return whether a callback needs the model after every single iteration, or may stop the fit there."""
-        callbacks = getattr(self._estimator, "_skl_callbacks", [])
-        return any(getattr(callback, "every_iteration", True) for callback in callbacks)
+        return any(getattr(callback, "every_iteration", True) for callback in callbacks_of(self._estimator))
 
     @property
     def random(self) -> np.random.RandomState:
@@ -101,7 +102,7 @@ class FitSession:
         self._rows = {"X": X, "y": y, "metadata": None if weights is None else {"sample_weight": weights}}
         n_tasks = self._estimator.max_iter if n_tasks is None else n_tasks
         self._tasks_left = max(0, n_tasks - self.history.n_iterations)
-        self._context = self._estimator._init_callback_context(max_subtasks=self._tasks_left)
+        self._context = callback_context(self._estimator, self._tasks_left)
         for callback, (name, memory) in zip(self._followers(), self._memories, strict=False):
             if type(callback).__name__ == name:
                 callback.memory = memory
@@ -114,7 +115,7 @@ class FitSession:
         self.history = History(n + 1, (*bounds, bound), (*temperatures, temperature))
         if self._estimator.verbose:
             sys.stdout.write(f"[{type(self._estimator).__name__}] {self._summarize(progress)}\n")
-        if hasattr(self._estimator, "_skl_callbacks") and self._tasks_left > 0:
+        if callbacks_of(self._estimator) and self._tasks_left > 0:
             self._tasks_left -= 1
             self._stopped |= self._tell(progress, bound, temperature)
         # Once requested, a stop holds for all phases of a fit.
@@ -162,14 +163,12 @@ class FitSession:
 
     def _followers(self) -> list[IterationCallback]:
         """Return the callbacks of this library, which may have a state to save."""
-        callbacks = getattr(self._estimator, "_skl_callbacks", [])
-        return [callback for callback in callbacks if isinstance(callback, IterationCallback)]
+        return [callback for callback in callbacks_of(self._estimator) if isinstance(callback, IterationCallback)]
 
     def _model(self, progress: Any) -> Any:
         """Return a copy of the estimator with the parameters learned so far."""
         model = copy.copy(self._estimator)
-        for name in CALLBACK_ATTRIBUTES:
-            model.__dict__.pop(name, None)
+        remove_callbacks(model)
         for name, value in self._describe(progress, self.history).items():
             setattr(model, name, value)
         return model
@@ -287,7 +286,7 @@ def fit_session(
 
 def _inside_a_search(estimator: Any) -> bool:
     """Return whether the fit is part of a meta-estimator other than a pipeline."""
-    context = getattr(estimator, "_parent_callback_ctx", None)
+    context = parent_context(estimator)
     while context is not None:
         if context.estimator_name != "Pipeline":
             return True

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multicause.outcomes import Outcome
-from multicause.runtime.scikit_learn import Options
+from multicause.runtime.scikit_learn import Options, constraints_of_setting
 
 #: Meaning of each unsuccessful outcome.
 MEANINGS = {
@@ -104,7 +104,7 @@ def _has_schedule(settings: dict[str, Any]) -> bool:
 
 def _on_annealing(estimator: Any, settings: dict[str, Any]) -> str:
     """Return advice on the annealing, which may already be on by default."""
-    known = estimator._parameter_constraints.get("annealing", [])
+    known = constraints_of_setting(estimator, "annealing")
     offers_auto = any(isinstance(constraint, Options) and "auto" in constraint.options for constraint in known)
     ways = [
         _if(_has_schedule(settings), "anneal from a lower temperature"),

@@ -30,7 +30,7 @@ from multicause.estimators.columns import with_names
 from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
 from multicause.persistence import save
-from multicause.runtime.scikit_learn import check_sample_weight
+from multicause.runtime.scikit_learn import check_sample_weight, validate_settings
 from multicause.runtime.user_warnings import warn_user
 
 #: Models that can learn from rows with missing values, as listed in error messages.
@@ -70,7 +70,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
 
     def _check_settings(self) -> None:
         """Raise an error for constructor arguments that no data would suit."""
-        self._validate_params()
+        validate_settings(self)
 
     def _part_choices(self) -> dict[str, PartChoice]:
         """Return the parts that names and None stand for; a model adds its own parts."""

@@ -12,6 +12,7 @@ from multicause import __version__
 from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, known_class, name_of
+from multicause.runtime.scikit_learn import validate_settings
 
 # Attributes of a fitted model that are saved unchanged, if they exist.
 HISTORY = (
@@ -89,7 +90,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict
     if not hasattr(kind, "_restore"):
         raise ModelFileError(f"{header['estimator']!r} is not a model.")
     model = kind(**decode(header["settings"], arrays, known))
-    model._validate_params()
+    validate_settings(model)
     for name, value in decode(header["history"], arrays, known).items():
         name = FORMER_ATTRIBUTES.get(name, name)
         if name not in (*HISTORY, *model._results):

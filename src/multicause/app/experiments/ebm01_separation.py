@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 from multicause import EnergyComponents
 from multicause.app.experiments.ebm01_data import OUT, mixing_matrix, sources
 from multicause.app.experiments.table import Line
+from multicause.callbacks import Iteration, IterationCallback
 from multicause.metrics import amari_distance
 
 # Number of steps of each sampler in one update (EBM01 §4; "hamiltonian" makes one step of many leapfrog steps).
@@ -124,26 +125,15 @@ def _runs(trials: int, setting: str, jobs: int) -> Runs:
     return Runs(name, found, updates, others)
 
 
-class _Watch:
-    """Scikit-learn callback that measures the distance to the true unmixing matrix."""
+class _Watch(IterationCallback):
+    """Callback that measures the distance to the true unmixing matrix after each round of updates."""
 
     def __init__(self, truth: np.ndarray) -> None:
         self.truth, self.distances = truth, []  # type: ignore[var-annotated]
 
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Do nothing before a fit."""
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        """Do nothing before a round."""
-
-    def on_fit_task_end(self, estimator: Any, context: Any, *, fitted_estimator: Any = None) -> bool:
-        """Measure the distance after each round."""
-        if context.task_name == "iteration":
-            self.distances.append(amari_distance(fitted_estimator.components_, self.truth))
-        return False
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Do nothing after a fit."""
+    def after(self, iteration: Iteration) -> None:
+        """Measure the distance."""
+        self.distances.append(amari_distance(iteration.model().components_, self.truth))
 
 
 def _run(X: np.ndarray, A: np.ndarray, sampler: str, seed: int, max_iter: int) -> list[float]:
