@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from multicause.runtime.optional import need
+
 # Files of the van Hateren database: raw big-endian 16-bit pixels without a header.
 IML_SHAPE = (1024, 1536)
 # Zero level of unsigned 8-bit sound, whose samples are 0..255.
@@ -133,10 +135,4 @@ def _find(path: Path) -> Path:
 
 
 def _need_scikit_image(purpose: str) -> None:
-    try:
-        import skimage  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"scikit-image is needed for {purpose} and is not installed. Install it with "
-            "pip install 'multicause[images]', or pass the image as an array."
-        ) from error
+    need("skimage", purpose, "images", name="scikit-image", instead="pass the image as an array")

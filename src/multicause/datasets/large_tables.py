@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from multicause.datasets.columns import choose_columns, listed
-from multicause.datasets.extras import need
 from multicause.datasets.opening import open_rows
+from multicause.runtime.optional import need
 from multicause.runtime.paths import HDF5, dataset_of, file_of
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ def read_data(
     if not isinstance(data.rows, np.ndarray):
         return data._replace(remarks=(*remarks, *data.remarks))
     place = paths[0] if len(paths) == 1 else Path(os.path.commonpath([file.absolute() for file in files]))
-    tables.check_finite(data.rows, place, data.names, allow_missing=data.kind in ("table", "images"))
+    tables.check_values(data.rows, place, data.names, allow_missing=data.kind in ("table", "images"))
     data = data._replace(remarks=(*data.remarks, *tables.remark_on_missing(data.rows, data.names)))
     summary = data.summary or f"{data.rows.shape[0]} rows of {data.rows.shape[1]} values ({data.kind})"
     rows = data.rows.astype(reading.dtype, order="C")
@@ -193,10 +193,10 @@ def _tables(files: Sequence[Path], reading: Reading, memory_budget: int | str | 
                 f"Tables that are read together must have the same columns, but {str(files[0])!r} has "
                 f"{first.rows.shape[1]} and {str(file)!r} has {more.rows.shape[1]}."
             )
-        tables.check_finite(more.rows, file, more.names, allow_missing=True)
+        tables.check_values(more.rows, file, more.names, allow_missing=True)
         rows.append(more.rows)
         others.append(more.others)
-    tables.check_finite(first.rows, files[0], first.names, allow_missing=True)
+    tables.check_values(first.rows, files[0], first.names, allow_missing=True)
     whole = np.concatenate(rows)
     summary = f"{len(whole)} rows of {len(files)} tables; the first: {first.summary}"
     return first._replace(rows=whole, files=tuple(files), summary=summary, others=partial(_all_others, others))
@@ -270,7 +270,7 @@ def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
 def _images_in(file: Path, reading: Reading) -> list[np.ndarray]:
     # A column of pixels that happens to count rows is not an index.
     found = _read_table(file, replace(reading, index="none" if reading.index is None else reading.index)).rows
-    tables.check_finite(found, file)
+    tables.check_values(found, file)
     return [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
 
 

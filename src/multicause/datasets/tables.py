@@ -11,8 +11,8 @@ import numpy as np
 
 from multicause.datasets import text_tables
 from multicause.datasets.columns import LISTED, Columns, choose_columns, listed
-from multicause.datasets.extras import need
 from multicause.datasets.text_tables import TextTable
+from multicause.runtime.optional import need
 
 ARRAYS = (".npy", ".npz")
 SUFFIXES = (*ARRAYS, *text_tables.SUFFIXES, ".parquet")
@@ -101,7 +101,7 @@ def read_table(
     return Table(rows, columns_.features, summary, tuple(remarks), understood, lambda: table.texts(columns_.left_out))
 
 
-def check_finite(
+def check_values(
     rows: np.ndarray, path: Path, names: Sequence[str] | None = None, *, allow_missing: bool = False
 ) -> None:
     """Raise ValueError for infinity, and for NaN unless values may be missing, with the columns and rows."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from multicause.datasets.extras import need
 from multicause.datasets.numerals import GROUPING, Marks, numbers_from
 from multicause.datasets.text_format import SEPARATOR_WORDS, TextFormat, find_format, is_comment, open_text
+from multicause.runtime.optional import need
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 

@@ -7,13 +7,13 @@ process may have open. A source can be sent to another process that has access t
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from multicause.engines.sources import Source
+from multicause.runtime.optional import need
 from multicause.runtime.paths import HDF5
 
 # Number of names that an error lists.
@@ -92,7 +92,7 @@ class ArraySource(FileSource):
 
 
 def _hdf5_array(path: Path, name: str | None) -> Any:
-    h5py = package("h5py", "reading HDF5 files", "pip install h5py")
+    h5py = need("h5py", "reading HDF5 files")
     try:
         file = h5py.File(path, "r")
     except OSError as error:
@@ -103,7 +103,7 @@ def _hdf5_array(path: Path, name: str | None) -> Any:
 
 
 def _zarr_array(path: Path) -> Any:
-    zarr = package("zarr", "reading zarr arrays", "pip install zarr")
+    zarr = need("zarr", "reading zarr arrays")
     try:
         stored = zarr.open(path, mode="r")
     except (OSError, ValueError, KeyError) as error:
@@ -121,11 +121,3 @@ def _only(found: dict[str, Any], path: Path, name: str | None, how: str) -> Any:
         some = ", ".join(list(found)[:LISTED])
         raise ValueError(f"{str(path)!r} holds {len(found)} arrays ({some}); {what}. Choose one with {how}.")
     return found[wanted]
-
-
-def package(name: str, purpose: str, remedy: str) -> Any:
-    """Import an optional package, or raise ImportError with instructions to install it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ImportError(f"{name} is needed for {purpose} and is not installed. Install it: {remedy}.") from error

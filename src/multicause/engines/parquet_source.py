@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from multicause.engines.file_sources import LISTED, FileSource, package
+from multicause.engines.file_sources import LISTED, FileSource
+from multicause.runtime.optional import need
 
 
 class RowGroup:
@@ -35,7 +36,7 @@ class ParquetSource(FileSource):
         group: RowGroup,
         first: FileSource | None = None,
     ) -> None:
-        parquet = package("pyarrow.parquet", "reading parquet files", "pip install 'multicause[parquet]'")
+        parquet = need("pyarrow.parquet", "reading parquet files", "parquet")
         try:
             with parquet.ParquetFile(path) as file:
                 metadata, schema = file.metadata, file.schema_arrow

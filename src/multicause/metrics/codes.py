@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from multicause.runtime.optional import need
+
 
 def kurtosis(values: ArrayLike, axis: int | None = None) -> np.ndarray:
     """Compute the excess kurtosis: zero for a Gaussian, positive for sparse values (eq. 10.27).
@@ -54,10 +56,7 @@ def decompose(image: ArrayLike, *, levels: int = 3, wavelet: str = "db4") -> Dec
     The decomposition is orthogonal and complete, with as many outputs as pixels. It needs PyWavelets, which the extra
     ``images`` installs.
     """
-    try:
-        import pywt
-    except ImportError as error:
-        raise ImportError("decompose needs PyWavelets. Install it with: pip install 'multicause[images]'") from error
+    pywt = need("pywt", "decompose", "images", name="PyWavelets")
     pixels = np.asarray(image, dtype=float)
     if pixels.ndim != 2:
         raise ValueError(f"An image must have two dimensions; got shape {pixels.shape}.")

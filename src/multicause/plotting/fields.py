@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.plotting.validation import check_image_shape, has_states, is_signed
+from multicause.runtime.optional import need
 
 # Size in inches of a small image, and of a chart with axes.
 FIELD, CHART = 1.1, 2.8
@@ -18,12 +19,9 @@ STRIPE = 3
 
 def pyplot() -> Any:
     """Import matplotlib.pyplot, or raise ImportError with instructions to install it."""
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            "matplotlib is needed for plots and is not installed. Install it with pip install 'multicause[app]'."
-        ) from error
+    need("matplotlib", "plots", "app")
+    from matplotlib import pyplot
+
     return pyplot
 
 

@@ -29,7 +29,7 @@ def check_ending(path: Path, known: Sequence[str]) -> None:
     if path.suffix.lower() not in known:
         raise ValueError(f"{str(path)!r} must end in one of {', '.join(known)}.")
     if path.suffix.lower() == ".parquet":
-        from multicause.datasets.tables import need
+        from multicause.runtime.optional import need
 
         need("pyarrow", "writing parquet files", "parquet")
 

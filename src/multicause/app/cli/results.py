@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from multicause.datasets.extras import need
 from multicause.persistence.container import write_whole
+from multicause.runtime.optional import need
 
 
 def write_table(

@@ -19,6 +19,7 @@ from multicause.app.preparation import estimator_of
 from multicause.app.report.contents import collect
 from multicause.persistence.container import write_whole
 from multicause.plotting.validation import check_image_shape, check_model
+from multicause.runtime.optional import need
 
 KINDS = ("table", "images", "patches", "spectrogram", "waveform")
 
@@ -104,12 +105,7 @@ def write_report(
 
 def render(contents: dict[str, Any]) -> str:
     """Return the HTML of a report. Its script is allowed by its checksum, and nothing may be loaded."""
-    try:
-        from jinja2 import Environment
-    except ImportError as error:
-        raise ImportError(
-            "Jinja2 is needed for reports and is not installed. Install it with pip install 'multicause[app]'."
-        ) from error
+    environment = need("jinja2", "reports", "app").Environment(autoescape=True)
     here = files("multicause.app.report")
     style, files_script, page_script, template = (
         here.joinpath(name).read_text(encoding="utf-8")
@@ -117,5 +113,5 @@ def render(contents: dict[str, Any]) -> str:
     )
     script = files_script + page_script
     checksum = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    page = Environment(autoescape=True).from_string(template)
+    page = environment.from_string(template)
     return page.render(contents=contents, style=style, script=script, checksum=checksum, version=__version__)

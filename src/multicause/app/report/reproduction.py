@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from multicause import __version__
-from multicause.datasets.extras import need
 from multicause.persistence.container import write_whole
+from multicause.runtime.optional import need
 
 # A line of a table that names the file of a figure.
 PICTURE = "picture"
