@@ -16,7 +16,7 @@ from multicause.app.experiments.mca08 import NAMES, TESTS, fitted
 from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.em.e_step import expect_one
-from multicause.em.step import maximize_one
+from multicause.em.m_step import maximize_one
 from multicause.metrics import recovered_causes
 from multicause.model import Block
 

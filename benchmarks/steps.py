@@ -5,7 +5,7 @@ from functools import partial
 import jax
 
 from multicause.em.e_step import expect
-from multicause.em.step import maximize_one
+from multicause.em.m_step import maximize_one
 
 
 @partial(jax.jit, static_argnums=0)

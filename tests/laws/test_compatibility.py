@@ -20,7 +20,8 @@ from multicause.arrays import double_precision
 from multicause.combinations import Maximum, MaximumMagnitude, NoisyOr, Sum
 from multicause.compatibility import Expectation, IncompatiblePartsError
 from multicause.em.e_step import statistics_of
-from multicause.em.step import is_monotone, maximize_one
+from multicause.em.m_step import maximize_one
+from multicause.em.step import is_monotone
 from multicause.engines import Local
 from multicause.model import Block, Model, Parameters
 from multicause.noises import (

@@ -10,7 +10,7 @@ from multicause import LinearCauses
 from multicause.arrays import double_precision
 from multicause.combinations import Combination, Maximum, Sum
 from multicause.em.e_step import expect_one
-from multicause.em.step import maximize_one
+from multicause.em.m_step import maximize_one
 from multicause.model import Block, Model, Parameters
 from multicause.noises import Bernoulli, Gaussian, Poisson
 from multicause.posteriors import Exact

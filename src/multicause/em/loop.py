@@ -19,10 +19,11 @@ import numpy as np
 from multicause.annealing import Annealing, ConstantTemperatures
 from multicause.arrays import Array, on_cpu
 from multicause.em import memory
+from multicause.em.data_cut import final_share
 from multicause.em.driver import Watch, run_loop
 from multicause.em.results import FitResult, Progress, StartResults, best_of, per_row
 from multicause.em.runners import MOST_STEPS, BlockRunner, ResidentRunner, join_starts, runs_single_starts
-from multicause.em.step import OUTCOMES, EMState, HistoryRow, Limits, begin, final_share, stopped
+from multicause.em.step import OUTCOMES, EMState, HistoryRow, Limits, begin, stopped
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal

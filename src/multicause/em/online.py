@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from multicause.em.data_cut import final_share
 from multicause.em.e_step import expect_blocks, expect_one
 from multicause.em.loop import check_rows
+from multicause.em.m_step import maximize_one
 from multicause.em.results import one_start, start_of
-from multicause.em.step import final_share, maximize_one
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters, Statistics
 

@@ -17,12 +17,12 @@ import numpy as np
 from multicause.annealing import Cooling, Schedule
 from multicause.arrays import Array, over_active, select
 from multicause.em.convergence import Convergence, count_quiet_iterations, has_rested, judge
+from multicause.em.data_cut import cut_is_complete, log_mass_of_cut, next_shares
 from multicause.em.e_step import expect_one
+from multicause.em.m_step import maximize_start, perturb_components
 from multicause.model import Block, Model, Parameters, Statistics
 from multicause.outcomes import Outcome
 
-# Fraction of a schedule after which the data cut begins.
-CUT_BEGINS = 2 / 3
 # Outcomes as numbers, so that they can be part of a compiled program.
 OUTCOMES = (Outcome.MAX_ITER, Outcome.CONVERGED, Outcome.BOUND_FELL, Outcome.NON_FINITE, Outcome.STOPPED)
 _CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
@@ -96,7 +96,7 @@ def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, 
         number=np.arange(places),
         iteration=np.asarray(-1),
     )
-    return _cut_of_next(model, schedule, state) if model.posterior.keep is not None else state
+    return _with_next_shares(model, schedule, state)
 
 
 # Never run; only its eval_shape is used, which is cached for equal arguments.
@@ -132,9 +132,9 @@ def _assess_proposal(
     iteration = state.iteration + 1
     cooling, monotone = state.cooling, is_monotone(model)
     bound = statistics.bound / statistics.seen
-    objective = statistics.free_energy / statistics.weight - _log_mass_of_cut(model, state)
+    objective = statistics.free_energy / statistics.weight - log_mass_of_cut(model, state.proposal, state.share)
     magnitude = statistics.magnitude / statistics.weight
-    cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
+    cooled = schedule.cooled(cooling) & cut_is_complete(model, schedule, cooling)
     epsilon = float(jnp.finfo(state.proposal.components.dtype).eps)
     convergence, accepted = judge(
         state.convergence, objective, magnitude, cooled & model.posterior.ascends_bound, epsilon
@@ -162,8 +162,9 @@ def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state
     """Compute the next proposal by an M-step, its temperature, and the share of the rows that its E-step uses."""
     cooling, cut = state.cooling, state.share < 1
     length = jnp.where(state.learning, state.convergence.length, 0.0)
+    learned = Parameters(limits.components, limits.others, limits.others, limits.others)
     proposal, finite, change = over_active(
-        partial(_maximize_start, model, limits), state.learning, state.statistics, state.parameters, length, cut
+        partial(maximize_start, model, learned), state.learning, state.statistics, state.parameters, length, cut
     )
     proposal = select(state.learning, proposal, state.parameters)
     if schedule.component_noise is not None and "components" in model.learn:
@@ -173,11 +174,19 @@ def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state
         proposal = select(state.learning, noisy, proposal)
     state = _ended(state, ~finite, Outcome.NON_FINITE, state.iteration)
     if not model.posterior.ascends_bound:
-        cooled = schedule.cooled(cooling) & _cut_is_complete(model, schedule, cooling)
+        cooled = schedule.cooled(cooling) & cut_is_complete(model, schedule, cooling)
         quiet = count_quiet_iterations(state.quiet, change, cooled)
         state = state._replace(quiet=jnp.where(limits.tol > 0, quiet, state.quiet))
     state = state._replace(proposal=proposal, cooling=schedule.advance(cooling, change))
-    return _cut_of_next(model, schedule, state)
+    return _with_next_shares(model, schedule, state)
+
+
+def _with_next_shares(model: Model, schedule: Schedule, state: EMState) -> EMState:
+    """Set the share of rows that the next E-step uses."""
+    if model.posterior.keep is None:
+        return state
+    share, final = next_shares(model, schedule, state.cooling, state.proposal, state.final_share)
+    return state._replace(share=share, final_share=final)
 
 
 def _ended(state: EMState, which: Any, why: Outcome, iteration: Any) -> EMState:
@@ -193,115 +202,3 @@ def _ended(state: EMState, which: Any, why: Outcome, iteration: Any) -> EMState:
 def stopped(state: EMState) -> EMState:
     """Return the state in which all starts were ended by the user or a callback."""
     return _ended(state, np.ones(len(state.learning), dtype=bool), Outcome.STOPPED, np.maximum(state.iteration, 0))
-
-
-# ------------------------------------------------------------------------------------------------- M-step
-
-
-def maximize_one(
-    model: Model, statistics: Statistics, parameters: Parameters, max_active: int | None = None
-) -> Parameters:
-    """Return the new parameters of one start (M-step); those not named in ``learn`` do not change.
-
-    ``max_active`` says that rows with more active causes were excluded by a data cut.
-    """
-    components, prior, noise, posterior = parameters
-    if "components" in model.learn:
-        components = model.update.maximize(model, parameters, statistics.components)
-    if "noise" in model.learn:
-        noise = model.noise.maximize_around(noise, statistics.noise, statistics.weight, components)
-    if "activity" in model.learn:
-        prior = model.prior.maximize(prior, statistics.prior, statistics.weight, max_active)
-        if "components" in model.learn:
-            components, prior = model.prior.rescaled(components, prior)
-        between = Parameters(components, prior, noise, posterior)
-        posterior = model.posterior.maximize(model, between, statistics.posterior, statistics.weight)
-    return Parameters(components, prior, noise, posterior)
-
-
-def _maximize_start(
-    model: Model, limits: Limits, statistics: Statistics, old: Parameters, length: Array, cut: Array
-) -> tuple[Parameters, Array, Array]:
-    """Compute the M-step of one start with a step of the given length (1 is full), corrected for a data cut.
-
-    Return the parameters, whether they are finite (else they are the old ones), and the change of each component.
-    """
-    new = maximize_one(model, statistics, old)
-    if model.posterior.keep is not None:
-        corrected = maximize_one(model, statistics, old, model.posterior.max_active)
-        new = jax.tree.map(lambda a, b: jnp.where(cut, a, b), corrected, new)
-    learned = Parameters(limits.components, limits.others, limits.others, limits.others)
-    new = Parameters(*(jax.tree.map(partial(_where, flag), a, b) for flag, a, b in zip(learned, new, old, strict=True)))
-    finite, change = all_finite(new), change_of(new, old)
-    moved = jax.tree.map(
-        lambda a, b: jnp.where(length < 1, b + length.astype(b.dtype) * (a - b), a).astype(b.dtype), new, old
-    )
-    kept = jax.tree.map(partial(_where, finite), moved, old)
-    return kept, finite, jnp.where(finite, change, 0)
-
-
-def _where(flag: Any, new: Array, old: Array) -> Array:
-    return jnp.where(flag, new, old)
-
-
-def perturb_components(model: Model, parameters: Parameters, scale: Array, keys: Array) -> Parameters:
-    """Add Gaussian noise of the given scales (starts,) to the components, drawn from a key of each start (ET10 §4.1).
-
-    Non-negative components are reflected rather than clamped at zero, so that noise does not accumulate zero weights.
-    """
-    components = parameters.components
-    draws = jax.vmap(lambda k: jax.random.normal(k, components.shape[1:], components.dtype))(keys)
-    noisy = components + scale.astype(components.dtype)[:, None, None] * draws
-    return parameters._replace(components=model.combination.reflect(noisy))
-
-
-def all_finite(parameters: Parameters) -> Array:
-    """Return whether all numbers of one start are finite."""
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(parameters)]))
-
-
-def change_of(new: Parameters, old: Parameters) -> Array:
-    """Return the change of each component, ΔW_h = ‖W_h − W_h^old‖ / Σ_d |W_hd^old| (MCA08 eq. 38): (..., H)."""
-    change = jnp.linalg.norm(new.components - old.components, axis=-1)
-    return change / jnp.maximum(jnp.abs(old.components).sum(axis=-1), jnp.finfo(change.dtype).tiny)
-
-
-# ----------------------------------------------------------------------------------------------- data cut
-
-
-def _log_mass(model: Any, parameters: Parameters) -> Array:
-    """Return log P(|s| ≤ γ) of each start, in double precision."""
-    return jax.vmap(lambda one: model.posterior.log_mass(model, one))(parameters).astype(jnp.float64)
-
-
-def final_share(model: Model, parameters: Parameters) -> Array:
-    """Return the share of all rows from which each start finally learns: ``keep`` times P(|s| ≤ γ)."""
-    assert model.posterior.keep is not None
-    return model.posterior.keep * jnp.exp(_log_mass(model, parameters))
-
-
-def _log_mass_of_cut(model: Model, state: EMState) -> Array:
-    """Return log P(|s| ≤ γ), which normalizes the prior of the rows that learning uses (ET10 eq. 17); 0 without cut."""
-    if model.posterior.keep is None:
-        return jnp.zeros(())
-    return jnp.where(state.share < 1, _log_mass(model, state.proposal), 0)
-
-
-def _cut_is_complete(model: Model, schedule: Schedule, cooling: Cooling) -> Array:
-    """Return which starts have reached their final share of rows, so that their free energies can be compared."""
-    if model.posterior.keep is None:
-        return jnp.ones((), dtype=bool)
-    return schedule.progress(cooling) >= 1
-
-
-def _cut_of_next(model: Model, schedule: Schedule, state: EMState) -> EMState:
-    """Set the share of rows, which falls from one at two thirds of the schedule to the final share at its end."""
-    if model.posterior.keep is None:
-        return state
-    progress = schedule.progress(state.cooling)
-    settled = ~jnp.isnan(state.final_share)
-    final = jnp.where(settled, state.final_share, final_share(model, state.proposal))
-    way = jnp.clip((progress - CUT_BEGINS) / (1 - CUT_BEGINS), 0, 1)
-    return state._replace(
-        share=1 - way * (1 - final), final_share=jnp.where((progress >= 1) & ~settled, final, state.final_share)
-    )

@@ -20,9 +20,9 @@ import numpy as np
 from multicause.arrays import Array, compiled, generator, key_from
 from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_one
+from multicause.em.m_step import maximize_one
 from multicause.em.results import FitResult, Progress, is_finite, result_of_one, start_of
 from multicause.em.solver import FitProblem, Solver
-from multicause.em.step import maximize_one
 from multicause.engines.base import Data
 from multicause.model import Block, Model, Parameters, Statistics, interned
 from multicause.outcomes import Outcome
