@@ -206,6 +206,27 @@ class Engine(Part):
 
     #: Largest memory of the temporary arrays of one block, as a number of bytes or a string such as "512MiB".
     memory_budget: str | int
+    #: Whether results for rows of data that this engine accepts are computed later, where the rows are.
+    lazy = False
+
+    @classmethod
+    def accepts(cls, X: Any) -> bool:
+        """Return whether this engine is the default one for the type of X."""
+        return False
+
+    def n_columns(self, X: Any) -> int | None:
+        """Return the number of columns of X, or None if only its computation tells; for engines that are ``lazy``."""
+        raise NotImplementedError
+
+    def lazy_results(
+        self, function: Callable[..., Any], X: Any, *arguments: Any, row: np.ndarray, out: Any, refusal: str | None
+    ) -> Any:
+        """Return what ``function(rows, *arguments)`` returns for all rows of X, computed later and where the rows are.
+
+        ``row`` (1, D) is an example of rows, ``out`` where the user wants results to be written, if not None, and
+        ``refusal`` says why no value may be missing, if so. Only engines that are ``lazy`` have this method.
+        """
+        raise NotImplementedError
 
     def source(self, X: Any) -> Any:
         """Return X in the form that :meth:`load` takes, if its rows are not in memory; None if they are."""

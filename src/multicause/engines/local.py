@@ -84,6 +84,11 @@ class Local(Engine):
             "devices": len(devices) if isinstance(devices, list | tuple) else devices,
         }
 
+    @classmethod
+    def accepts(cls, X: Any) -> bool:
+        """Return True: this engine is the default one for all data that no other engine accepts."""
+        return True
+
     def source(self, X: Any) -> Source | None:
         """Return the source of rows that are in a file and exceed the memory budget, else None."""
         source = as_source(X)

@@ -19,9 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from multicause.arrays import bytes_from
 from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_session
-from multicause.engines import Dask, Data, Engine, Local
-from multicause.engines.dask import as_dask_array, delayed_blocks, is_distributed
-from multicause.engines.dask_tasks import of_chunk
+from multicause.engines import Data, Engine, Local, default_engine
 from multicause.engines.missing import check_finite, without_mask
 from multicause.engines.sources import Source
 from multicause.engines.sparse_source import SparseSource
@@ -110,9 +108,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
 
     def _engine(self, X: Any = None) -> Engine:
         """Return the engine that the user has chosen, or the default engine for the type of X."""
-        if self.engine is not None:
-            return self.engine
-        return Dask() if is_distributed(X) else Local()
+        return default_engine(X) if self.engine is None else self.engine
 
     def _load(self, X: Any, sample_weight: ArrayLike | None, *, reset: bool) -> Data:
         """Validate rows and weights given by the user, and return them as data of the engine."""
@@ -137,26 +133,14 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         validate_data(self, row, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
     def _lazily(self, function: partial[Any], X: Any, *arguments: Any, out: Any = None) -> Any:
-        """Return a dask array of a function's results, which are computed where the chunks of X are."""
-        if out is not None:
-            raise TypeError("The result for a dask array is a dask array: leave out=, and use its to_zarr or store.")
-        function = self._for_chunks(function)
-        example = function(np.zeros((1, self.n_features_in_), dtype=self._fitted_dtype), *arguments)
-        if not isinstance(example, np.ndarray):
-            raise TypeError(
-                "recognize lists states only for rows in the memory of this process. Give some rows of the dask "
-                "array, such as X[:1000].compute(), or use transform."
-            )
-        if delayed_blocks(X) is None:  # blocks are checked when they are computed
-            n_features = len(X.columns) if hasattr(X, "columns") else X.shape[-1]
-            self._validate_columns(with_names(np.zeros((1, n_features), self._fitted_dtype), X), reset=False)
-        X = as_dask_array(X, self.n_features_in_)
-        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
-        columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
-        dropped = {"drop_axis": 1} if example.ndim == 1 else {}
+        """Return a function's results for rows of X that are computed later, where the rows are."""
+        engine = default_engine(X)
+        n_columns = engine.n_columns(X)
+        if n_columns is not None:
+            self._validate_columns(with_names(np.zeros((1, n_columns), self._fitted_dtype), X), reset=False)
+        row = np.zeros((1, self.n_features_in_), dtype=self._fitted_dtype)
         refusal = self._refusal_of_missing() if self._needs_complete() else None
-        function = partial(of_chunk, function, refusal)
-        return X.map_blocks(function, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
+        return engine.lazy_results(self._for_chunks(function), X, *arguments, row=row, out=out, refusal=refusal)
 
     def _for_chunks(self, method: partial[Any]) -> partial[Any]:
         """Return a method of this model, given with arguments, as one of a copy that is used for chunks in workers.

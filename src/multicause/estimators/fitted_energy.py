@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from multicause.arrays import check_room, double_precision
-from multicause.engines.dask import is_distributed
+from multicause.engines import default_engine
 from multicause.estimators import energy_density as density
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.persistence.row_writing import check_out, write_rows
@@ -133,7 +133,7 @@ class FittedEnergy(BaseModel):
         check_is_fitted(self)
         if out is not None:
             check_out(out, X)
-        if is_distributed(X):
+        if default_engine(X).lazy:
             return self._lazily(partial(self._by_rows, function), X, out=out)
         data = self._load(X, None, reset=False)
         with double_precision():

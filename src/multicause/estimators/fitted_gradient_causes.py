@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multicause import posteriors
 from multicause.arrays import double_precision
-from multicause.engines.dask import is_distributed
+from multicause.engines import default_engine
 from multicause.estimators import joint_inference as inference
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.parts import PartChoice, resolve
@@ -79,7 +79,7 @@ class FittedGradientCauses(BaseModel):
         check_is_fitted(self)
         if out is not None:
             check_out(out, X)
-        if is_distributed(X):
+        if default_engine(X).lazy:
             return self._lazily(partial(self._by_rows, function), X, out=out)
         data, method, H = self._load(X, None, reset=False), self._method(), int(self.n_components)
         with double_precision():

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from multicause import inference
 from multicause.arrays import double_precision
 from multicause.em.e_step import evidence_threshold
-from multicause.engines import Data
-from multicause.engines.dask import is_distributed
+from multicause.engines import Data, default_engine
 from multicause.estimators.fitted_state import FittedState
 from multicause.initialization.data_checks import check_noise
 from multicause.model import Model, interned
@@ -47,7 +46,7 @@ class RowResults(FittedState):
         model = self._recognizer if model is None else model
         if out is not None:
             check_out(out, X)
-        if is_distributed(X):
+        if default_engine(X).lazy:
             return self._lazily(partial(self._by_rows, function, model=model, finish=finish), X, *arguments, out=out)
         original = data = self._load(X, None, reset=False)
         if data.dtype != self.components_.dtype:

@@ -1,0 +1,40 @@
+"""The engine that a model without ``engine=`` uses follows from the type of its data."""
+
+import numpy as np
+import pytest
+
+from multicause import engines
+from multicause.engines import Dask, Local, default_engine
+
+
+class Remote:
+    """Rows somewhere else."""
+
+
+class RemoteEngine(Local):
+    """A third engine, for rows somewhere else."""
+
+    lazy = True
+
+    @classmethod
+    def accepts(cls, X):
+        return isinstance(X, Remote)
+
+
+def test_arrays_are_in_memory():
+    for X in (np.eye(3), [[1.0, 2.0]], None):
+        assert type(default_engine(X)) is Local
+        assert not default_engine(X).lazy
+
+
+def test_dask_arrays_are_on_a_cluster():
+    X = pytest.importorskip("dask.array").ones((4, 2), chunks=2)
+    assert type(default_engine(X)) is Dask
+    assert default_engine(X).lazy
+    assert default_engine(X).n_columns(X) == 2
+
+
+def test_a_third_engine_is_asked(monkeypatch):
+    monkeypatch.setattr(engines, "ENGINES", (RemoteEngine, *engines.ENGINES))
+    assert type(default_engine(Remote())) is RemoteEngine
+    assert type(default_engine(np.eye(3))) is Local
