@@ -630,7 +630,7 @@ def test_the_time_limit_of_the_command_line_is_a_setting_of_the_engine():
     assert EngineChoice("dask", timeout=2.5).make("1GiB").timeout == 2.5
     assert EngineChoice("dask").make("1GiB").timeout == Dask().timeout
     with pytest.raises(ValueError, match="--timeout is a time limit of a Dask cluster. Use --engine dask"):
-        EngineChoice(timeout=1.0)
+        EngineChoice(timeout=1.0).check()
 
 
 @pytest.mark.parametrize("address", ["nonsense", "http://127.0.0.1:9", "tcp://127.0.0.1"])
