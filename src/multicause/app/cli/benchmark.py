@@ -26,8 +26,8 @@ def benchmark(
 ) -> None:
     """Time one iteration of each model on this machine, relative to the two matrix products that it needs at least.
 
-    Compilation is not counted, but takes up to half a minute for a model. Use an idle machine. Each result is printed
-    as soon as it is known. Comparisons with other libraries are in the source tree: make benchmark.
+    Compilation is not counted, but takes up to half a minute for a model. Use an idle machine. A model without
+    iterations (pca) is timed as a whole. Comparisons with other libraries are in the source tree: make benchmark.
 
     Examples:
       multicause benchmark

@@ -19,11 +19,15 @@ from sklearn.exceptions import ConvergenceWarning
 import multicause
 from multicause.arrays import double_precision
 
-# Iterations of a short and of a long fit, whose times differ by iterations alone.
-SHORT, LONG = 2, 12
+# Iterations of a short fit, and of longer ones, whose times differ by iterations alone. The longest is made only if the
+# other one does not take clearly longer than the short fit, because iterations are cheap.
+SHORT, LONGER = 2, (12, 102)
+CLEARLY = 1.5
 REPEATS = 3
 # Seconds after which a fit is not repeated again; differences of fits that take so long are well above their noise.
 MOST_SECONDS = 1.0
+# Models of binary data.
+BINARY = ("HelmholtzMachine", "NoisyOrCauses")
 # Mean count of a feature of the example data if no cause is active; causes add 10.
 BACKGROUND = 1.0
 
@@ -76,10 +80,10 @@ def time_model(name: str, X: np.ndarray, n_components: int, products: float) -> 
 
     ``products`` is the time of the matrix products. An iteration is what ``n_iter_`` counts: a pass over all rows, or
     for ``EnergyComponents`` an update with one mini-batch. Its time is the difference between a long and a short fit,
-    divided by that of their iterations; NaN if the long fit takes no longer.
+    divided by that of their iterations; NaN if the long fit takes no longer. A model without iterations, which is
+    learned in closed form, is timed as a whole.
     """
-    # The Helmholtz machine needs binary data.
-    rows = (X.mean() < X).astype(X.dtype) if name == "HelmholtzMachine" else X
+    rows = (X.mean() < X).astype(X.dtype) if name in BINARY else X
     iteration = _iteration(getattr(multicause, name), rows, n_components)
     return Timing(name, iteration, iteration / products)
 
@@ -88,12 +92,24 @@ def _iteration(estimator: Any, X: np.ndarray, n_components: int) -> float:
     known = inspect.signature(estimator).parameters
     wanted = {"tol": 0.0, "annealing": None, "repair": False, "n_init": 1, "random_state": 0}
     settings = {key: value for key, value in wanted.items() if key in known}
-    counts, times = [], []
+    if "max_iter" not in known:
+        return _time_fit(estimator(n_components, **settings), X)
+
+    def timed(max_iter: int) -> tuple[int, float]:
+        model = estimator(n_components, max_iter=max_iter, **settings)
+        time = _time_fit(model, X)
+        return model.n_iter_, time
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for max_iter in (SHORT, LONG):
-            model = estimator(n_components, max_iter=max_iter, **settings)
-            times.append(milliseconds(partial(model.fit, X), repeats=REPEATS, most_seconds=MOST_SECONDS))
-            counts.append(model.n_iter_)
-    made, longer = counts[1] - counts[0], times[1] - times[0]
+        count, time = timed(SHORT)
+        for max_iter in LONGER:
+            longer_count, longer_time = timed(max_iter)
+            if longer_time > CLEARLY * time:
+                break
+    made, longer = longer_count - count, longer_time - time
     return longer / made if made > 0 and longer > 0 else float("nan")
+
+
+def _time_fit(model: Any, X: np.ndarray) -> float:
+    return milliseconds(partial(model.fit, X), repeats=REPEATS, most_seconds=MOST_SECONDS)
