@@ -1,5 +1,6 @@
-"""Ctrl-C: how a process ends, and what it leaves behind."""
+"""Ctrl-C and other signals: how a process ends, and what it leaves behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -152,6 +153,29 @@ def test_a_process_that_quits_while_it_replaces_a_folder_leaves_the_old_or_the_n
             (folder / "x").write_text("new")
     assert (tmp_path / "run" / "x").read_text() == ("old", "new")[renamed - 1]
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_process_that_is_ended_while_it_writes_leaves_nothing(tmp_path, name):
+    number = getattr(signal, name)
+    program = """
+import os, sys, time
+from pathlib import Path
+from multicause.app.cli.quitting import install
+from multicause.app.writing import new_folder
+install(as_json=True)
+with new_folder(Path(sys.argv[1])) as folder:
+    (folder / "x").write_text("half")
+    os.kill(os.getpid(), int(sys.argv[2]))
+    time.sleep(60)
+"""
+    words = [sys.executable, "-c", program, str(tmp_path / "run"), str(int(number))]
+    found = subprocess.run(words, capture_output=True, text=True)
+    assert found.returncode == 128 + number
+    assert found.stderr == "Error: Interrupted; no result was written.\n"
+    assert json.loads(found.stdout)["exit_code"] == 128 + number
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_second_interruption_that_is_lost_on_its_way_takes_effect_at_the_end_of_the_fit():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
@@ -41,7 +42,8 @@ def check_place(path: Path, force: bool, files: Sequence[str] = ()) -> None:
     with parents_of(path):
         temporary = _beside(path)
         temporary.mkdir()
-        temporary.rmdir()
+        with suppress(FileNotFoundError):  # removed by a run of the same name, as remains of a killed process
+            temporary.rmdir()
 
 
 @contextmanager
@@ -89,6 +91,17 @@ def new_folder(path: Path, *, force: bool = False, files: Sequence[str] = ()) ->
         except BaseException:
             remove()
             raise
+
+
+def remove_remains(path: Path) -> None:
+    """Remove temporary folders of :func:`new_folder` that a killed process has left beside ``path``.
+
+    No other process may be writing ``path``.
+    """
+    temporary = re.compile(rf"\.{re.escape(path.name)}-[0-9a-f]{{32}}")
+    for folder in path.parent.iterdir():
+        if temporary.fullmatch(folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _exchange(new: Path, path: Path) -> None:

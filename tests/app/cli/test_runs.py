@@ -118,6 +118,15 @@ def test_a_run_that_is_still_going_on_is_not_touched(folder, tmp_path):
     assert "holds the checkpoints of an interrupted run" in call(*words).stderr
 
 
+def test_what_a_crash_has_left_is_removed_by_the_next_run_of_the_same_name(folder, tmp_path):
+    left, others = f".run-{'0123456789abcdef' * 2}", [f".run2-{'0' * 32}", ".run-notes"]
+    for name in (left, *others):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.multicause").write_text("half")
+    result_of("fit", folder / "rows.npy", *OPTIONS, "--out", tmp_path / "run")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "run"])
+
+
 def test_what_can_be_refused_at_once_is_refused_before_slow_imports(folder, tmp_path):
     program = """
 import sys

@@ -29,7 +29,9 @@ class Output:
 
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line of text unchanged: brackets in a file name are not markup."""
-        self.console.print(text, style=style, markup=False, highlight=False)
+        # Where output is not a terminal, a line stays whole, so that other programs can search it.
+        whole = not self.console.is_terminal
+        self.console.print(text, style=style, markup=False, highlight=False, soft_wrap=whole)
 
     def table(
         self, title: str, headings: Sequence[str], lines: Sequence[Sequence[str | Text]], *, texts: int = 1

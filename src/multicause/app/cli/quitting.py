@@ -1,4 +1,4 @@
-"""Ctrl-C on the command line: clean up, print a message, and exit with status 130."""
+"""Ctrl-C and other signals that end the command line: clean up, print a message, and exit with status 128 + signal."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from typing import Any, NoReturn
 
 from multicause.runtime.interruption import clean_up, say
 
+#: Exit status after Ctrl-C; shells add 128 to the number of a signal.
 INTERRUPTED = 130
+#: Other signals that end the process: those of kill and batch systems, and of a terminal that is closed.
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 NO_RESULT = "Interrupted; no result was written."
 SHOW_CURSOR = b"\x1b[?25h"
 
 
 class Quit:
-    """Handler of Ctrl-C that ends the process without the usual shutdown of the interpreter.
+    """Handler of Ctrl-C and other signals that ends the process without the usual shutdown of the interpreter.
 
     A KeyboardInterrupt does not work: modules that are being imported may swallow it or crash, and while JAX compiles
     in the background, the usual shutdown of the interpreter crashes.
@@ -31,19 +34,21 @@ class Quit:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Clean up and end the process."""
+        code = 128 + number
         try:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            for own in (signal.SIGINT, *ENDING):
+                signal.signal(own, signal.SIG_IGN)
             text = " ".join([NO_RESULT, *clean_up()])
             say(f"Error: {text}", sys.__stderr__)  # below a progress bar, which moves other text above itself
             with suppress(OSError, RuntimeError, ValueError):  # the signal may have interrupted another write
                 if self._as_json:
-                    sys.stdout.write(json.dumps({"error": text, "exit_code": INTERRUPTED}) + "\n")
+                    sys.stdout.write(json.dumps({"error": text, "exit_code": code}) + "\n")
         finally:
-            leave()
+            leave(code)
 
 
-def leave() -> NoReturn:
-    """End the process immediately, with the status of an interruption."""
+def leave(code: int = INTERRUPTED) -> NoReturn:
+    """End the process immediately, by default with the status of Ctrl-C."""
     try:
         with suppress(OSError, RuntimeError, ValueError):
             sys.stdout.flush()
@@ -51,13 +56,14 @@ def leave() -> NoReturn:
         if os.name == "posix" and os.isatty(1):
             os.write(1, SHOW_CURSOR)  # progress bars hide it
     finally:
-        os._exit(INTERRUPTED)
+        os._exit(code)
 
 
 def install(as_json: bool) -> None:
-    """Handle Ctrl-C in this process, unless other code does or it is ignored, as in background jobs of a shell."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, Quit(as_json))
+    """Handle signals that end this process, unless other code does or they are ignored, as in background jobs."""
+    for number in (signal.SIGINT, *ENDING):
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, Quit(as_json))
 
 
 @contextmanager

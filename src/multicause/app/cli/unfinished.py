@@ -16,7 +16,7 @@ from typing import Any
 
 from multicause.app.cli.lock import check_not_running, held
 from multicause.app.cli.places import SETTINGS, UNFINISHED
-from multicause.app.writing import new_folder, parents_of
+from multicause.app.writing import new_folder, parents_of, remove_remains
 from multicause.runtime.interruption import on_quit
 
 SUFFIX, REQUEST = ".unfinished", "request.json"
@@ -96,6 +96,7 @@ def checkpoints_of(out: Path, request: Request, *, resume: bool, force: bool) ->
         with on_quit(keep_or_remove):
             try:
                 with held(folder):
+                    remove_remains(Path(os.path.abspath(out)))
                     yield folder
             except BaseException as error:
                 kept = keep_or_remove()
