@@ -55,9 +55,12 @@ class SpikeAndSlabCauses(CausalEstimator):
         explained worst; None is plain EM. A schedule sets the temperature of the spikes.
     learn : tuple of str, default=("components", "activity", "slab_variance", "noise")
         Names among "components" (W), "activity" (π), "slab_mean" (μ, otherwise zero), "slab_variance" (ψ) and "noise".
-    activity, noise_scale, max_iter, tol, n_init, random_state, verbose, engine
-        As for :class:`multicause.MaximalCauses`. With several starts, only the best continues after half of all
-        iterations.
+    n_init : int, default=1
+        Number of random starts; the best by the bound continues after half of all iterations. Increase it, for
+        example to 5, for tables of some hundred rows and few features: there a single start often converges to a
+        local optimum, whose bound is clearly below that of the causes that generated the data.
+    activity, noise_scale, max_iter, tol, random_state, verbose, engine
+        As for :class:`multicause.MaximalCauses`.
     init : {"random", "data"} or array-like of shape (n_components, n_features), default="random"
         Initial components, which are normalized to length one: random numbers, rows of the data, or a given array.
 

@@ -593,8 +593,10 @@ def test_demo_prints_a_table_and_writes_a_picture_and_a_report(tmp_path):
 
 
 def test_reproduce_lists_and_refuses(tmp_path):
-    assert "mca_ex" in call("reproduce", "--list").output
-    assert "mca_ex" in result_of("reproduce", "--list")["experiments"]
+    listed, names = call("reproduce", "--list").output, result_of("reproduce", "--list")["experiments"]
+    assert "mca_ex" in names
+    assert all(f" {name} " in listed for name in names)
+    assert "Lücke & Eggert 2010, Expectation Truncation (ET10)" in listed
     run = call("reproduce", "nonsense")
     assert run.exit_code == 2
     assert "Unknown experiment 'nonsense'. Known: 'mca_ex'" in run.output

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.console import Console
@@ -38,11 +38,12 @@ class Output:
     ) -> None:
         """Print a table whose first columns, by default one, are text and whose others are numbers.
 
-        Brackets are not markup.
+        Brackets are not markup. If there are several columns of text, the first has names, which stay whole.
         """
         table = Table(title=Text(title), title_justify="left", show_header=any(headings))
         for number, heading in enumerate(headings):
-            table.add_column(Text(heading), justify="left" if number < texts else "right")
+            justify: Literal["left", "right"] = "left" if number < texts else "right"
+            table.add_column(Text(heading), justify=justify, no_wrap=number == 0 and texts > 1)
         for line in lines:
             table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in line))
         self.console.print(table)

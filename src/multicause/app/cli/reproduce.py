@@ -16,7 +16,7 @@ from multicause.app.cli.options import Json, Verbose
 from multicause.app.cli.output import Output, command, describe
 from multicause.app.cli.places import PAGES, check_ending
 from multicause.app.cli.quitting import interrupted_by_exception
-from multicause.app.experiments import DURATIONS, NAMES, QUICK, SUBJECTS, experiment
+from multicause.app.experiments import DURATIONS, NAMES, PAPERS, QUICK, SUBJECTS, experiment
 
 ALL = "all"
 
@@ -54,6 +54,8 @@ def reproduce(
             ]
             headings = ["name", "what it reproduces", "takes about, on two cores", "CPU time with --quick"]
             output.table("experiments", headings, cells, texts=3)
+            for paper in PAPERS.values():
+                output.say(paper, style="dim")
             output.say("Times of full runs are estimates; those with --quick were measured.", style="dim")
             output.result(experiments=list(NAMES), subjects=SUBJECTS, durations=DURATIONS, quick_seconds=quickly)
             return

@@ -71,6 +71,14 @@ _HOME = {
     "tn10_bars": ("multicause.app.experiments.tn10_models", "bars", "TN10: a Helmholtz machine on bars"),
 }
 NAMES = tuple(_HOME)
+#: Papers by the first part of an experiment's name.
+PAPERS = {
+    "mca": "Lücke & Sahani 2008, Maximal Causes (MCA08), and 2007, Generalized Softmax Networks (GSN07)",
+    "et10": "Lücke & Eggert 2010, Expectation Truncation (ET10)",
+    "ebm01": "Hinton, Welling, Teh & Osindero 2001, A New View of ICA (EBM01)",
+    "tn10": "Dayan & Abbott 2001, Theoretical Neuroscience, chapter 10 (TN10)",
+    "peers": "Models of other packages",
+}
 #: How long the experiments take with their defaults on two cores: estimates, in orders of magnitude.
 DURATIONS = {
     "mca_ex": "minutes",

@@ -9,19 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from multicause import __version__
+from multicause.app.experiments import PAPERS
 from multicause.persistence.container import write_whole
 from multicause.runtime.optional import need
 
 # A line of a table that names the file of a figure.
 PICTURE = "picture"
-#: Papers by the first part of an experiment's name.
-PAPERS = {
-    "mca": "Lücke & Sahani 2008, Maximal Causes (MCA08), and 2007, Generalized Softmax Networks (GSN07)",
-    "et10": "Lücke & Eggert 2010, Expectation Truncation (ET10)",
-    "ebm01": "Hinton, Welling, Teh & Osindero 2001, A New View of ICA (EBM01)",
-    "tn10": "Dayan & Abbott 2001, Theoretical Neuroscience, chapter 10 (TN10)",
-    "peers": "Models of other packages",
-}
 
 
 class Section(NamedTuple):
