@@ -178,6 +178,7 @@ def test_remarks_on_what_may_be_meant_otherwise(text, remark, tmp_path):
             "row 3002 such as '1,5' (rows are counted from 0). If comma",
         ),
         ("a\n1.5\n2.123\n", {"thousands": ".", "header": True}, "other text in row 0 such as '1.5'"),
+        ("a;b\n1.5;2\n2.7;3\n", {"decimal": ",", "columns": ("a", "b")}, "If points are decimal points, use dec"),
         (
             "a,b,c\n1,inf,3\ninf,2,3\n4,5,6\n-inf,1,2\n",
             {},
@@ -297,9 +298,9 @@ def test_later_data_are_read_as_those_of_the_fit_unless_options_say_otherwise(ru
     assert refused.exit_code == 2
     assert "lacks columns that the model was fitted to: 'x', 'y'; it has 'y,x'" in refused.stderr
     assert "set --sep" in refused.stderr
-    options = ["--sep", ",", "--decimal", "."]
-    assert transformed(run, tmp_path / "other.csv", tmp_path / "other.npy", *options).exit_code == 0
-    np.testing.assert_array_equal(np.load(tmp_path / "same.npy"), np.load(tmp_path / "other.npy"))
+    for name, options in (("a.npy", ["--sep", ","]), ("b.npy", ["--sep", ",", "--decimal", "."])):
+        assert transformed(run, tmp_path / "other.csv", tmp_path / name, *options).exit_code == 0
+        np.testing.assert_array_equal(np.load(tmp_path / "same.npy"), np.load(tmp_path / name))
     assert (
         "lacks columns that the model was fitted to: 'y'"
         in transformed(run, tmp_path / "lacking.csv", tmp_path / "x.npy").stderr

@@ -171,7 +171,9 @@ def _numbers(column: Any, name: str, path: Path, marks: Marks, needed: bool = Fa
 def _hint(text: Any, marks: Marks) -> str:
     if not isinstance(text, str) or not is_number(text):
         return ""
-    if marks.decimal == "," or "." in text:
+    if marks.decimal == ",":
+        return " If points are decimal points, use decimal='.'; if they separate thousands, thousands='.'."
+    if "." in text:
         return " If points separate thousands, use decimal=',' and thousands='.'."
     return " If commas are decimal commas, use decimal=','; if they separate thousands, thousands=','."
 

@@ -69,6 +69,9 @@ class Run(NamedTuple):
         names = self.data["names"]
         given = {key: value for key, value in changes.items() if value is not None}
         columns = None if names is None else tuple(names)
+        if given.get("separator", self.reading.separator) != self.reading.separator:
+            # A file of another format, whose decimal marks are detected, too.
+            given = {"decimal": None, "thousands": None, **given}
         own = replace(self.reading, drop=(), index="none", columns=columns, **given)
         with reading_errors_in_options():
             data = read_data(paths, own, memory_budget=memory_budget)
