@@ -85,6 +85,13 @@ def test_links_lead_somewhere(page):
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if "developers" not in page.parts], ids=lambda page: page.stem)
+def test_code_fits_into_the_column_of_a_page(page):
+    """Pages for developers quote source, whose lines may be longer."""
+    blocks = re.findall(r"```.*?\n(.*?)```", page.read_text(), re.S)
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 88] == []
+
+
 def test_commands_on_the_pages_are_known():
     """Every command that a page shows can be parsed: its name, its options and their values."""
     from typer.main import get_command
