@@ -396,6 +396,10 @@ def test_the_command_line_denoises_a_recording(tmp_path):
             "All pixels of the image are missing",
         ),
         (("inpaint", "image.png", "--out", "out.png"), "No pixel of"),
+        (
+            ("inpaint", "image.png", "--mask", "nan.wav", "--out", "out.png"),
+            "cannot be read as an image: it is damaged, or of another kind. Expected a png",
+        ),
         (("inpaint", "nan.wav", "--out", "out.wav"), "is a recording; only images can be filled in"),
         (
             ("inpaint", "gaps.csv", "--out", "out.csv"),

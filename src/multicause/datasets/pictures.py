@@ -14,6 +14,14 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp", "
 COLOURS = 3
 
 
+def unreadable(path: Path, error: Exception) -> ValueError:
+    """Return the error for a file that an image reader has refused."""
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if "find a backend" in reason:  # imageio's words for a file that none of its formats knows
+        reason = "it is damaged, or of another kind. Expected a png, jpg, tif, bmp or gif file."
+    return ValueError(f"{str(path)!r} cannot be read as an image: {reason}")
+
+
 def read_grey(path: Path) -> tuple[np.ndarray, bool]:
     """Read the grey values (height, width) of an image, and whether it was coloured.
 
@@ -25,8 +33,7 @@ def read_grey(path: Path) -> tuple[np.ndarray, bool]:
     except (FileNotFoundError, ImportError, PermissionError):
         raise
     except Exception as error:  # image readers raise any exception of their format's library
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{str(path)!r} cannot be read as an image: {reason}") from error
+        raise unreadable(path, error) from error
     if pixels.dtype.kind not in "buif" or pixels.size == 0:
         raise ValueError(f"{str(path)!r} must hold pixels; got an array of {pixels.dtype} with shape {pixels.shape}.")
     if pixels.dtype.kind in "ui":

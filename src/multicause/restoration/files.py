@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multicause.datasets.files import read_image
+from multicause.datasets.pictures import unreadable
 from multicause.persistence.container import write_whole
 from multicause.restoration.pictures import COLOURS
 
@@ -35,8 +36,7 @@ def read_picture(path: Path) -> StoredPicture:
     except (FileNotFoundError, ImportError, PermissionError):
         raise
     except Exception as error:  # image readers raise any exception of their format's library
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{str(path)!r} cannot be read as an image: {reason}") from error
+        raise unreadable(path, error) from error
     if path.suffix.lower() not in ARRAYS:
         _check_frames_and_colours(path)
     if pixels.ndim == 4 or (pixels.ndim == 3 and pixels.shape[2] > COLOURS + 1):
