@@ -52,7 +52,7 @@ def compare(dimensions, units, n_leapfrog, expert, dtype):
         energy = Energy(expert)
         filters = jnp.asarray(random.normal(size=(units, dimensions)) / np.sqrt(dimensions), dtype)
         method = Method(energy, Hamiltonian(n_leapfrog, step_size=0.05), 1, False)
-        course = first_state(method, energy.initial(filters, (), 1.0, jax.random.key(0)), BATCH)
+        updates = first_state(method, energy.initial(filters, (), 1.0, jax.random.key(0)), BATCH)
         rows = jnp.asarray(random.laplace(size=(UPDATES, BATCH, dimensions)), dtype)
         batches = EnergyBatches(rows, jnp.full(BATCH, 1 / BATCH, dtype))
         whitening = jnp.zeros(dimensions, dtype), jnp.eye(dimensions, dtype=dtype)
@@ -60,7 +60,7 @@ def compare(dimensions, units, n_leapfrog, expert, dtype):
         n, seed = jnp.asarray(UPDATES), np.array([0, 1], np.uint32)
 
         def ours():
-            return jax.block_until_ready(learn_round(method, course, batches, whitening, rates, n, seed))
+            return jax.block_until_ready(learn_round(method, updates, batches, whitening, rates, n, seed))
 
         time = milliseconds(ours, repeats=20) / UPDATES
         floor = milliseconds(

@@ -3,7 +3,7 @@
 ``python -m benchmarks.sparse_coding`` learns 100 components of 10,000 patches of 10 × 10 pixels without their means, in
 single precision, on all cores. Photographs are those of the folder that MULTICAUSE_DATA names, or scikit-image's.
 
-Both dictionaries are judged in the same way: components have length one, held-out patches are encoded by
+Both dictionaries are measured in the same way: components have length one, held-out patches are encoded by
 scikit-learn's lasso, with a penalty for each dictionary such that the same share of coefficients is not zero, and R² is
 the share of the variance that the reconstruction explains. The share of coefficients that are not zero is the
 sparseness of codes under the Laplace prior, whose most probable causes are the solution of a lasso; unlike a mean of

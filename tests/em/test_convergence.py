@@ -10,7 +10,7 @@ import multicause
 from multicause import EnergyComponents, HelmholtzMachine, MaximalCauses, SoftmaxNetwork
 from multicause.annealing import LinearCooling
 from multicause.arrays import double_precision
-from multicause.em.convergence import MAX_FALLS, Convergence, judge
+from multicause.em.convergence import MAX_FALLS, Convergence, assess_step
 from multicause.estimators.base import BaseModel
 from multicause.estimators.gradient_causes import GradientCauses
 from multicause.outcomes import Outcome
@@ -20,8 +20,8 @@ COOLED, WARM = np.array([True]), np.array([False])
 TOL = 1e-3
 
 
-class Judged:
-    """A start whose bounds are judged one after the other."""
+class AssessedStart:
+    """A start whose bounds are assessed one after the other."""
 
     def __init__(self, *, monotone, epsilon=1e-16):
         self.monotone, self.epsilon = monotone, epsilon
@@ -30,7 +30,7 @@ class Judged:
     def __call__(self, *bounds, cooled=COOLED):
         kept = []
         for bound in bounds:
-            self.record, accepted = judge(self.record, jnp.array([bound]), jnp.zeros(1), cooled, self.epsilon)
+            self.record, accepted = assess_step(self.record, jnp.array([bound]), jnp.zeros(1), cooled, self.epsilon)
             kept.append(bool(accepted[0]))
         return kept
 
@@ -50,72 +50,72 @@ def _in_double_precision():
 
 
 def test_a_small_rise_over_three_iterations_is_convergence():
-    judged = Judged(monotone=True)
-    judged(-10.0, -9.0, -8.9995, -8.9992)
-    assert not judged.converged
-    judged(-8.9991)
-    assert judged.converged
-    assert not judged.fell
+    start = AssessedStart(monotone=True)
+    start(-10.0, -9.0, -8.9995, -8.9992)
+    assert not start.converged
+    start(-8.9991)
+    assert start.converged
+    assert not start.fell
 
 
 def test_a_fall_of_a_monotone_update_ends_learning_without_convergence():
-    judged = Judged(monotone=True)
-    assert judged(-10.0, -9.0, -9.0001) == [True, True, False]
-    assert judged.fell
-    assert not judged.converged
-    assert judged.record.bound[0] == -9.0
+    start = AssessedStart(monotone=True)
+    assert start(-10.0, -9.0, -9.0001) == [True, True, False]
+    assert start.fell
+    assert not start.converged
+    assert start.record.bound[0] == -9.0
 
 
 def test_roundings_are_no_fall():
-    assert Judged(monotone=True, epsilon=1e-7)(-100.0, -100.00001) == [True, True]
+    assert AssessedStart(monotone=True, epsilon=1e-7)(-100.0, -100.00001) == [True, True]
 
 
 @pytest.mark.parametrize("bound", [np.nan, np.inf, -np.inf])
 def test_a_step_to_an_infinite_bound_is_never_kept(bound):
     for cooled in (COOLED, WARM):
-        judged = Judged(monotone=False)
-        assert judged(-10.0, bound, cooled=cooled) == [True, False]
-        assert not judged.converged
+        start = AssessedStart(monotone=False)
+        assert start(-10.0, bound, cooled=cooled) == [True, False]
+        assert not start.converged
 
 
 def test_a_fixed_point_step_that_falls_is_tried_at_half_the_length():
-    judged = Judged(monotone=False)
-    assert judged(-10.0, -11.0, -10.5) == [True, False, False]
-    assert judged.record.length[0] == 0.25
-    assert judged(-9.0) == [True]
-    assert judged.record.length[0] == 0.5
-    assert not judged.converged
+    start = AssessedStart(monotone=False)
+    assert start(-10.0, -11.0, -10.5) == [True, False, False]
+    assert start.record.length[0] == 0.25
+    assert start(-9.0) == [True]
+    assert start.record.length[0] == 0.5
+    assert not start.converged
 
 
 def test_where_no_step_helps_learning_has_converged():
-    judged = Judged(monotone=False)
-    judged(-10.0, *[-10.1] * (MAX_FALLS - 1))
-    assert not judged.converged
-    judged(-10.1)
-    assert judged.converged
-    assert judged.record.bound[0] == -10.0
+    start = AssessedStart(monotone=False)
+    start(-10.0, *[-10.1] * (MAX_FALLS - 1))
+    assert not start.converged
+    start(-10.1)
+    assert start.converged
+    assert start.record.bound[0] == -10.0
 
 
 def test_a_short_step_does_not_look_like_rest():
-    judged = Judged(monotone=False)
-    judged(-10.0, *[-11.0] * 8)  # length is now 1/256
-    judged(-10.0 + 5e-4)  # a rise below tol, but of one short step
-    assert not judged.converged
+    start = AssessedStart(monotone=False)
+    start(-10.0, *[-11.0] * 8)  # length is now 1/256
+    start(-10.0 + 5e-4)  # a rise below tol, but of one short step
+    assert not start.converged
 
 
 def test_steps_to_and_fro_that_get_nowhere_are_convergence():
     """Each second step is taken back, and the others rise by a tenth of tol."""
-    judged = Judged(monotone=False)
+    start = AssessedStart(monotone=False)
     for k in range(12):
-        judged(-10.0 + 1e-4 * k, -11.0)
-    assert judged.converged
+        start(-10.0 + 1e-4 * k, -11.0)
+    assert start.converged
 
 
 def test_bounds_at_different_temperatures_are_not_compared():
-    judged = Judged(monotone=True)
-    assert judged(-5.0, -7.0, cooled=WARM) == [True, True]
-    assert judged(-9.0) == [True]
-    assert not judged.fell
+    start = AssessedStart(monotone=True)
+    assert start(-5.0, -7.0, cooled=WARM) == [True, True]
+    assert start(-9.0) == [True]
+    assert not start.fell
 
 
 def estimators():

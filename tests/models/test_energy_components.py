@@ -522,7 +522,7 @@ def test_files_of_version_0_1_have_velocities(mixed, tmp_path):
     (filters, background), settings = now.optimizer, model.get_params(deep=False)
     velocity = now.parameters._replace(filters=filters, background=background)
     state["course"] = FormerUpdateState(now.parameters, velocity, *now[2:])
-    del state["optimizer"], state["schedule"]
+    del state["updates"], state["optimizer"], state["schedule"]
     former = EnergyComponents(**settings)
     former.n_features_in_ = 4
     former._restore(state)

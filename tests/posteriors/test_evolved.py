@@ -54,7 +54,7 @@ def test_at_fixed_parameters_the_bound_never_falls_and_approaches_the_evidence(k
         exact = Exact().bind(model, 6, 9, 30).infer(model, parameters, block, one)
 
         @jax.jit
-        def course(key):
+        def evolve_repeatedly(key):
             memory = FEW.first_memory(model, parameters, block, jax.random.bits(key, (len(Y),), jnp.uint32))
 
             def step(memory, _):
@@ -63,7 +63,7 @@ def test_at_fixed_parameters_the_bound_never_falls_and_approaches_the_evidence(k
 
             return jax.lax.scan(step, memory, None, 40)
 
-        memory, bounds = course(jax.random.PRNGKey(1))
+        memory, bounds = evolve_repeatedly(jax.random.PRNGKey(1))
         assert (np.diff(bounds, axis=0) >= -1e-12).all()
         assert (bounds[-1] <= exact.log_evidence + 1e-9).all()
         gap = np.asarray(exact.log_evidence - bounds)

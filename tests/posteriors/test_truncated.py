@@ -247,14 +247,15 @@ def test_of_several_starts_the_likeliest_is_kept():
     np.testing.assert_allclose(model.components_, likeliest.components_, rtol=1e-6, atol=1e-7)
 
 
-def test_a_judge_with_more_states_keeps_to_the_memory_budget():
+def test_a_comparison_model_with_more_states_keeps_to_the_memory_budget():
     X = make_bars(400, noise="poisson", random_state=0).data
     model = RestrictedMaximalCauses(10, random_state=0, engine=Local(memory_budget="4MiB"))
     parts, data, _ = begun(model, X, 0, n_starts=1)
-    judge = with_more_states(parts, 10, 25)
+    comparison_model = with_more_states(parts, 10, 25)
     with double_precision():
-        own = arrange(judge, data, 10)
-    per_row, fixed = judge.posterior.bytes_per_row(10, 25, 8), judge.posterior.bytes_of_states(10, 25, 8)
+        own = arrange(comparison_model, data, 10)
+    posterior = comparison_model.posterior
+    per_row, fixed = posterior.bytes_per_row(10, 25, 8), posterior.bytes_of_states(10, 25, 8)
     assert max(len(block.rows) for block in own.blocks) * per_row + fixed <= 4 * 2**20
     assert len(own.blocks) > len(data.blocks)
     np.testing.assert_array_equal(own.collect([block.rows for block in own.blocks]), X)

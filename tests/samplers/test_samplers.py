@@ -279,9 +279,9 @@ def test_the_gradient_is_unbiased_in_the_limit_of_many_steps(sampler, seed):
         Z = jnp.asarray(np.random.RandomState(seed).normal(0.3, 1.0, (4000, 2)))
         steps = 300 if isinstance(sampler, Langevin) else 60
         method = Method(energy, sampler, steps, False)
-        course = first_state(method, parameters, len(Z))
+        updates = first_state(method, parameters, len(Z))
         shares = jnp.full(len(Z), 1 / len(Z))
-        found = jax.jit(gradients, static_argnums=0)(method, course, Z, shares, jax.random.key(seed))[0].filters
+        found = jax.jit(gradients, static_argnums=0)(method, updates, Z, shares, jax.random.key(seed))[0].filters
         of_data = np.asarray(jnp.tanh(Z @ W.T / 2).T @ Z / len(Z))
         spread = np.sqrt(np.asarray((density[:, None] * slopes**2).T @ places**2 / density.sum()) - expected**2)
     errors = (of_data - np.asarray(found) - expected) / (spread / np.sqrt(4000))

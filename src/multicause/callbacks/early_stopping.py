@@ -58,14 +58,14 @@ class EarlyStopping(IterationCallback):
         if not iteration.cooled:
             self._best, self._waited = -np.inf, 0
             return False
-        judged = iteration.bound if self.validation is None else iteration.model().score(self.validation)
-        if np.isnan(judged):
+        score = iteration.bound if self.validation is None else iteration.model().score(self.validation)
+        if np.isnan(score):
             raise ValueError(
                 "EarlyStopping needs a bound, but this model has none during learning, because its partition function "
                 "is unknown. Remove the callback, or lower max_iter."
             )
-        if judged > self._best + self.min_rise:
-            self._best, self._waited = judged, 0
+        if score > self._best + self.min_rise:
+            self._best, self._waited = score, 0
         else:
             self._waited += 1
         return self._waited >= self.patience

@@ -25,7 +25,7 @@ QUIET_ITERATIONS = 20
 
 
 class Convergence(NamedTuple):
-    """Recent mean bounds (free energies) of each start after annealing, and its step length; see :func:`judge`."""
+    """Recent mean bounds (free energies) and step length of each start after annealing; see :func:`assess_step`."""
 
     history: Any  # (starts, window + 1) accepted bounds, oldest first, NaN during annealing
     falls: Any  # (starts,) number of consecutive rejected steps
@@ -61,7 +61,7 @@ class Convergence(NamedTuple):
         return (resting & ~self.fell(monotone)) | stuck
 
 
-def judge(
+def assess_step(
     record: Convergence, bound: Array, magnitude: Array, cooled: Array, epsilon: float
 ) -> tuple[Convergence, Array]:
     """Compare the bounds (starts,) after a step with earlier ones; return the new record, and which steps are accepted.

@@ -16,7 +16,7 @@ import numpy as np
 
 from multicause.annealing import Cooling, Schedule
 from multicause.arrays import Array, over_active, select
-from multicause.em.convergence import Convergence, count_quiet_iterations, has_rested, judge
+from multicause.em.convergence import Convergence, assess_step, count_quiet_iterations, has_rested
 from multicause.em.data_cut import cut_is_complete, log_mass_of_cut, next_shares
 from multicause.em.e_step import expect_one
 from multicause.em.m_step import maximize_start, perturb_components
@@ -136,7 +136,7 @@ def _assess_proposal(
     magnitude = statistics.magnitude / statistics.weight
     cooled = schedule.cooled(cooling) & cut_is_complete(model, schedule, cooling)
     epsilon = float(jnp.finfo(state.proposal.components.dtype).eps)
-    convergence, accepted = judge(
+    convergence, accepted = assess_step(
         state.convergence, objective, magnitude, cooled & model.posterior.ascends_bound, epsilon
     )
     convergence = select(state.learning, convergence, state.convergence)

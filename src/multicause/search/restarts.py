@@ -87,11 +87,11 @@ class Restarts(Solver):
         """Anneal all starts, and return the one with the highest likelihood."""
         key, auto = key_from(problem.random), self.annealing == "auto"
         search_data = sample_for_search(problem, self.n_starts) if auto else problem.data
-        judge, (n_starts, n_components, _) = problem.recognizer, problem.starts.components.shape
+        comparison_model, (n_starts, n_components, _) = problem.recognizer, problem.starts.components.shape
 
         def likelihood(starts: Parameters) -> np.ndarray:
-            own = arrange(judge, search_data, n_components, n_starts)
-            return per_row(own.sum(partial(expect, judge), starts, jnp.ones(n_starts)), "bound")[0]
+            own = arrange(comparison_model, search_data, n_components, n_starts)
+            return per_row(own.sum(partial(expect, comparison_model), starts, jnp.ones(n_starts)), "bound")[0]
 
         result, annealing = learn_restarts(
             problem.model,

@@ -25,7 +25,7 @@ ROUNDS = 100
 LONGEST_ROUND = 100
 # Largest memory of the mini-batches of one round.
 ROUND_BYTES = 64 * 2**20
-# Convergence is judged by the drift of the filters over the last part of all learning, measured by the sum of the
+# Convergence is decided by the drift of the filters over the last part of all learning, measured by the sum of the
 # learning rates. With rates that fall to nearly zero this part is the second half of the updates; in the last tenth of
 # the updates filters hardly move, wherever they are.
 END = 0.25

@@ -105,13 +105,15 @@ def restored(state: dict[str, Any], n_features: int) -> EnergyProblem:
         "expert": Expert,
         "sampler": Sampler,
         "optimizer": Optimizer,
-        "course": UpdateState,
+        "updates": UpdateState,
         "whitening": WhiteningMap,
     }
-    updates, whitening = state["course"], state["whitening"]
+    if "course" in state:  # the name in files of version 0.1
+        state["updates"] = state.pop("course")
+    updates, whitening = state["updates"], state["whitening"]
     if isinstance(updates, FormerUpdateState):
         parameters, velocity, *others = updates
-        state["course"] = updates = UpdateState(parameters, tuple(jax.tree.leaves(velocity)), *others)
+        state["updates"] = updates = UpdateState(parameters, tuple(jax.tree.leaves(velocity)), *others)
     for name, kind in kinds.items():
         if not isinstance(state[name], kind):
             raise TypeError(f"{name} must be a {kind.__name__}; got {type(state[name]).__name__}")
@@ -141,7 +143,7 @@ def saved(problem: EnergyProblem) -> dict[str, Any]:
         "persistent": method.persistent,
         "optimizer": method.optimizer,
         "schedule": method.schedule,
-        "course": jax.device_get(problem.updates),
+        "updates": jax.device_get(problem.updates),
         "whitening": problem.whitening,
     }
 

@@ -122,13 +122,13 @@ class HebbianEpochs(Solver):
         probes = None if self.probes is None else _checked(self.probes, problem.data, self.n_units)
         rule = self.rule(start_of(problem.starts), self._initial_temperature(problem))
         keys = [key_from(problem.random) for _ in range(self.n_networks)]
-        judged = arrange(problem.recognizer, problem.data, self.n_units) if len(keys) > 1 else None
+        comparison_data = arrange(problem.recognizer, problem.data, self.n_units) if len(keys) > 1 else None
         shown, weights = problem.data.look()  # all rows: the estimator has loaded them into memory
         rows, expected = jnp.asarray(shown), repetitions(weights)
 
         def step(state: NetworksState) -> NetworksState:
             best, number = state.best, state.number
-            run = self._learn_network(problem, rule, judged, number, rows, expected, keys, probes)
+            run = self._learn_network(problem, rule, comparison_data, number, rows, expected, keys, probes)
             if best is None or run.evidence > best.evidence:
                 best = run
             return NetworksState(len(keys) if run.stopped else number + 1, best, run.stopped)
@@ -230,7 +230,7 @@ class HebbianEpochs(Solver):
         self,
         problem: FitProblem,
         rule: hebbian.HebbianRule,
-        judged: Data | None,
+        comparison_data: Data | None,
         number: int,
         rows: Array,
         expected: np.ndarray,
@@ -265,7 +265,9 @@ class HebbianEpochs(Solver):
             **problem.loop,
         )
         parameters = start._replace(components=state.network.average)
-        evidence = 0.0 if judged is None else _bound_of(_expect(problem.recognizer, judged, parameters))
+        evidence = 0.0
+        if comparison_data is not None:
+            evidence = _bound_of(_expect(problem.recognizer, comparison_data, parameters))
         return NetworkResult(
             parameters,
             state.statistics,
