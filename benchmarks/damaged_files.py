@@ -1,7 +1,7 @@
 """Model files that are damaged in every way: are all refused in one clear sentence, and is none of them run?
 
 ``python -m benchmarks.damaged_files --trials 10000`` changes random bytes, truncates, puts a pickle in place, and,
-harder, changes random values of the header and computes the checksum anew, as somebody with bad intentions would, each
+harder, changes random values of the header and computes the checksum again, as somebody with bad intentions would, each
 in a quarter of the files. A forged file may be a valid model by chance; it must not end in any other error than that of
 a file that is no model.
 """

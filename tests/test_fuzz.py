@@ -1,4 +1,4 @@
-"""A hundred draws of random data and settings; ``python -m benchmarks.fuzz`` has as many as one likes."""
+"""A hundred draws of random data and settings; ``python -m benchmarks.fuzz`` makes any number of them."""
 
 import pytest
 from benchmarks.fuzz import NAMES, try_one

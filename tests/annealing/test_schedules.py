@@ -36,7 +36,7 @@ def test_conditional_cooling_follows_appendix_e2():
     for _ in range(19):
         cooling = schedule.advance(cooling, REST)
     assert not schedule.finished(cooling)[0]
-    cooling = schedule.advance(cooling, MOVING)  # the count begins anew
+    cooling = schedule.advance(cooling, MOVING)  # the count begins again
     for _ in range(20):
         assert not schedule.finished(cooling)[0]
         cooling = schedule.advance(cooling, REST)

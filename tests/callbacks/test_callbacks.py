@@ -111,7 +111,7 @@ def test_inside_a_grid_search(tmp_path):
 
 
 def test_what_callbacks_remember_is_part_of_a_checkpoint(tmp_path):
-    """Patience does not begin anew, whether the checkpoint is the first callback or the last."""
+    """Patience does not begin again, whether the checkpoint is the first callback or the last."""
     monitor = BoundMonitor()
     callbacks = [Checkpoint(tmp_path, every=2), EarlyStopping(patience=5, min_rise=0.01), monitor]
     whole = clone(MODEL).set_params(max_iter=50).set_callbacks(*callbacks).fit(X)

@@ -28,7 +28,7 @@ from multicause.engines.sources import as_source
 from multicause.engines.streamed import StreamedData
 from multicause.runtime.parallel import in_order, read_ahead
 
-# Less than the rows take, so that they are read anew in every pass.
+# Less than the rows take, so that they are read again in every pass.
 SMALL = Local(memory_budget="2MiB", n_jobs=2)
 PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
 

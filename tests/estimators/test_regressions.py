@@ -240,8 +240,8 @@ def test_the_demo_needs_a_folder_it_can_write(tmp_path):
     assert CliRunner().invoke(app, ["demo", "--seed", "99999999999"]).exit_code == 2
 
 
-def test_convergence_in_the_face_of_steps_to_and_fro():
-    """500 iterations once went to and fro here, so that repair never came."""
+def test_updates_that_oscillate_converge():
+    """The components of this fit once oscillated for 500 iterations, so that repair was never reached."""
     model = MaximalCauses(6, random_state=1).fit(BARS.data)
     assert model.converged_
     assert recovered_causes(model, BARS.causes).all_found

@@ -209,7 +209,7 @@ def test_weights_count_in_batches_of_any_size(batch_size, seed):
 def test_bounds_of_passes_are_means_over_the_rows_shown(batch_size):
     """A machine that hardly moves has the same F in every pass and at the end, also where batches leave a remainder.
 
-    F of 419 rows is estimated anew in each pass: 0.06 is three times the largest difference of ten fits. A sum over
+    F of 419 rows is estimated again in each pass: 0.06 is three times the largest difference of ten fits. A sum over
     whole batches, divided by the number of all rows, differs by 0.14 and more.
     """
     X = make_bars(419, value=1.0, noise=None, random_state=0).data

@@ -61,7 +61,7 @@ def test_a_resumed_fit_enters_its_loops_where_they_were():
         with journal.loop(Other, pytest.fail) as inner:
             assert inner.state == Other("saved")
             np.testing.assert_array_equal(journal.random.uniform(size=4), after)
-        with journal.loop(Other, lambda: Other("next")) as following:  # finished loops are entered anew
+        with journal.loop(Other, lambda: Other("next")) as following:  # finished loops are entered again
             assert following.state == Other("next")
 
 

@@ -242,7 +242,7 @@ def test_a_folder_that_other_fits_share(checkpoints, tmp_path):
     assert_same(clone(MIXTURE).fit(X), clone(MIXTURE).fit(X, resume=folder))
 
 
-def test_a_fit_that_begins_anew_in_the_same_folder(checkpoints, tmp_path):
+def test_a_fit_that_begins_again_in_the_same_folder(checkpoints, tmp_path):
     folder = shutil.copytree(checkpoints, tmp_path / "again")
     time.sleep(0.01)
     callback = Checkpoint(folder, every=2, keep=1)

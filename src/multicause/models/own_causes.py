@@ -38,7 +38,8 @@ class OwnCauses(GradientCauses):
         Number H of causes.
     posterior : {"evolved", "beam"}, Evolved or Beam, default="evolved"
         States of a row: :class:`multicause.posteriors.Evolved`, kept between passes over the data and bred, or
-        :class:`multicause.posteriors.Beam`, searched anew in every pass. Neither needs more than the log joint.
+        :class:`multicause.posteriors.Beam`, which searches them again in every pass. Neither needs more than the log
+        joint.
     optimizer : {"adam", "momentum"} or Optimizer, default="adam"
         Optimizer of the parameters, such as ``multicause.solvers.optimizers.Optax("rmsprop")``.
     learning_rate : float, default=0.02

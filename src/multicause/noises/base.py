@@ -93,7 +93,7 @@ class Noise(Part):
         return None
 
     def origin(self, parameters: dict[str, Array]) -> Array | None:
-        """Return a point (D,) amid the data that may be subtracted from data and means; None if that is not allowed.
+        """Return a point (D,) near the data that may be subtracted from data and means; None if that is not allowed.
 
         If only the difference y − w matters, squares are expanded around this point: an offset of the data would
         otherwise cause cancellation.

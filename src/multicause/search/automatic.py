@@ -226,8 +226,8 @@ def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, 
     """Return the highest temperature at which components become different enough from each other.
 
     Above a critical temperature all components converge to the same mean of the data. With candidates, which every row
-    selects anew, the transition is gradual; therefore components learn for some iterations at each of several
-    temperatures, all from the same start, and their spread is compared.
+    selects again in each iteration, the transition is gradual; therefore components learn for some iterations at each
+    of several temperatures, all from the same start, and their spread is compared.
     """
     spread = spread_at(model, data, starts, TRIAL_ITERATIONS, TEMPERATURES, key, places)
     enough = spread[-1] + DIFFERENTIATION * (spread.max() - spread[-1])

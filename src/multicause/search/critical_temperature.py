@@ -3,7 +3,8 @@
 MCA08 appendix E.2 anneals from just below it: if the start is one step too hot, causes separate all at once when they
 are cooled; if it is much colder, they stay near their random starts. With single causes and pairs the transition is
 sharp, and its temperature differs between data sets by more than a factor of ten; with candidates that every row
-selects anew it is gradual, which :func:`multicause.search.automatic.start_temperature` allows for.
+selects again in each iteration it is gradual, which :func:`multicause.search.automatic.start_temperature` allows
+for.
 """
 
 from __future__ import annotations

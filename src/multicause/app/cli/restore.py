@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from multicause.app.cli.options import Device, Force, Json, Seed, Verbose
+from multicause.app.cli.options import Device, Force, Json, Memory, Seed, Verbose
 from multicause.app.cli.output import Output, command
 
 if TYPE_CHECKING:
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 SOUNDS = (".wav",)
 TABLES = (".csv", ".tsv", ".parquet")
 Damaged = Annotated[Path, typer.Argument(help="Image (png, jpg, tif, ..., npy) to restore.", show_default=False)]
-OutFile = Annotated[Path, typer.Option(help="File to write; its ending says how.", show_default=False)]
+OutFile = Annotated[Path, typer.Option(help="File to write; its suffix selects the format.", show_default=False)]
 Report = Annotated[Path | None, typer.Option(help="Also write a page that compares before and after.")]
 PatchSize = Annotated[int | None, typer.Option(help="Height and width of patches; chosen by the noise.", min=2)]
 Components = Annotated[int | None, typer.Option(help="Number of components to learn.", min=1)]
 Iterations = Annotated[int | None, typer.Option(help="Iterations of learning.", min=1)]
-Memory = Annotated[str, typer.Option(help="Most memory of temporary arrays, such as 512MiB.")]
 
 
 def denoise(

@@ -1,6 +1,6 @@
 """Squares ‖y − w̄‖² expanded into products, without loss of precision if the data are far from zero.
 
-Data and means are taken relative to the origin of the noise, a point amid the data: y′ = y − o and w̄′ = w̄ − o. All
+Data and means are taken relative to the origin of the noise, a point near the data: y′ = y − o and w̄′ = w̄ − o. All
 terms of ‖y′‖² − 2 y′·w̄′ + ‖w̄′‖² then have the order of the data's variance. If causes add up, w̄′ = Σ_h s_h W_h − o
 is a small difference of large vectors. There are two ways to compute it without cancellation:
 
