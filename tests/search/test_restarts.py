@@ -47,7 +47,7 @@ def test_the_schedule_is_that_of_the_paper_and_ends_in_time():
 
 
 @pytest.mark.parametrize("chosen", [0, 1])
-def test_the_judge_decides_which_start_is_kept(chosen):
+def test_the_likelihood_decides_which_start_is_kept(chosen):
     """Also against the bound, which is that of states which say little about the solution."""
     alone = problem().fit_all(STARTS, max_iter=40, places=None)
     seen = []
