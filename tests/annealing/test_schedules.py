@@ -132,3 +132,8 @@ def test_component_noise_moves_the_components_while_cooling():
     assert np.abs(quiet.components_ - noisy.components_).max() > 0.05
     assert (noisy.components_ >= 0).all()
     np.testing.assert_array_equal(noisy.components_, again.components_)
+
+
+def test_a_schedule_without_a_slope():
+    schedule = LinearCooling(5.0, hold=0.5, settle=0.5, n_iter=20)
+    assert [schedule.temperature(t) for t in (0, 9, 10, 19)] == [5.0, 5.0, 1.0, 1.0]

@@ -5,7 +5,6 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from multicause import LinearCauses, MaximalCauses
-from multicause.arrays import bytes_from
 from multicause.combinations import Maximum
 from multicause.engines import Local
 from multicause.noises import Gaussian, Poisson
@@ -174,14 +173,3 @@ def test_parts_must_be_hashable_and_of_their_kind():
     assert Exact() != Exact(max_states=4)
     assert Maximum() != Bernoulli()
     assert isinstance(Exact(), Part)
-
-
-@pytest.mark.parametrize(("size", "expected"), [("2GB", 2 * 10**9), ("1.5 MiB", 1572864), (100, 100), ("7", 7)])
-def test_memory_sizes(size, expected):
-    assert bytes_from(size) == expected
-
-
-@pytest.mark.parametrize("size", ["", "GB", "-1GB", 0, -5, None, "1XB", 1.5, True])
-def test_wrong_memory_sizes(size):
-    with pytest.raises(ValueError, match="memory size"):
-        bytes_from(size)

@@ -7,14 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.callback import ProgressBar
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
-import multicause
 from multicause import LinearCauses, MaximalCauses
 from multicause.annealing import ConditionalCooling, LinearCooling
-from multicause.app.cli.commands import app
 from multicause.combinations import Maximum, Sum
 from multicause.datasets import make_bars
 from multicause.metrics import recovered_causes
@@ -157,27 +152,6 @@ def test_any_number_of_causes_too_many_is_refused_clearly(n_components):
         MaximalCauses(n_components, posterior="exact").fit(BARS.data)
 
 
-def test_a_schedule_without_a_slope():
-    schedule = LinearCooling(5.0, hold=0.5, settle=0.5, n_iter=20)
-    assert [schedule.temperature(t) for t in (0, 9, 10, 19)] == [5.0, 5.0, 1.0, 1.0]
-
-
-class Mine(MaximalCauses):
-    """A model that is not the library's."""
-
-
-def test_a_subclass_is_loaded_if_it_is_named(tmp_path):
-    Mine(2, max_iter=1, random_state=0).fit(BARS.data).save(tmp_path / "model")
-    with pytest.raises(ValueError, match=r"load\(path, parts=\[Mine\]\)"):
-        multicause.load(tmp_path / "model")
-    assert type(multicause.load(tmp_path / "model", parts=[Mine])) is Mine
-
-
-def test_saving_into_a_missing_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="the folder .*missing does not exist"):
-        MaximalCauses(2, max_iter=1).fit(BARS.data).save(tmp_path / "missing" / "model")
-
-
 class Halfway(Noise):
     """A noise that leaves out most of what it must have."""
 
@@ -232,29 +206,8 @@ def test_names_of_features_do_not_leak_a_warning():
         recovered_causes(model, BARS.causes)
 
 
-def test_the_demo_needs_a_folder_it_can_write(tmp_path):
-    (tmp_path / "file").write_text("")
-    run = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "file")])
-    assert run.exit_code == 2
-    assert "Error: cannot write to" in run.output
-    assert CliRunner().invoke(app, ["demo", "--seed", "99999999999"]).exit_code == 2
-
-
 def test_updates_that_oscillate_converge():
     """The components of this fit once oscillated for 500 iterations, so that repair was never reached."""
     model = MaximalCauses(6, random_state=1).fit(BARS.data)
     assert model.converged_
     assert recovered_causes(model, BARS.causes).all_found
-
-
-def test_centred_data_and_components_that_cannot_be_negative():
-    X = make_bars(100, size=3, noise="gaussian", random_state=0).data
-    settings = {"annealing": None, "max_iter": 2, "random_state": 0}
-    centred = StandardScaler().fit_transform(X)
-    with pytest.warns(ConvergenceWarning, match=r"9 of 9 columns of X have no mean above zero.*without StandardScaler"):
-        MaximalCauses(2, **settings).fit(centred)
-    for model, rows in ((MaximalCauses(2, **settings), X), (LinearCauses(2, **settings), centred)):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(rows)
-        assert not any("no mean above zero" in str(warning.message) for warning in caught)

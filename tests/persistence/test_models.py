@@ -291,3 +291,19 @@ def test_files_from_before_mixtures_had_a_file_each(tmp_path):
     text = json.dumps(header).replace("multicause.models.mixture_of_poissons:", "multicause.models.mixtures:")
     container.write(tmp_path / "model", json.loads(text), arrays)
     np.testing.assert_array_equal(multicause.load(tmp_path / "model").transform(X), model.transform(X))
+
+
+class Mine(MaximalCauses):
+    """A model that is not the library's."""
+
+
+def test_a_subclass_is_loaded_if_it_is_named(tmp_path):
+    Mine(2, max_iter=1, random_state=0).fit(X).save(tmp_path / "model")
+    with pytest.raises(ValueError, match=r"load\(path, parts=\[Mine\]\)"):
+        multicause.load(tmp_path / "model")
+    assert type(multicause.load(tmp_path / "model", parts=[Mine])) is Mine
+
+
+def test_saving_into_a_missing_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="the folder .*missing does not exist"):
+        MaximalCauses(2, max_iter=1).fit(X).save(tmp_path / "missing" / "model")

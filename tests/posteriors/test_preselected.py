@@ -330,12 +330,6 @@ def test_weights_that_exceed_the_memory_budget_are_computed_twice():
     np.testing.assert_allclose(rich.components_, poor.components_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("max_iter", [1, 2, 4, 30])
-def test_all_stages_of_learning_together_take_no_more_than_max_iter(max_iter):
-    X = make_bars(100, size=4, noise="gaussian", random_state=0).data
-    assert MaximalCauses(8, posterior=Preselected(3, 2), max_iter=max_iter, random_state=0).fit(X).n_iter_ <= max_iter
-
-
 def test_a_poorer_reference_of_quality_is_refused():
     bars = make_bars(50, size=3, noise="gaussian", random_state=0)
     model = MaximalCauses(6, posterior=Preselected(4, 2), init=bars.causes, annealing=None, max_iter=2).fit(bars.data)
@@ -500,14 +494,6 @@ def test_too_many_states_of_candidates_are_refused():
     X = make_bars(50, noise="gaussian", random_state=0).data
     with pytest.raises(ValueError, match=r"1,048,555 states.*Lower max_active"):
         MaximalCauses(20, posterior=Preselected(20, 20)).fit(X)
-
-
-def test_nonnegative_models_need_a_positive_value():
-    X = -np.abs(np.random.RandomState(0).normal(1, 1, (50, 5)))
-    for estimator in (NonnegativeCauses, MaximalCauses):
-        with pytest.raises(ValueError, match=r"no positive value.*LinearCauses"):
-            estimator(3).fit(X)
-    LinearCauses(3, max_iter=3).fit(X)
 
 
 @pytest.mark.parametrize(

@@ -592,6 +592,14 @@ def test_demo_prints_a_table_and_writes_a_picture_and_a_report(tmp_path):
     assert "Bars that occlude each other" in (tmp_path / "new" / "folder" / "report.html").read_text()
 
 
+def test_the_demo_needs_a_folder_it_can_write(tmp_path):
+    (tmp_path / "file").write_text("")
+    run = call("demo", "--out", tmp_path / "file")
+    assert run.exit_code == 2
+    assert "Error: cannot write to" in run.output
+    assert call("demo", "--seed", "99999999999").exit_code == 2
+
+
 def test_reproduce_lists_and_refuses(tmp_path):
     listed, names = call("reproduce", "--list").output, result_of("reproduce", "--list")["experiments"]
     assert "mca_ex" in names
