@@ -24,7 +24,6 @@ from multicause.metrics import amari_distance
 from multicause.persistence import ModelFileError
 from multicause.samplers import Hamiltonian
 from multicause.samplers.annealed import LogPartition
-from multicause.solvers.energy_problem import FormerUpdateState
 from multicause.solvers.optimizers import Momentum, Optax
 from tests.energies.test_energies import soft_size
 from tests.samplers.test_samplers import Walk
@@ -462,20 +461,6 @@ def test_units_do_not_matter(mixed, whiten, c):
         assert other.step_size_ == pytest.approx(one.step_size_)
 
 
-def test_momentum_and_decay_against_plain_numpy(mixed):
-    """All rows in every update: v ← m v − η (g + λ W), W ← W + v with g of EBM01 eq. 6, and a linear schedule."""
-    X = mixed[0][:200]
-    settings = {"sampler": "exact", "batch_size": None, "whiten": "zca", "max_iter": 30, "init": np.eye(4)}
-    model = EnergyComponents(weight_decay=0.1, momentum=0.7, learning_rate=0.2, **settings).fit(X)
-    Z = (X - X.mean(axis=0)) @ model._problem.whitening.matrix.T
-    W, velocity = model._problem.whitening.inverse.copy(), 0.0
-    for rate in np.linspace(0.2, 0.002, 30):
-        slope = np.tanh(Z @ W.T / 2).T @ Z / len(Z) - np.linalg.inv(W).T
-        velocity = 0.7 * velocity - rate * (slope + 0.1 * W)
-        W = W + velocity
-    np.testing.assert_allclose(model.whitened_components_, W, rtol=1e-8, atol=1e-10)
-
-
 @pytest.mark.parametrize("optimizer", ["adam", Optax("rmsprop", {"decay": 0.95, "momentum": 0.5}), Momentum(0.5)])
 def test_optimizers_of_optax(mixed, tmp_path, optimizer):
     """With all rows in every update they end at the maximum; states are saved and taken up again."""
@@ -514,20 +499,6 @@ def test_rows_on_disk_are_learned_from_a_sample(tmp_path):
     here = EnergyComponents(**settings).fit(X)
     np.testing.assert_allclose(there.transform(stored), there.transform(X), atol=1e-4)
     assert there.score(stored) == pytest.approx(here.score(X), abs=0.5)
-
-
-def test_files_of_version_0_1_have_velocities(mixed, tmp_path):
-    model = EnergyComponents(**EXACT).fit(mixed[0])
-    state, now = model._state(), model._problem.updates
-    (filters, background), settings = now.optimizer, model.get_params(deep=False)
-    velocity = now.parameters._replace(filters=filters, background=background)
-    state["course"] = FormerUpdateState(now.parameters, velocity, *now[2:])
-    del state["updates"], state["optimizer"], state["schedule"]
-    former = EnergyComponents(**settings)
-    former.n_features_in_ = 4
-    former._restore(state)
-    np.testing.assert_array_equal(former._problem.updates.optimizer[0], filters)
-    np.testing.assert_array_equal(former.transform(mixed[0]), model.transform(mixed[0]))
 
 
 # ------------------------------------------------------------------------------------------------------ bad input
@@ -655,15 +626,6 @@ def test_learning_that_explodes_ends_with_a_name_and_finite_filters(mixed):
     assert stuck.outcome_ == "max_iter"
 
 
-@pytest.mark.parametrize("sampler", ["exact", "metropolis"])
-def test_a_schedule_that_ends_too_early_is_not_called_converged(mixed, sampler):
-    """Rates have fallen to a hundredth, so filters rest at the end; but far from where they belong."""
-    with pytest.warns(ConvergenceWarning, match=r"in the last quarter of learning.*\(1\) Raise max_iter"):
-        model = EnergyComponents(sampler=sampler, **FEW).fit(mixed[0])
-    assert model.outcome_ == "max_iter"
-    assert model.lower_bound_ < -10  # of −6.8 at the maximum
-
-
 def test_data_without_an_energy_are_no_success(mixed):
     """The expert has no value where one row is; a later, better batch is learned from, and warns of nothing."""
 
@@ -682,15 +644,6 @@ def test_data_without_an_energy_are_no_success(mixed):
         warnings.simplefilter("error")
         model.partial_fit(X)
     assert model.outcome_ == "max_iter"
-
-
-def test_persistent_chains_of_a_stream_follow_the_size_of_its_batches(mixed):
-    model = EnergyComponents(sampler="metropolis", persistent=True, batch_size=None, **FEW)
-    for n in (60, 100):
-        chains = model.partial_fit(mixed[0][:n])._problem.updates.chains
-        assert chains.shape == (n, 4)
-        assert np.isfinite(chains).all()
-    assert model.n_iter_ == 2
 
 
 def quartic(h):

@@ -135,41 +135,6 @@ def test_energy_of_principal_components(seed):
     np.testing.assert_allclose(model.free_energy(X), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_principal_components_of_close_variances_far_from_zero(dtype, seed):
-    """Variances that differ by 1 % along hidden axes, and an offset of 100 standard deviations."""
-    random = np.random.RandomState(seed)
-    axes, variances = np.linalg.qr(random.normal(size=(6, 6)))[0], 1.01 ** -np.arange(6)
-    rows = random.normal(size=(300, 6))
-    white = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[0] * np.sqrt(300)
-    X = ((white * np.sqrt(variances)) @ axes.T + 100).astype(dtype)
-    model = PrincipalComponents(3).fit(X)
-    tolerance = 1e-9 if dtype == np.float64 else 1e-2
-    np.testing.assert_allclose(np.abs(np.sum(model.components_ * axes.T[:3], axis=1)), 1, atol=tolerance)
-    np.testing.assert_allclose(model.explained_variance_, variances[:3], rtol=1e-5)
-    np.testing.assert_allclose(model.noise_variance_, variances[3:].mean(), rtol=1e-5)
-    theirs = PCA(3).fit(X.astype(float))
-    np.testing.assert_allclose(model.explained_variance_, theirs.explained_variance_ * 299 / 300, rtol=1e-5)
-
-
-def test_a_stream_has_the_principal_components_and_the_bound_of_all_its_rows(seed):
-    """Batches of different sizes and weights, with a mean that moves; and no attributes that ``fit`` does not leave."""
-    X, weights = factors(seed), np.random.RandomState(seed).uniform(0.1, 2, 400)
-    X[250:] += 3
-    whole, stream = PrincipalComponents(2).fit(X, sample_weight=weights), PrincipalComponents(2)
-    bounds = []
-    for rows in (slice(0, 50), slice(50, 250), slice(250, 400)):
-        stream.partial_fit(X[rows], sample_weight=weights[rows])
-        bounds.append(stream.score(X[: rows.stop], sample_weight=weights[: rows.stop]))
-    np.testing.assert_allclose(stream.components_, whole.components_, atol=1e-9)
-    np.testing.assert_allclose(stream.explained_variance_, whole.explained_variance_, rtol=1e-9)
-    assert stream.lower_bound_ == pytest.approx(whole.lower_bound_, rel=1e-10)
-    assert whole.lower_bound_ == pytest.approx(whole.score(X, sample_weight=weights), rel=1e-10)
-    np.testing.assert_allclose(stream.lower_bounds_, bounds, rtol=1e-10)
-    assert stream.n_iter_ == 3
-    assert vars(stream).keys() == vars(whole).keys()
-
-
 def test_factor_analysis_without_noise_spans_the_principal_subspace(seed):
     """TN10 §10.3: all Σ equal and vanishing."""
     X = factors(seed, D=6)

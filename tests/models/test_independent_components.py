@@ -7,7 +7,6 @@ from sklearn.decomposition import FastICA
 
 from multicause import IndependentComponents
 from multicause.metrics import amari_distance
-from multicause.solvers.quasi_newton import precondition
 from multicause.updates import NaturalGradient
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -36,20 +35,6 @@ def test_likelihood_in_closed_form(seed):
     np.testing.assert_allclose(model.inverse_transform(v), X, atol=1e-9)
 
 
-def test_both_solvers_find_the_same_maximum(seed):
-    X, _, _ = mixed(seed)
-    second = IndependentComponents(random_state=seed, tol=1e-8).fit(X)
-    first = IndependentComponents(random_state=seed, solver="natural_gradient", tol=1e-10, max_iter=2000).fit(X)
-    assert second.outcome_ == first.outcome_ == "converged"
-    assert first.lower_bound_ == pytest.approx(second.lower_bound_, abs=1e-6)
-    assert amari_distance(first.components_, second.components_) < 0.01
-    v = second.transform(X)
-    assert np.abs(np.eye(4) - np.tanh(v).T @ v / len(v)).max() < 1e-7  # TN10 eq. 10.38 at rest
-    assert np.diff(second.lower_bounds_).min() > -1e-12
-    assert np.diff(first.lower_bounds_).min() > -1e-12
-    assert second.n_iter_ < first.n_iter_
-
-
 def test_one_step_of_the_natural_gradient():
     """TN10 eq. 10.38 in the whitened space."""
     X, _, _ = mixed(0)
@@ -60,13 +45,6 @@ def test_one_step_of_the_natural_gradient():
     v = start.transform(X)
     W = start.receptive_fields_
     np.testing.assert_allclose(step.receptive_fields_, W + 0.1 * (W - (np.tanh(v).T @ v / len(v)) @ W), rtol=1e-8)
-
-
-def test_preconditioning_solves_pairs_of_equations():
-    """With curvature h, the approximate Hessian maps E_ab to h_ab E_ab + E_ba."""
-    random = np.random.RandomState(0)
-    E, h = random.normal(size=(5, 5)), random.uniform(1.5, 3, (5, 5))
-    np.testing.assert_allclose(precondition(h * E + E.T, h), E)
 
 
 def test_as_near_to_planted_sources_as_fastica_and_picard(seed):

@@ -9,13 +9,10 @@ from scipy import integrate, optimize, stats
 from multicause import SparseCoding
 from multicause.arrays import double_precision, largest_eigenvalue
 from multicause.datasets.images import make_white_patches, whiten_image
-from multicause.engines import Local
-from multicause.model import Block, Parameters
+from multicause.model import Parameters
 from multicause.posteriors import MostProbable
 from multicause.preprocessing import Whitening
 from multicause.priors import Cauchy, Gaussian, HyperbolicSecant, Laplace, SubGaussian
-from multicause.solvers.mini_batches import one_pass
-from multicause.solvers.presentation import Batches
 from multicause.updates import DeltaRule, LeastSquares
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -230,15 +227,3 @@ def test_the_bound_of_the_largest_eigenvalue(size, dtype, seed):
         found = float(largest_eigenvalue(jnp.eye(size, dtype=dtype)))
         assert found == pytest.approx(size ** (1 / 256), rel=100 * precision)
         assert float(largest_eigenvalue(jnp.zeros((size, size), dtype))) == pytest.approx(0, abs=1e-30)
-
-
-def test_a_pass_does_without_lapack():
-    """In a loop over small batches, the threads of LAPACK take most of the time."""
-    with double_precision():
-        model = SparseCoding(4)._wire(Local().load(np.ones((2, 3))))
-        parameters = Parameters(jnp.ones((4, 3)), {"scale": jnp.ones(4)}, {"variance": jnp.ones(())})
-        block = Block(jnp.ones((6, 3)), jnp.ones(6), jnp.ones(6))
-        batches = Batches(np.arange(6).reshape(3, 2), np.ones((3, 2)), np.ones(3), np.asarray(3))
-        text = one_pass.lower(model, block, parameters, batches).as_text()
-    assert "dot_general" in text
-    assert "lapack" not in text
