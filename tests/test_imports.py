@@ -140,13 +140,3 @@ def test_relative_imports_are_not_used():
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
-
-
-def test_tests_have_the_folders_of_the_package():
-    tests = Path(__file__).parent
-    folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
-    strays = {str(folder) for folder in folders if not (SOURCE / folder / "__init__.py").exists()}
-    assert strays == {"laws"}, "Tests of src/multicause/em/ belong in tests/em/."
-    tested = {folder.parts[0] for folder in folders if folder.parts}
-    untested = {path.parent.name for path in SOURCE.glob("*/__init__.py")} - tested
-    assert not untested, "Every folder of the package has tests in a folder of the same name."
