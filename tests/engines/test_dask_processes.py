@@ -18,8 +18,8 @@ from sklearn.model_selection import GridSearchCV
 from multicause import IndependentComponents, LinearCauses, MaximalCauses, load
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.engines import Dask, Local
+from multicause.engines.allocator import OF_DASK, reuse_freed_memory
 from multicause.engines.dask_clusters import IGNORE_INTERRUPTS, check_versions
-from multicause.engines.worker_memory import OF_DASK, reuse_freed_memory
 from multicause.posteriors import Evolved, Preselected
 from tests.app.cli.test_command_line import call, result_of
 

@@ -10,12 +10,12 @@ import jax
 import numpy as np
 
 from multicause.arrays import double_precision
+from multicause.engines.allocator import reuse_freed_memory
 from multicause.engines.blocks import add, weighted_quantile
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.local import Local, LocalData
 from multicause.engines.missing import check_finite, without_mask
 from multicause.engines.row_memory import in_blocks, joined_rows
-from multicause.engines.worker_memory import reuse_freed_memory
 
 # Number of order statistics by which each part summarizes its values.
 LANDMARKS = 1024

@@ -12,7 +12,7 @@ from multicause.arrays import Array
 from multicause.initialization.conditions import InitialConditions
 from multicause.model import Parameters
 from multicause.noises.logistic import MARGIN
-from multicause.priors.layered import SMALL
+from multicause.priors.layered import INITIAL_SPREAD
 
 
 def network_starts(initial: InitialConditions, starts: Parameters, *, given: bool) -> Parameters:
@@ -24,7 +24,7 @@ def network_starts(initial: InitialConditions, starts: Parameters, *, given: boo
     sizes = (data.n_features, starts.components.shape[1], *model.prior.higher)
 
     def small(*shape: int) -> Array:
-        return jnp.asarray(SMALL * initial.random.normal(size=(initial.n_starts, *shape)), dtype=data.dtype)
+        return jnp.asarray(INITIAL_SPREAD * initial.random.normal(size=(initial.n_starts, *shape)), dtype=data.dtype)
 
     components, noise = starts.components, dict(starts.noise)
     nonnegative = model.update.nonnegative

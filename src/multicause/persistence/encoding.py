@@ -57,6 +57,7 @@ FORMER_FOLDERS = {
     "multicause.learning.updates.": "multicause.updates.",
     "multicause.learning.results": "multicause.em.results",
     "multicause.learning.whitening": "multicause.preparation.whitening",
+    "multicause.posteriors.selection": "multicause.posteriors.candidate_selection",
 }
 
 

@@ -2,6 +2,7 @@
 
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.beam import Beam
+from multicause.posteriors.candidate_selection import ByFunction, ScalarProduct, Selection, UpperBound
 from multicause.posteriors.evolved import Evolved
 from multicause.posteriors.exact import Exact
 from multicause.posteriors.inverse import Inverse
@@ -10,11 +11,10 @@ from multicause.posteriors.one_hot import OneHot
 from multicause.posteriors.point_estimate import MostProbable
 from multicause.posteriors.preselected import Preselected
 from multicause.posteriors.recognition_network import RecognitionNetwork
-from multicause.posteriors.selection import ByFunction, ScalarProduct, Selection, UpperBound
 from multicause.posteriors.truncated import Truncated
 
 # Number of causes up to which all states are considered by default: 1024 states per row are as fast as a selection.
-SMALL = 10
+MOST_ENUMERATED = 10
 NAMES: dict[str, type] = {
     "exact": Exact,
     "truncated": Truncated,
@@ -35,7 +35,7 @@ def default_posteriors(n_components: int, n_strengths: int = 1) -> tuple[Posteri
     ``n_strengths`` is the number of values that an active cause may have.
     """
     defaults = (Exact(), Preselected(keep=None))
-    few = (1 + n_strengths) ** min(n_components, SMALL + 1) <= 2**SMALL
+    few = (1 + n_strengths) ** min(n_components, MOST_ENUMERATED + 1) <= 2**MOST_ENUMERATED
     return defaults if few else defaults[::-1]
 
 

@@ -12,12 +12,12 @@ from multicause.arrays import Array, one_by_one
 from multicause.compatibility import Expectation, Requirements, Support
 from multicause.parts import resolve
 from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
+from multicause.posteriors.candidate_selection import NAMES, ByFunction, ScalarProduct, Selection
 from multicause.posteriors.candidates.candidate_states import CandidateStates
 from multicause.posteriors.candidates.candidate_weights import Sums, Weighed, n_own_states, weigh
 from multicause.posteriors.candidates.pieces import Pieces
 from multicause.posteriors.expectations.shared_states import ARRAYS_PER_MEAN, SharedStates
 from multicause.posteriors.expectations.shared_states import ARRAYS_PER_STATE as ARRAYS_PER_SHARED_STATE
-from multicause.posteriors.selection import NAMES, ByFunction, ScalarProduct, Selection
 from multicause.priors.truncation import at_limit
 from multicause.states.state_list import sparse_states
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from multicause.posteriors.base import Inference
 
 # Initial standard deviation of weights between layers.
-SMALL = 0.1
+INITIAL_SPREAD = 0.1
 
 
 class Layered(Prior):

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multicause.restoration.inference import Components
 from multicause.restoration.learning import learn_components
 from multicause.restoration.noise_level import estimate_noise_level
 from multicause.restoration.passes import Neighbourhood, SearchSettings, patch_means, restore_patches
+from multicause.restoration.patch_posterior import Components
 from multicause.restoration.patches import PatchGrid
 
 # Noise of images that have none, in deviations of the image.

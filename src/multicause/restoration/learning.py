@@ -13,7 +13,7 @@ from multicause.callbacks.adapter import Iteration, IterationCallback
 from multicause.models.spike_and_slab_causes import SpikeAndSlabCauses
 from multicause.outcomes import Outcome
 from multicause.posteriors import Beam
-from multicause.restoration.inference import Components
+from multicause.restoration.patch_posterior import Components
 
 # Probabilities of causes stay away from zero, so that a cause that is not used at first can be used later.
 LEAST_ACTIVITY = 1e-6

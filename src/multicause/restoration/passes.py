@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multicause.restoration.inference import Components, Restored, infer
+from multicause.restoration.patch_posterior import Components, Restored, infer
 from multicause.restoration.patches import PatchGrid
 
 # Arrays of (patches, causes) that are alive at once.

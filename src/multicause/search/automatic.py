@@ -37,7 +37,7 @@ from multicause.em.results import (
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal
-from multicause.posteriors import SMALL, Exact, Posterior, Preselected
+from multicause.posteriors import MOST_ENUMERATED, Exact, Posterior, Preselected
 from multicause.runtime.parallel import in_background
 from multicause.search.critical_temperature import spread_at
 from multicause.search.phases import (
@@ -98,7 +98,7 @@ def search(
     # Posteriors that do not ascend a bound are suited to annealing, but their bound cannot compare solutions.
     annealing_model = sparse_model if model.posterior.ascends_bound else model
     search_model = model if model.posterior.shares_states(n_components) else sparse_model
-    if not model.posterior.ascends_bound and n_components <= SMALL:
+    if not model.posterior.ascends_bound and n_components <= MOST_ENUMERATED:
         search_model = replace(model, posterior=Exact())
     finishing = search_model is not model or search_data is not data
     to_find = iterations_to_find(max_iter, finishing)

@@ -10,7 +10,7 @@ from PIL import Image
 
 from multicause.app.report.comparison import write_comparison
 from multicause.restoration.denoising import Restoration
-from multicause.restoration.inference import Components
+from multicause.restoration.patch_posterior import Components
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import numpy as np
 
 from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, stored, sum_in_double
 from multicause.model import Block, Model, Parameters
+from multicause.posteriors.candidate_selection import Selection
 from multicause.posteriors.candidates.candidate_pairs import products_of_candidates
 from multicause.posteriors.candidates.candidate_scores import (
     Gram,
@@ -20,7 +21,6 @@ from multicause.posteriors.candidates.pieces import Pieces
 from multicause.posteriors.expectations import masked_sums
 from multicause.posteriors.expectations.expansion import relative
 from multicause.posteriors.expectations.observed import mask_of
-from multicause.posteriors.selection import Selection
 from multicause.states.state_list import StateList, pairs_of, sparse_states
 
 

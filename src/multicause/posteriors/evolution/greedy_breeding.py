@@ -16,8 +16,8 @@ import numpy as np
 from multicause.arrays import Array, stored
 from multicause.posteriors.evolution.bit_sets import any_of, one_bit, size_of, unpacked
 from multicause.posteriors.evolution.flips import FlipSums, Reference, gains_of, slopes_of
-from multicause.posteriors.evolution.replacement import survivors
 from multicause.posteriors.evolution.row_draws import below, words_of
+from multicause.posteriors.evolution.survival import survivors
 
 N_PARENTS = 2
 # The empty set of causes.

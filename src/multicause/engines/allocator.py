@@ -1,4 +1,4 @@
-"""Memory settings of Dask worker processes."""
+"""Settings of the memory allocator in Dask worker processes."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import double_precision
-from multicause.posteriors.evolution.replacement import survivors
+from multicause.posteriors.evolution.survival import survivors
 
 
 def test_survivors_are_the_best():
