@@ -218,8 +218,8 @@ def search_posterior(model: Model, n_components: int) -> Posterior:
     few = sparse_states(n_components, max_active).n_states <= MOST_SHARED_STATES
     if few and model.prior.is_binary:
         return Preselected(n_components, max_active, keep=None).bind(model, n_components, 1, 1)
-    own = model.posterior.leaner(candidates, max_active)
-    return own or Preselected(candidates, max_active, keep=None).bind(model, n_components, 1, 1)
+    leaner = model.posterior.leaner(candidates, max_active)
+    return leaner or Preselected(candidates, max_active, keep=None).bind(model, n_components, 1, 1)
 
 
 def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, places: int) -> float:

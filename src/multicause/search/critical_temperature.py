@@ -59,7 +59,7 @@ def spread_at(
 ) -> np.ndarray:
     """Compute the spread of the components after some iterations at each temperature, all from the first start."""
     first = jax.tree.map(lambda leaf: np.repeat(np.asarray(leaf)[:1], len(temperatures), axis=0), starts)
-    found = learn_all(
+    learned = learn_all(
         model,
         data,
         first,
@@ -70,4 +70,4 @@ def spread_at(
         places=places,
         components_only=True,
     )
-    return np.asarray(found.parameters.components).std(axis=1).mean(axis=1)
+    return np.asarray(learned.parameters.components).std(axis=1).mean(axis=1)

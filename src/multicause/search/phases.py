@@ -79,11 +79,11 @@ def difference(before: Model, after: Model, search_data: Data, data: Data) -> st
 
 def _differing(model: Model, other: Model) -> str:
     """Return the name of a model's posterior, with the settings in which it differs from another of its kind."""
-    own, name = model.posterior.get_params(deep=False), type(model.posterior).__name__
+    own_settings, name = model.posterior.get_params(deep=False), type(model.posterior).__name__
     if type(other.posterior) is not type(model.posterior):
         return name
     settings = other.posterior.get_params(deep=False)
-    return f"{name}({', '.join(f'{key}={value!r}' for key, value in own.items() if value != settings[key])})"
+    return f"{name}({', '.join(f'{key}={value!r}' for key, value in own_settings.items() if value != settings[key])})"
 
 
 def _difference_of_rows(search_data: Data, data: Data) -> str:

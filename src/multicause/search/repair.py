@@ -168,8 +168,8 @@ def _improve(
         stopped = winner.outcome == Outcome.STOPPED
         if not is_better(winner, state.fit, tol):
             failures = state.failures + 1
-            kept = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
-            return state._replace(fit=kept, failures=failures, given_up=stopped or failures == attempts)
+            best = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
+            return state._replace(fit=best, failures=failures, given_up=stopped or failures == attempts)
         state = state._replace(fit=concatenate_history(state.fit, winner), failures=0)
         if stopped or state.spent >= max_iter:
             return state._replace(given_up=True)

@@ -90,8 +90,8 @@ class Restarts(Solver):
         comparison_model, (n_starts, n_components, _) = problem.recognizer, problem.starts.components.shape
 
         def likelihood(starts: Parameters) -> np.ndarray:
-            own = arrange(comparison_model, search_data, n_components, n_starts)
-            return per_row(own.sum(partial(expect, comparison_model), starts, jnp.ones(n_starts)), "bound")[0]
+            arranged = arrange(comparison_model, search_data, n_components, n_starts)
+            return per_row(arranged.sum(partial(expect, comparison_model), starts, jnp.ones(n_starts)), "bound")[0]
 
         result, annealing = learn_restarts(
             problem.model,
@@ -157,11 +157,11 @@ def learn_restarts(
         return state._replace(temperature=critical_temperature(model, search_data, starts, key))
 
     def try_all(state: Search) -> Search:
-        found = learn_all(
+        results = learn_all(
             model, search_data, starts, annealing=schedule(state), max_iter=to_find, watch=watch, **settings
         )
-        merit = likelihood(found.parameters) if len(found.bound) > 1 else None
-        return state._replace(fit=best_of(found, search_data, merit))
+        merit = likelihood(results.parameters) if len(results.bound) > 1 else None
+        return state._replace(fit=best_of(results, search_data, merit))
 
     def finish(state: Search) -> Search:
         assert state.fit is not None

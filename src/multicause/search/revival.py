@@ -43,8 +43,8 @@ def revive(
     chosen = np.sort(random.choice(worst, n_unused, replace=n_unused > len(worst)))
     rows = data.rows(chosen)
     # One program serves any number of unused causes.
-    shown = jnp.asarray(np.pad(rows, ((0, len(unused) - n_unused), (0, 0)), mode="edge"))
-    block = Block(shown, jnp.ones(len(shown), shown.dtype), summarize(model, shown))
+    padded = jnp.asarray(np.pad(rows, ((0, len(unused) - n_unused), (0, 0)), mode="edge"))
+    block = Block(padded, jnp.ones(len(padded), padded.dtype), summarize(model, padded))
     left = rows - np.asarray(mean_data(model, block, parameters))[:n_unused]
     left = np.where(np.isnan(left), 0, left)  # a value that was not observed has no residual
     components: Any = np.array(parameters.components)

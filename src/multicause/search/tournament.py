@@ -95,8 +95,8 @@ def run_tournament(
 def _measured(model: Model, data: Data, results: StartResults, chosen: np.ndarray, **settings: Any) -> StartResults:
     """Return the ``chosen`` results of a round with the bounds and statistics of the model itself."""
     starts = jax.tree.map(lambda leaf: leaf[chosen], results.parameters)
-    own = learn_all(model, data, starts, annealing=NoAnnealing(), max_iter=0, **settings)
-    return own._replace(outcome=results.outcome[chosen], n_rounds=results.n_rounds)
+    own_results = learn_all(model, data, starts, annealing=NoAnnealing(), max_iter=0, **settings)
+    return own_results._replace(outcome=results.outcome[chosen], n_rounds=results.n_rounds)
 
 
 def is_better(variant: FitResult, fit: FitResult, tol: float) -> bool:
@@ -111,11 +111,11 @@ def report_best(
     if watch is None:
         return None
 
-    def shown(progress: Progress) -> Progress:
+    def with_best(progress: Progress) -> Progress:
         progress = progress._replace(iteration=progress.iteration + offset)
         if not progress.bound[progress.best] > fit.bound:
             parameters, statistics = one_start(fit.parameters), one_start(fit.statistics)
             progress = Progress(progress.iteration, np.ones(1), np.array([fit.bound]), parameters, statistics)
         return progress
 
-    return Watcher(watch, shown)
+    return Watcher(watch, with_best)

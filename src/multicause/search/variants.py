@@ -69,9 +69,9 @@ def all_variants(
     dead = dead_causes(fit.parameters, fit.statistics, data)
     n_revivals = min(REVIVALS, len(dead) - 1) if dead.any() else 0
     most = min(len(dead), MOST_VARIANTS) - n_revivals
-    found = [revived(model, data, fit.parameters, dead, random, n_revivals)] if n_revivals else []
-    found.append(copied(model, fit.parameters, order[number], random, lifted=number == 0, most=most))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
+    variants = [revived(model, data, fit.parameters, dead, random, n_revivals)] if n_revivals else []
+    variants.append(copied(model, fit.parameters, order[number], random, lifted=number == 0, most=most))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *variants)
 
 
 def revived(

@@ -55,7 +55,7 @@ def collect(
     """Return everything that the page needs, as plain values."""
     H = len(model.components_)
     # The mean of a centred row is shown with it, but no component explains it.
-    whole, levels = X, model.row_levels(X) if isinstance(model, PreparedModel) else np.zeros((len(X), 1), X.dtype)
+    original, levels = X, model.row_levels(X) if isinstance(model, PreparedModel) else np.zeros((len(X), 1), X.dtype)
     X = X - levels
     with python_warnings.catch_warnings():
         # Rows of a data frame come without their column names here.
@@ -65,10 +65,10 @@ def collect(
         use = causes if probabilities else np.abs(causes)
         chosen, examples, users = choose_rows(model, X, causes, use)
         energy = energy_explained(model, X, causes)
-        quality = reconstruction_quality(model, whole) if hasattr(model, "reconstruct") else None
+        quality = reconstruction_quality(model, original) if hasattr(model, "reconstruct") else None
         rows = describe_rows(model, X[chosen], causes[chosen])
-        shown = model.impute(X[chosen]) if np.isnan(X[chosen]).any() else X[chosen]
-    own, again = levels[chosen].astype(float), rows.pop("reconstructions")
+        complete = model.impute(X[chosen]) if np.isnan(X[chosen]).any() else X[chosen]
+    chosen_levels, reconstructions = levels[chosen].astype(float), rows.pop("reconstructions")
     place = {int(row): number for number, row in enumerate(chosen)}
     shape = (1, X.shape[1]) if image_shape is None else image_shape
     factor = max(
@@ -96,19 +96,24 @@ def collect(
             "features": [top_features(component, feature_names) for component in components]
             if kind == "table"
             else None,
-            "users": [[place[int(row)] for row in own if use[row, h] > 0] for h, own in enumerate(users)],
+            "users": [[place[int(row)] for row in best if use[row, h] > 0] for h, best in enumerate(users)],
         },
         "rows": {
-            **row_pictures(shown + own, None if again is None else again + own, shape, factor),
-            "signed": is_signed(whole),
-            "errors": None if again is None else root_mean_squares(X[chosen] - again),
+            **row_pictures(
+                complete + chosen_levels,
+                None if reconstructions is None else reconstructions + chosen_levels,
+                shape,
+                factor,
+            ),
+            "signed": is_signed(original),
+            "errors": None if reconstructions is None else root_mean_squares(X[chosen] - reconstructions),
             "numbers": [int(row) for row in chosen],
             "examples": [place[int(row)] for row in examples],
             "first": place[most_explained(model, X, causes, examples)],
             **rows,
         },
         "curves": [*described_curve(component_curve), *curves(model)],
-        "facts": facts(model, whole, kind, image_shape, factor, quality),
+        "facts": facts(model, original, kind, image_shape, factor, quality),
         "outcome": {"name": model.outcome_, "good": model.outcome_ == Outcome.CONVERGED.value},
         "warnings": all_warnings(model, warnings),
         "settings": [[name, repr(value)] for name, value in model.get_params(deep=False).items()],
@@ -140,9 +145,9 @@ def rows_using(model: Any, X: np.ndarray, causes: np.ndarray, use: np.ndarray, h
     enough = np.sort(level)[-min(len(level), USERS_COMPARED)]
     candidates = np.flatnonzero(level >= enough)
     if len(candidates) > USERS_COMPARED:
-        shown = np.nan_to_num((X[candidates] - empty).astype(float))
-        lengths = np.maximum(np.linalg.norm(shown, axis=1), np.finfo(float).tiny)
-        near = np.abs(shown @ np.asarray(model.components_[h], dtype=float)) / lengths
+        differences = np.nan_to_num((X[candidates] - empty).astype(float))
+        lengths = np.maximum(np.linalg.norm(differences, axis=1), np.finfo(float).tiny)
+        near = np.abs(differences @ np.asarray(model.components_[h], dtype=float)) / lengths
         order = np.lexsort((-near, -level[candidates]))
         candidates = candidates[order[:USERS_COMPARED]]
     without = causes[candidates].copy()
@@ -159,8 +164,8 @@ def most_explained(model: Any, X: np.ndarray, causes: np.ndarray, among: np.ndar
 
     The page shows it first: a row that is nearly flat, of which photographs have many, would tell nothing of the model.
     """
-    rows, own = X[among].astype(float), causes[among]
-    errors = [np.nansum((rows - model.inverse_transform(s)) ** 2, axis=1) for s in (np.zeros_like(own), own)]
+    rows, causes = X[among].astype(float), causes[among]
+    errors = [np.nansum((rows - model.inverse_transform(s)) ** 2, axis=1) for s in (np.zeros_like(causes), causes)]
     return int(among[np.argmax(errors[0] - errors[1])])
 
 
@@ -193,11 +198,11 @@ def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray) -> dict[str, An
     listed = [[[int(h), short(row[h])] for h in best] for row, best in zip(causes, strongest, strict=True)]
     states = None
     if has_states(model):
-        found = model.recognize(X, top=N_STATES)
-        evidence = found.log_evidence
+        posterior = model.recognize(X, top=N_STATES)
+        evidence = posterior.log_evidence
         states = [
             [[np.flatnonzero(state > 0.5).tolist(), short(p)] for state, p in zip(*row, strict=True)]
-            for row in zip(found.states, found.probabilities, strict=True)
+            for row in zip(posterior.states, posterior.probabilities, strict=True)
         ]
     else:
         evidence = model.score_samples(X)
@@ -233,12 +238,15 @@ def row_pictures(
     low, high = np.minimum(small.min(axis=1), 0), np.maximum(small.max(axis=1), 0)
     # Otherwise a nearly empty row would show its rounding errors.
     low, high = np.minimum(low, LEAST_SPAN * low.min()), np.maximum(high, LEAST_SPAN * high.max())
-    found = None
+    picture_bytes = None
     if reconstructions is not None:
-        again, _ = shrunk(reconstructions, shape, factor)
-        low, high = np.minimum(low, again.min(axis=1)), np.maximum(high, again.max(axis=1))
-        found = encoded(again, low, high)["bytes"]
-    return {**encoded(small, low, high), "shape": new_shape, "reconstructions": found}
+        small_reconstructions, _ = shrunk(reconstructions, shape, factor)
+        low, high = (
+            np.minimum(low, small_reconstructions.min(axis=1)),
+            np.maximum(high, small_reconstructions.max(axis=1)),
+        )
+        picture_bytes = encoded(small_reconstructions, low, high)["bytes"]
+    return {**encoded(small, low, high), "shape": new_shape, "reconstructions": picture_bytes}
 
 
 def top_features(component: np.ndarray, names: Sequence[str] | None) -> list[list[Any]]:
@@ -260,14 +268,14 @@ def described_curve(curve: Any) -> list[dict[str, Any]]:
     """Return the held-out scores by number of components, if they were computed."""
     if curve is None:
         return []
-    known = curve if isinstance(curve, dict) else vars(curve)
-    best = f"{known['best']} components are the smallest number whose held-out score is not clearly below the highest"
+    fields = curve if isinstance(curve, dict) else vars(curve)
+    best = f"{fields['best']} components are the smallest number whose held-out score is not clearly below the highest"
     return [
         {
             "label": "mean score of held-out rows, by number of components",
             "unit": "components",
-            "places": [int(number) for number in known["numbers"]],
-            "values": [short(score) for score in known["scores"]],
+            "places": [int(number) for number in fields["numbers"]],
+            "values": [short(score) for score in fields["scores"]],
             "changes": [],
             "note": best,
         }
@@ -276,25 +284,25 @@ def described_curve(curve: Any) -> list[dict[str, Any]]:
 
 def curves(model: Any) -> list[dict[str, Any]]:
     """Return the learning curves that were recorded and are not constant."""
-    found = []
+    recorded_curves = []
     for attribute, label in CURVES.items():
         recorded = getattr(model, attribute, None)
         values = np.asarray([] if recorded is None else recorded, dtype=float)
         still = attribute in ("temperatures_", "rows_kept_") and bool((values == 1).all())
         if len(values) > 1 and np.isfinite(values).any() and not still:
-            places, shown = thinned(values, N_POINTS)
+            places, thinned_values = thinned(values, N_POINTS)
             changes = getattr(model, "bound_changes_", ()) if attribute == "lower_bounds_" else ()
             label = label.format(history=model._value_labels().history)
-            found.append(
+            recorded_curves.append(
                 {
                     "label": label,
                     "unit": "iteration",
                     "places": places,
-                    "values": shown,
+                    "values": thinned_values,
                     "changes": [list(change) for change in changes],
                 }
             )
-    return found
+    return recorded_curves
 
 
 def facts(
@@ -307,28 +315,28 @@ def facts(
 ) -> list[tuple[str, str]]:
     """Return the key numbers of a model and its data."""
     size = f"{X.shape[1]} features" if image_shape is None else f"{image_shape[0]}×{image_shape[1]} {kind}"
-    found = [
+    numbers = [
         ("components", str(len(model.components_))),
         ("rows", f"{len(X):,} of {size}"),
         ("iterations", f"{int(model.n_iter_):,}"),
     ]
     n_missing = int(np.isnan(X).sum())
     if n_missing:
-        found.append(("missing values", f"{n_missing:,} of {X.size:,}, shown as imputed"))
+        numbers.append(("missing values", f"{n_missing:,} of {X.size:,}, shown as imputed"))
     if np.isfinite(model.lower_bound_):
-        found.append((f"mean {model._value_labels().bound}", f"{model.lower_bound_:.4g}".replace("-", "−")))
+        numbers.append((f"mean {model._value_labels().bound}", f"{model.lower_bound_:.4g}".replace("-", "−")))
     if quality is not None:
-        found += [(name, value) for name, value in described_quality(quality) if value is not None]
+        numbers += [(name, value) for name, value in described_quality(quality) if value is not None]
         if np.isfinite(quality.r2) and quality.r2 < 1:
-            found.append(("signal-to-noise ratio", f"{-10 * np.log10(1 - quality.r2):.1f} dB".replace("-", "−")))
+            numbers.append(("signal-to-noise ratio", f"{-10 * np.log10(1 - quality.r2):.1f} dB".replace("-", "−")))
     variance = getattr(model, "noise_variance_", None)
     if variance is not None and np.ndim(variance) == 0:
-        found.append(("noise, standard deviation", f"{np.sqrt(variance):.4g}"))
+        numbers.append(("noise, standard deviation", f"{np.sqrt(variance):.4g}"))
     if np.isfinite(getattr(model, "evidence_threshold_", np.nan)):
-        found.append(("rows with typical evidence", f"{model.is_explained(X).mean():.1%}"))
+        numbers.append(("rows with typical evidence", f"{model.is_explained(X).mean():.1%}"))
     if factor > 1:
-        found.append(("pictures", f"shown at 1/{factor} of their resolution"))
-    return found
+        numbers.append(("pictures", f"shown at 1/{factor} of their resolution"))
+    return numbers
 
 
 def described_quality(quality: ReconstructionQuality) -> list[tuple[str, str | None]]:
