@@ -29,7 +29,7 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Folder that 'multicause fit' wrote; several are compared.", show_default=False
+            metavar="RUN", help="Folder that 'multicause fit' wrote; several are compared.", show_default=False
         ),
     ],
     data: Annotated[
