@@ -120,7 +120,7 @@ def test_a_stream_is_learned_batch_by_batch():
 def test_wrong_settings_are_refused():
     with pytest.raises(ValueError, match=r"layers must be a tuple of numbers of hidden units, .* got \(4, 0\)"):
         TruncatedAutoencoder(H, layers=(4, 0)).fit(X)
-    with pytest.raises(TypeError, match=r"posterior of TruncatedAutoencoder must be 'evolved' or 'beam'"):
+    with pytest.raises(TypeError, match=r"posterior of TruncatedAutoencoder must be 'beam' or 'evolved'"):
         TruncatedAutoencoder(H, posterior="exact").fit(X)
     with pytest.raises(ValueError, match=r"Causes must have shape \(n_samples, 2\)"):
         TruncatedAutoencoder(H, max_iter=1).fit(X).inverse_transform(np.ones((2, 3)))

@@ -160,10 +160,11 @@ def test_a_process_that_quits_while_it_replaces_a_folder_leaves_the_old_or_the_n
 def test_a_process_that_is_ended_while_it_writes_leaves_nothing(tmp_path, name):
     number = getattr(signal, name)
     program = """
-import os, sys, time
+import os, signal, sys, time
 from pathlib import Path
 from multicause.app.cli.quitting import install
 from multicause.app.writing import new_folder
+signal.signal(int(sys.argv[2]), signal.SIG_DFL)  # the tests themselves may run with nohup
 install(as_json=True)
 with new_folder(Path(sys.argv[1])) as folder:
     (folder / "x").write_text("half")
@@ -176,6 +177,20 @@ with new_folder(Path(sys.argv[1])) as folder:
     assert found.stderr == "Error: Interrupted; no result was written.\n"
     assert json.loads(found.stdout)["exit_code"] == 128 + number
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_signal_that_is_ignored_stays_ignored():
+    """A command that is run with nohup goes on after its terminal is closed."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        install(as_json=False)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) not in (signal.SIG_IGN, signal.SIG_DFL)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_a_second_interruption_that_is_lost_on_its_way_takes_effect_at_the_end_of_the_fit():
