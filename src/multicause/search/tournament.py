@@ -77,7 +77,7 @@ def run_tournament(
         best = np.argsort(bounds)[::-1][:survivors]
         if using is model:
             rise = bounds[best] - results.bounds[-2:][0, best]
-            best = best[bounds[best] + HORIZON * rise > to_beat]
+            best = best[bounds[best] + HORIZON * rise > to_beat + max(tol, VARIANT_TOL)]  # see is_better
         done = number == len(ROUNDS) or spent >= max_iter or (results.outcome == Outcome.STOPPED).any()
         if done and using is not model:
             results = _measured(model, data, results, best[:1], tol=tol, **settings)
