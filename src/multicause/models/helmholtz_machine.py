@@ -4,8 +4,6 @@ TN10: P. Dayan and L. F. Abbott, Theoretical Neuroscience (MIT Press 2001), chap
 R. M. Neal and R. S. Zemel, The Helmholtz machine, Neural Computation 7 (1995) 889–904.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -27,8 +25,7 @@ from multicause.runtime.scikit_learn import Options
 from multicause.solvers.optimizers import NAMES as OPTIMIZERS
 from multicause.solvers.optimizers import Optax, Optimizer
 from multicause.solvers.wake_sleep import WakeSleepPasses
-from multicause.updates import Update
-from multicause.updates.wake_sleep import WakeSleep
+from multicause.updates import Update, WakeSleep
 
 
 class HelmholtzMachine(NetworkFields):
@@ -144,9 +141,10 @@ class HelmholtzMachine(NetworkFields):
         return Model(prior, Sum(), LogisticBernoulli(), posterior, update, learn=frozenset(LEARNABLE))
 
     def _solver(self) -> Solver:
-        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_starts": self.n_init}
         optimizer = resolve(self.optimizer or Optax("sgd"), OPTIMIZERS, "optimizer", Optimizer)
-        return WakeSleepPasses(**settings, batch_size=self.batch_size, optimizer=optimizer)
+        return WakeSleepPasses(
+            max_iter=self.max_iter, tol=self.tol, n_starts=self.n_init, batch_size=self.batch_size, optimizer=optimizer
+        )
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         return network_starts(initial, super()._starts(initial), given=not isinstance(self.init, str))
