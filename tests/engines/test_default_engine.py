@@ -5,6 +5,7 @@ import pytest
 
 from multicause import engines
 from multicause.engines import Dask, Local, default_engine
+from multicause.engines.dask import LazyDaskResults
 
 
 class Remote:
@@ -14,8 +15,6 @@ class Remote:
 class RemoteEngine(Local):
     """A third engine, for rows somewhere else."""
 
-    lazy = True
-
     @classmethod
     def accepts(cls, X):
         return isinstance(X, Remote)
@@ -24,14 +23,14 @@ class RemoteEngine(Local):
 def test_arrays_are_in_memory():
     for X in (np.eye(3), [[1.0, 2.0]], None):
         assert type(default_engine(X)) is Local
-        assert not default_engine(X).lazy
+        assert default_engine(X).lazy is None
 
 
 def test_dask_arrays_are_on_a_cluster():
     X = pytest.importorskip("dask.array").ones((4, 2), chunks=2)
     assert type(default_engine(X)) is Dask
-    assert default_engine(X).lazy
-    assert default_engine(X).n_columns(X) == 2
+    assert isinstance(default_engine(X).lazy, LazyDaskResults)
+    assert default_engine(X).lazy.n_columns(X) == 2
 
 
 def test_a_third_engine_is_asked(monkeypatch):

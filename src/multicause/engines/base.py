@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -201,32 +201,36 @@ class Data(ABC):
         """Return a random sample of the rows as a separate data set, or all rows if there are not more."""
 
 
+class LazyResults(ABC):
+    """Results of methods such as ``transform`` that are computed later, where the rows are."""
+
+    @abstractmethod
+    def n_columns(self, X: Any) -> int | None:
+        """Return the number of columns of X, or None if only its computation tells."""
+
+    @abstractmethod
+    def compute_later(
+        self, function: Callable[..., Any], X: Any, *arguments: Any, row: np.ndarray, out: Any, refusal: str | None
+    ) -> Any:
+        """Return what ``function(rows, *arguments)`` returns for all rows of X.
+
+        ``row`` (1, D) is an example of rows, ``out`` where the user wants results to be written, if not None, and
+        ``refusal`` says why no value may be missing, if so.
+        """
+
+
 class Engine(Part):
     """Base class of engines, which store data and compute sums over it."""
 
     #: Largest memory of the temporary arrays of one block, as a number of bytes or a string such as "512MiB".
     memory_budget: str | int
-    #: Whether results for rows of data that this engine accepts are computed later, where the rows are.
-    lazy = False
+    #: How results for data that this engine accepts are computed later, where the rows are; None if they are not.
+    lazy: ClassVar[LazyResults | None] = None
 
     @classmethod
     def accepts(cls, X: Any) -> bool:
         """Return whether this engine is the default one for the type of X."""
         return False
-
-    def n_columns(self, X: Any) -> int | None:
-        """Return the number of columns of X, or None if only its computation tells; for engines that are ``lazy``."""
-        raise NotImplementedError
-
-    def lazy_results(
-        self, function: Callable[..., Any], X: Any, *arguments: Any, row: np.ndarray, out: Any, refusal: str | None
-    ) -> Any:
-        """Return what ``function(rows, *arguments)`` returns for all rows of X, computed later and where the rows are.
-
-        ``row`` (1, D) is an example of rows, ``out`` where the user wants results to be written, if not None, and
-        ``refusal`` says why no value may be missing, if so. Only engines that are ``lazy`` have this method.
-        """
-        raise NotImplementedError
 
     def source(self, X: Any) -> Any:
         """Return X in the form that :meth:`load` takes, if its rows are not in memory; None if they are."""

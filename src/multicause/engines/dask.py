@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multicause.engines import dask_tasks as tasks
-from multicause.engines.base import Engine
+from multicause.engines.base import Engine, LazyResults
 from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
 from multicause.engines.dask_data import DaskData
 from multicause.engines.dask_placement import Parts, balanced_homes, map_at
@@ -29,6 +29,35 @@ if TYPE_CHECKING:
 
 # Largest memory of a part that workers read from files.
 BYTES_PER_PART = 2**28
+
+
+class LazyDaskResults(LazyResults):
+    """Dask arrays as results, with one chunk for each chunk of the rows."""
+
+    def n_columns(self, X: Any) -> int | None:
+        """Return the number of columns; None for delayed blocks, which are checked when they are computed."""
+        if delayed_blocks(X) is not None:
+            return None
+        return len(X.columns) if hasattr(X, "columns") else int(X.shape[-1])
+
+    def compute_later(
+        self, function: Callable[..., Any], X: Any, *arguments: Any, row: np.ndarray, out: Any, refusal: str | None
+    ) -> Any:
+        """Return a dask array of a function's results, which are computed where the chunks of X are."""
+        if out is not None:
+            raise TypeError("The result for a dask array is a dask array: leave out=, and use its to_zarr or store.")
+        example = function(row, *arguments)
+        if not isinstance(example, np.ndarray):
+            raise TypeError(
+                "recognize lists states only for rows in the memory of this process. Give some rows of the dask "
+                "array, such as X[:1000].compute(), or use transform."
+            )
+        X = as_dask_array(X, row.shape[1])
+        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
+        columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
+        dropped = {"drop_axis": 1} if example.ndim == 1 else {}
+        of_chunk = partial(tasks.of_chunk, function, refusal)
+        return X.map_blocks(of_chunk, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
 
 
 class Dask(Engine):
@@ -52,37 +81,12 @@ class Dask(Engine):
         self.memory_budget = memory_budget
         self.timeout = timeout
 
-    lazy = True
+    lazy = LazyDaskResults()
 
     @classmethod
     def accepts(cls, X: Any) -> bool:
         """Return whether X is a dask array or data frame, a delayed block, or a list of delayed blocks."""
         return is_distributed(X)
-
-    def n_columns(self, X: Any) -> int | None:
-        """Return the number of columns; None for delayed blocks, which are checked when they are computed."""
-        if delayed_blocks(X) is not None:
-            return None
-        return len(X.columns) if hasattr(X, "columns") else int(X.shape[-1])
-
-    def lazy_results(
-        self, function: Callable[..., Any], X: Any, *arguments: Any, row: np.ndarray, out: Any, refusal: str | None
-    ) -> Any:
-        """Return a dask array of a function's results, which are computed where the chunks of X are."""
-        if out is not None:
-            raise TypeError("The result for a dask array is a dask array: leave out=, and use its to_zarr or store.")
-        example = function(row, *arguments)
-        if not isinstance(example, np.ndarray):
-            raise TypeError(
-                "recognize lists states only for rows in the memory of this process. Give some rows of the dask "
-                "array, such as X[:1000].compute(), or use transform."
-            )
-        X = as_dask_array(X, row.shape[1])
-        X = X.rechunk({1: -1}) if len(X.chunks[1]) > 1 else X
-        columns = {"chunks": (X.chunks[0], *((size,) for size in example.shape[1:]))}
-        dropped = {"drop_axis": 1} if example.ndim == 1 else {}
-        of_chunk = partial(tasks.of_chunk, function, refusal)
-        return X.map_blocks(of_chunk, *arguments, dtype=example.dtype, meta=example[:0], **columns, **dropped)
 
     def __sklearn_clone__(self) -> Dask:
         return Dask(self.scheduler, memory_budget=self.memory_budget, timeout=self.timeout)

@@ -134,13 +134,14 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
 
     def _lazily(self, function: partial[Any], X: Any, *arguments: Any, out: Any = None) -> Any:
         """Return a function's results for rows of X that are computed later, where the rows are."""
-        engine = default_engine(X)
-        n_columns = engine.n_columns(X)
+        lazy = default_engine(X).lazy
+        assert lazy is not None
+        n_columns = lazy.n_columns(X)
         if n_columns is not None:
             self._validate_columns(with_names(np.zeros((1, n_columns), self._fitted_dtype), X), reset=False)
         row = np.zeros((1, self.n_features_in_), dtype=self._fitted_dtype)
         refusal = self._refusal_of_missing() if self._needs_complete() else None
-        return engine.lazy_results(self._for_chunks(function), X, *arguments, row=row, out=out, refusal=refusal)
+        return lazy.compute_later(self._for_chunks(function), X, *arguments, row=row, out=out, refusal=refusal)
 
     def _for_chunks(self, method: partial[Any]) -> partial[Any]:
         """Return a method of this model, given with arguments, as one of a copy that is used for chunks in workers.

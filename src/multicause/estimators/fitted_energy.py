@@ -133,7 +133,7 @@ class FittedEnergy(BaseModel):
         check_is_fitted(self)
         if out is not None:
             check_out(out, X)
-        if default_engine(X).lazy:
+        if default_engine(X).lazy is not None:
             return self._lazily(partial(self._by_rows, function), X, out=out)
         data = self._load(X, None, reset=False)
         with double_precision():

@@ -79,7 +79,7 @@ class FittedGradientCauses(BaseModel):
         check_is_fitted(self)
         if out is not None:
             check_out(out, X)
-        if default_engine(X).lazy:
+        if default_engine(X).lazy is not None:
             return self._lazily(partial(self._by_rows, function), X, out=out)
         data, method, H = self._load(X, None, reset=False), self._method(), int(self.n_components)
         with double_precision():

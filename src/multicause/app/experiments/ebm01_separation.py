@@ -132,7 +132,7 @@ class _Watch(IterationCallback):
         self.truth, self.distances = truth, []  # type: ignore[var-annotated]
 
     def after(self, iteration: Iteration) -> None:
-        """Measure the distance."""
+        """Append the distance after this round to ``distances``."""
         self.distances.append(amari_distance(iteration.model().components_, self.truth))
 
 
