@@ -5,15 +5,9 @@ import pytest
 
 from multicause import EnergyComponents
 from multicause.solvers.contrastive_divergence import UpdateState, with_chains
+from tests.solvers.mixtures import mixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-def mixture(n_rows, seed=0):
-    """Independent sources, mixed."""
-    random = np.random.RandomState(seed)
-    A = random.normal(size=(4, 4)) + np.eye(4)
-    return random.laplace(size=(n_rows, 4)) @ A.T + 3.0
 
 
 def test_momentum_and_decay_against_plain_numpy():

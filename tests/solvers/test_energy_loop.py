@@ -10,13 +10,7 @@ from multicause import EnergyComponents
 from multicause.outcomes import Outcome
 from multicause.solvers import energy_loop
 from multicause.solvers.energy_loop import ROUND_BYTES, round_length
-
-
-def mixture(n_rows, seed=0):
-    """Independent sources, mixed."""
-    random = np.random.RandomState(seed)
-    A = random.normal(size=(4, 4)) + np.eye(4)
-    return random.laplace(size=(n_rows, 4)) @ A.T + 3.0
+from tests.solvers.mixtures import mixture
 
 
 @pytest.mark.parametrize(
