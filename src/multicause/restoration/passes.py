@@ -84,11 +84,12 @@ def restore_patches(
         inner = slice((begin - max(0, begin - radius)) * per_line, (end - max(0, begin - radius)) * per_line)
         if radius:
             nearby = outer.average_nearby(found.active, radius)[inner]
-            activity = neighbourhood.share * nearby + (1 - neighbourhood.share) * learned.activity
+            everywhere = (1 - neighbourhood.share) * learned.activity.astype(np.float32)
+            activity = (neighbourhood.share * nearby + everywhere).clip(max=MOST_ACTIVE)
             certain = None if certain is None else certain[inner]
-            found = infer(rows[inner], learned, *search, np.minimum(activity, MOST_ACTIVE), certain)
+            found = infer(rows[inner], learned, *search, activity, certain)
         else:
-            found = Restored(*(each[inner] for each in found))
+            found = Restored(found.mean[inner], found.variance[inner], found.active[inner])
         weights = 1 / (found.variance + least_variance * learned.noise_variance)
         grid.strip(begin, end).add(found.mean + means[inner], weights, sums, total)
         progress(end / lines)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, compiled, double_precision, matmul
+from multicause.arrays import Array, compiled, double_precision, matmul, namespace
 from multicause.posteriors.beams.beam_search import Strengths, numbers_of_states, search_states
 from multicause.runtime.parallel import number_of_jobs, run_all
 
@@ -30,7 +30,7 @@ class Restored(NamedTuple):
 
     mean: np.ndarray  # (n, D)
     variance: np.ndarray  # (n,) mean over the dimensions of a patch
-    active: np.ndarray  # (n, H) probabilities that causes are active
+    active: Array | np.ndarray  # (n, H) probabilities that causes are active; on the device that computed them
 
 
 def infer(
@@ -38,7 +38,7 @@ def infer(
     learned: Components,
     max_active: int,
     width: int,
-    activity: np.ndarray | None = None,
+    activity: Array | np.ndarray | None = None,
     precision: np.ndarray | None = None,
 ) -> Restored:
     """Return the posterior of rows (n, D).
@@ -50,23 +50,28 @@ def infer(
     n, size = len(rows), ROWS_ON_CPU if on_cpu else ROWS_ON_ACCELERATOR
     kept = tuple(numbers_of_states(len(learned.components), max_active, width))
     shared = tuple(jnp.asarray(values, jnp.float32) for values in learned)
-    prior = learned.activity[None] if activity is None else activity
+    whole_image = np.asarray(learned.activity, np.float32)[None]
 
     def block(begin: int) -> Any:
-        odds = prior if activity is None else _filled(prior[begin : begin + size], size)
-        weights = None if precision is None else _filled(precision[begin : begin + size], size)
-        own = _filled(rows[begin : begin + size], size)
-        return [np.asarray(each) for each in _infer(kept, own, odds.astype(np.float32), weights, *shared)]
+        odds = whole_image if activity is None else _filled(activity, begin, size)
+        weights = None if precision is None else _filled(precision, begin, size)
+        return jax.block_until_ready(_infer(kept, _filled(rows, begin, size), odds, weights, *shared))
 
+    # Arrays of a CPU need not be copied to become arrays of NumPy; those of an accelerator stay there.
+    concatenate = np.concatenate if on_cpu else jnp.concatenate
     with double_precision():
-        found = run_all(block, [(begin,) for begin in range(0, n, size)], number_of_jobs(None) if on_cpu else 1)
-    return Restored(*(np.concatenate(each)[:n] for each in zip(*found, strict=True)))
+        blocks = run_all(block, [(begin,) for begin in range(0, n, size)], number_of_jobs(None) if on_cpu else 1)
+        mean, variance, active = (concatenate(values)[:n] for values in zip(*blocks, strict=True))
+    return Restored(np.asarray(mean), np.asarray(variance), active)
 
 
-def _filled(rows: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return ``n_rows`` rows in single precision, padded with the last one, so that one program serves all blocks."""
-    rows = rows.astype(np.float32)
-    return rows if len(rows) == n_rows else np.concatenate([rows, np.repeat(rows[-1:], n_rows - len(rows), axis=0)])
+def _filled(values: Array | np.ndarray, begin: int, n_rows: int) -> Any:
+    """Return ``n_rows`` rows from ``begin`` on in single precision; the last one is repeated beyond the end.
+
+    All blocks have the same number of rows, so that one program serves them.
+    """
+    places = np.minimum(np.arange(begin, begin + n_rows), len(values) - 1)
+    return namespace(values).take(values, places, axis=0).astype(np.float32)
 
 
 def _posterior(

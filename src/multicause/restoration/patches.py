@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
+
+from multicause.arrays import Array, namespace
 
 
 class PatchGrid:
@@ -60,18 +63,23 @@ class PatchGrid:
                 sums[place] += weights * patches[:, :, y, x]
                 total[place] += weights
 
-    def average_nearby(self, values: np.ndarray, radius: int) -> np.ndarray:
-        """Return the mean of values (n, m) of patches over those at most ``radius`` patches away, in a square."""
-        means = np.asarray(values, dtype=np.float32).reshape(*self.shape, -1)
+    def average_nearby(self, values: Array | np.ndarray, radius: int) -> Any:
+        """Return the mean of values (n, m) of patches over those at most ``radius`` patches away, in a square.
+
+        Values on a device stay there.
+        """
+        library = namespace(values)
+        means = library.reshape(values, (*self.shape, -1))
         for axis in (0, 1):
             n = means.shape[axis]
-            sums = np.cumsum(means, axis=axis, dtype=np.float32)
-            sums = np.concatenate([np.zeros_like(sums.take([0], axis=axis)), sums], axis=axis)
+            sums = library.cumsum(means, axis=axis, dtype=np.float32)
             ends = np.minimum(np.arange(n) + radius + 1, n)
             begins = np.maximum(np.arange(n) - radius, 0)
-            counts = (ends - begins).astype(np.float32).reshape((-1, 1, 1) if axis == 0 else (1, -1, 1))
-            means = (sums.take(ends, axis=axis) - sums.take(begins, axis=axis)) / counts
-        return np.maximum(means, 0).reshape(len(self), -1)
+            along = (-1, 1, 1) if axis == 0 else (1, -1, 1)
+            counts = (ends - begins).astype(np.float32).reshape(along)
+            before = library.take(sums, np.maximum(begins - 1, 0), axis=axis) * (begins > 0).reshape(along)
+            means = (library.take(sums, ends - 1, axis=axis) - before) / counts
+        return library.maximum(means, 0).reshape(len(self), -1)
 
 
 def _places(n: int, step: int) -> np.ndarray:
