@@ -52,9 +52,10 @@ class SoftmaxNetwork(HebbianEstimator):
     annealing : LinearCooling or None, default=None
         Schedule in epochs, instead of a fixed temperature; the temperature also applies to π (GSN07 eq. 20). Each batch
         of ``partial_fit`` is an epoch. ``max_iter`` must be long enough for the whole schedule.
-    hold : int, default=4000
+    hold : int, optional
         Learning ends when all causes have kept their units for this many presentations. If the causes are not given to
-        ``fit``, the mean weights of all units that respond often are used in their place.
+        ``fit``, the mean weights of all units that respond often are used in their place. By default 4000, as in MCA08,
+        or twelve epochs if those are more and the causes are not given.
     max_iter : int, default=100
         Maximum number of epochs; in an epoch as many rows are shown as X has, drawn at random. Rows with weights are
         drawn in proportion to them, as many as the weights add up to, within 1 to 16 times the rows of positive weight.
@@ -91,7 +92,7 @@ class SoftmaxNetwork(HebbianEstimator):
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
         "component_noise": [NOT_NEGATIVE, None],
         "annealing": [LinearCooling, None],
-        "hold": [COUNT],
+        "hold": [COUNT, None],
     }
     _results = ("temperature_", "n_presentations_", "n_learned_")
 
@@ -105,7 +106,7 @@ class SoftmaxNetwork(HebbianEstimator):
         learning_rate: float = 1.0,
         component_noise: float | None = None,
         annealing: LinearCooling | None = None,
-        hold: int = 4000,
+        hold: int | None = None,
         max_iter: int = 100,
         n_init: int = 3,
         init: str | ArrayLike = "mean",

@@ -24,9 +24,15 @@ from multicause.states.state_list import sparse_states
 if TYPE_CHECKING:
     from multicause.model import Block, Model, Parameters
 
-# Numbers of candidates and active causes among which a default is chosen, from most to fewest states; the last is
-# ET10's, and is used for data of any larger size.
-LADDER = ((10, 5), (8, 5), (8, 4), (7, 4), (6, 4), (6, 3), (5, 3))
+# Numbers of candidates among which a default is chosen; the last is ET10's, and is used for data of any larger size.
+# All candidates of a row may be active: on patches of images this gave bounds as high as the same number of states with
+# more candidates and fewer active ones, and a row with more causes than can be active gets a bound that is too low by
+# hundreds of nats, which decides comparisons of held-out scores.
+CANDIDATES = (9, 8, 7, 6, 5)
+# Smallest number of active causes that is chosen for a given number of candidates: ET10's.
+LEAST_ACTIVE = 3
+# The same for states that all rows share, and the number of such states up to which more causes may be active.
+LEAST_ACTIVE_SHARED, ENOUGH_SHARED = 5, 2560
 # Maximum number of multiply-adds per iteration for the states of candidates; above it, fewer states are chosen.
 AFFORDABLE = 5e6
 # The same for states that all rows share, which are matrix products (measured: 20 times as many in the same time).
@@ -49,10 +55,10 @@ class Preselected(Posterior):
     Parameters
     ----------
     candidates : int, optional
-        H′, the number of causes selected for each row; by default 5 to 10, depending on the size of the data, or all
+        H′, the number of causes selected for each row; by default 5 to 9, depending on the size of the data, or all
         causes if their sparse states are few.
     max_active : int, optional
-        γ, the maximum number of active candidates; by default 3 to 5.
+        γ, the maximum number of active candidates; by default all of them, or fewer if those are many.
     singletons : bool, default=True
         Whether to consider all states with one active cause, selected or not (K̄_n of ET10 §4.2.1): it makes learning
         robust, and costs a matrix product that is mostly needed anyway.
@@ -127,10 +133,7 @@ class Preselected(Posterior):
         """Return this posterior with numbers H′ and γ that suit the size of the data, and a selection."""
         strengths = model.prior.strengths
         per_state = n_components if model.linear and len(strengths) == 1 else n_features
-        all_causes = ((n_components, LADDER[0][1]),) if self._can_share(model, n_components, per_state * n_rows) else ()
-        for candidates, max_active in all_causes or LADDER:
-            candidates = min(n_components, candidates if self.candidates is None else self.candidates)
-            max_active = min(candidates, max_active if self.max_active is None else self.max_active)
+        for candidates, max_active in self._sizes(model, n_components, per_state * n_rows):
             if n_rows * n_own_states(candidates, max_active, strengths) * per_state <= AFFORDABLE:
                 break
         if self.candidates is None and self.max_active is not None and self.max_active > candidates:
@@ -152,17 +155,39 @@ class Preselected(Posterior):
             keep=self.keep,
         )
 
-    def _can_share(self, model: Model, n_components: int, cost_of_state: int) -> bool:
-        """Return whether all causes may be candidates by default, given the multiply-adds of one state of all rows.
+    def _sizes(self, model: Model, n_components: int, cost_of_state: int) -> list[tuple[int, int]]:
+        """Return numbers of candidates and active causes to choose from, those with most states first.
+
+        ``cost_of_state`` is the number of multiply-adds of one state of all rows.
+        """
+        shared = self._shared_size(model, n_components, cost_of_state)
+        if shared is not None:
+            return [(n_components, shared)]
+        if self.candidates is not None and self.max_active is None:
+            return [(self.candidates, number) for number in range(self.candidates, LEAST_ACTIVE, -1)] + [
+                (self.candidates, min(self.candidates, LEAST_ACTIVE))
+            ]
+        numbers = CANDIDATES if self.candidates is None else (self.candidates,)
+        sizes = [min(n_components, number) for number in numbers]
+        return [(size, size if self.max_active is None else min(size, self.max_active)) for size in sizes]
+
+    def _shared_size(self, model: Model, n_components: int, cost_of_state: int) -> int | None:
+        """Return the number of active causes if all causes are candidates by default, else None.
 
         States of a row's own candidates are as cheap as shared ones where causes add up under Gaussian noise.
         """
         open_to_all = self.candidates is None and self.keep is None
         if not open_to_all or model.linear or model.prior.support is not Support.BINARY:
-            return False
-        max_active = LADDER[0][1] if self.max_active is None else self.max_active
-        n_states = sparse_states(n_components, int(max_active)).n_states
-        return n_states <= MOST_SHARED and n_states * cost_of_state <= AFFORDABLE_SHARED
+            return None
+        least = min(n_components, LEAST_ACTIVE_SHARED)
+        largest = None
+        for max_active in range(least, n_components + 1) if self.max_active is None else (int(self.max_active),):
+            n_states = sparse_states(n_components, max_active).n_states
+            most = MOST_SHARED if largest is None else ENOUGH_SHARED
+            if n_states > most or n_states * cost_of_state > AFFORDABLE_SHARED:
+                break
+            largest = max_active
+        return largest
 
     def _with_levels(self, candidates: int, max_active: int, strengths: tuple[float, ...]) -> Preselected:
         """Return the posterior for causes with a few levels."""
