@@ -35,6 +35,7 @@ class FitProblem(NamedTuple):
     journal: Journal | None = None
     results: Mapping[str, Any] = {}  # ``FitResult.results`` of the batches so far
     n_batches: int = 0  # batches of the stream, or iterations, so far
+    known_causes: np.ndarray | None = None  # true causes (n_causes, D), if the user knows them, as in a benchmark
 
     @property
     def loop(self) -> dict[str, Any]:
@@ -55,6 +56,8 @@ class Solver(ABC):
 
     #: Whether blocks must contain as few rows of weight zero as possible, as for learning in small batches.
     exact_blocks: ClassVar[bool] = False
+    #: Whether learning needs single rows again and again, which are then loaded into the memory of this process.
+    needs_rows_in_memory: ClassVar[bool] = False
     #: Why no value may be missing, as part of an error message; empty if values may be missing.
     needs_complete: ClassVar[str] = ""
 
@@ -82,7 +85,7 @@ class Solver(ABC):
         """Return the annealing schedule as far as it is known before learning."""
         return NoAnnealing()
 
-    def most_iterations(self, model: Model) -> int:
+    def most_iterations(self, problem: FitProblem) -> int:
         """Return the largest number of iterations that ``learn`` may report."""
         return self.max_iter
 

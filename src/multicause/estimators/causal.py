@@ -75,16 +75,18 @@ class CausalEstimator(DeclaredModel):
             Learning resumes from it and ends as if it had never been interrupted. A checkpoint of another model, other
             settings or other data raises an error.
         """
-        return self._fit(self._solver(), X, y, sample_weight, resume)
+        return self._fit(X, y, sample_weight, resume)
 
-    def _fit(self, solver: Solver, X: Any, y: Any, sample_weight: Any, resume: Any, *more: np.ndarray | None) -> Self:
-        """Run a solver on X; ``more`` arrays are part of the identity of the fit, which a checkpoint must have."""
-        data = self._load(X, sample_weight, reset=True)
+    def _fit(self, X: Any, y: Any, sample_weight: Any, resume: Any, known_causes: np.ndarray | None = None) -> Self:
+        """Run the solver on X; causes that are known are part of the identity of the fit, which a checkpoint has."""
+        solver = self._solver()
+        data = self._load_for(solver, X, sample_weight)
         self._check_columns(data)
         self._threshold = None
         rows, weights = data.look()
         warn(lost_digits(rows))
-        with double_precision(), self._watched(resume, data, *more) as session:
+        causes = () if known_causes is None else (known_causes,)
+        with double_precision(), self._watched(resume, data, *causes) as session:
             preparer, random = self._preparer(), session.random
             record = preparer.measure(data)
             data = preparer.prepare(record, data)
@@ -94,8 +96,8 @@ class CausalEstimator(DeclaredModel):
             n_components = self._n_causes(data)
             n_starts = solver.most_starts(model, n_components)
             data = arrange(model, data, n_components, n_starts, exact=solver.exact_blocks)
-            problem = self._problem(solver.n_starts, model, data, record, random)
-            so_far, n_tasks = partial(self._so_far, solver, model, record), solver.most_iterations(model)
+            problem = self._problem(solver.n_starts, model, data, record, random)._replace(known_causes=known_causes)
+            so_far, n_tasks = partial(self._so_far, solver, model, record), solver.most_iterations(problem)
             session.watch(rows, y, None if sample_weight is None else weights, so_far, n_tasks=n_tasks)
             result = solver.learn(problem._replace(watch=session, journal=session.journal))
             self._set(self._fitted(model, record, result))
@@ -199,6 +201,13 @@ class CausalEstimator(DeclaredModel):
         model.posterior.validate_on(np.asarray(starts.components[0]), some)
         recognizer = self._recognition_model(model, *starts.components.shape[1:])
         return FitProblem(model, recognizer, data, starts, random, record)
+
+    def _load_for(self, solver: Solver, X: Any, sample_weight: ArrayLike | None) -> Data:
+        """Return validated rows and weights as data of the engine, in memory if the solver needs single rows."""
+        if not solver.needs_rows_in_memory:
+            return self._load(X, sample_weight, reset=True)
+        rows, weights = self._rows_in_memory(X, sample_weight)
+        return self._engine(rows).load(rows, weights)
 
     def _load_batch(self, X: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> Data:
         X = self._validate_rows(X, reset=first)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import replace
 from os import PathLike
 from typing import Self
 
@@ -12,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from multicause.estimators.restricted_causes import RestrictedCauses
 from multicause.runtime.scikit_learn import fit_context
-from multicause.solvers.hebbian_epochs import HebbianEpochs
 
 
 class HebbianEstimator(RestrictedCauses):
@@ -39,15 +36,5 @@ class HebbianEstimator(RestrictedCauses):
             True causes, if they are known, as in a benchmark: learning then ends when each of them, shown alone, has
             had its own unit for ``hold`` presentations (MCA08 appendix E.2).
         """
-        X, weights = self._rows_in_memory(X, sample_weight)
-        probes = None if causes is None else np.asarray(causes, dtype=float)
-        solver = replace(self._solver(), probes=probes)
-        names = getattr(self, "feature_names_in_", None)
-        self._fit(solver, X, y, None if sample_weight is None else weights, resume, probes)
-        if names is not None:  # the rows in memory have none
-            self.feature_names_in_ = names
-        return self
-
-    @abstractmethod
-    def _solver(self) -> HebbianEpochs:
-        """Return the learning rule and its settings."""
+        known_causes = None if causes is None else np.asarray(causes, dtype=float)
+        return self._fit(X, y, sample_weight, resume, known_causes)

@@ -89,8 +89,8 @@ class NetworksState(NamedTuple):
 class HebbianEpochs(Solver):
     """Epochs of Hebbian learning of one network after the other, of which the one with the highest evidence is kept.
 
-    The settings are those of :class:`multicause.SoftmaxNetwork`. ``probes`` are known causes; a single network then
-    learns until it has found them.
+    The settings are those of :class:`multicause.SoftmaxNetwork`. If causes are known, a single network learns until it
+    has found them.
     """
 
     n_units: int
@@ -100,7 +100,7 @@ class HebbianEpochs(Solver):
     annealing: LinearCooling | None = None
     hold: int | None = None
     total: float | None = None
-    probes: np.ndarray | None = None
+    needs_rows_in_memory: ClassVar[bool] = True
     needs_complete: ClassVar[str] = "compares responses of units to complete rows"
 
     @property
@@ -108,20 +108,19 @@ class HebbianEpochs(Solver):
         """Return the annealing schedule."""
         return choose_annealing(self.annealing)
 
-    @property
-    def n_networks(self) -> int:
+    def n_networks(self, problem: FitProblem) -> int:
         """Return the number of networks that are compared."""
-        return self.n_starts if self.probes is None else 1
+        return self.n_starts if problem.known_causes is None else 1
 
-    def presentations_to_hold(self, n_shown: int) -> int:
+    def presentations_to_hold(self, problem: FitProblem, n_shown: int) -> int:
         """Return for how many presentations units must keep their causes, given the presentations of an epoch."""
         if self.hold is not None:
             return self.hold
-        return LEAST_HOLD if self.probes is not None else max(LEAST_HOLD, HOLD_EPOCHS * n_shown)
+        return max(LEAST_HOLD, HOLD_EPOCHS * n_shown) if problem.known_causes is None else LEAST_HOLD
 
-    def most_iterations(self, model: Model) -> int:
+    def most_iterations(self, problem: FitProblem) -> int:
         """Return the number of epochs of all networks."""
-        return self.n_networks * self.max_iter
+        return self.n_networks(problem) * self.max_iter
 
     def learn(self, problem: FitProblem) -> FitResult:
         """Learn networks one after the other, each with its own start and key, and return the best.
@@ -129,12 +128,12 @@ class HebbianEpochs(Solver):
         An epoch shows rows as often as their weights say. After a network that a callback stopped, no other begins, and
         the result counts as stopped.
         """
-        probes = None if self.probes is None else _checked(self.probes, problem.data, self.n_units)
+        probes = None if problem.known_causes is None else _checked(problem.known_causes, problem.data, self.n_units)
         rule = self.rule(start_of(problem.starts), self._initial_temperature(problem))
-        keys = [key_from(problem.random) for _ in range(self.n_networks)]
+        keys = [key_from(problem.random) for _ in range(self.n_networks(problem))]
         comparison_data = arrange(problem.recognizer, problem.data, self.n_units) if len(keys) > 1 else None
-        shown, weights = problem.data.look()  # all rows: the estimator has loaded them into memory
-        rows, expected = jnp.asarray(shown), repetitions(weights)
+        X, weights = problem.data.look()  # all rows, which are in memory (``needs_rows_in_memory``)
+        rows, expected = jnp.asarray(X), repetitions(weights)
 
         def step(state: NetworksState) -> NetworksState:
             best, number = state.best, state.number
@@ -184,8 +183,8 @@ class HebbianEpochs(Solver):
         # Fold in the number of presentations: otherwise the same seed would repeat its noise in every batch.
         key = jax.random.fold_in(key_from(problem.random), presented)
         network = hebbian.begin(start.components, None)._replace(presented=jnp.asarray(presented))
-        given, weights = problem.data.look()
-        rows = jnp.asarray(given[rows_to_show(weights, generator(key, n_before))])
+        X, weights = problem.data.look()
+        rows = jnp.asarray(X[rows_to_show(weights, generator(key, n_before))])
         network = hebbian.stream(network, rows, key, rule, self.annealing, jnp.asarray(n_before))
         parameters = start._replace(components=network.weights)
         statistics = start_of(jax.device_get(_expect(problem.model, problem.data, parameters)))
@@ -251,15 +250,14 @@ class HebbianEpochs(Solver):
         start = start_of(problem.starts, number)
 
         def step(state: HebbianState) -> HebbianState:
-            own = jax.random.fold_in(keys[number], state.network.presented)
-            repeated = rows_to_show(expected, generator(own, 0))
-            network = hebbian.epoch(state.network, rows, repeated, own, rule, self.annealing, probes is not None)
+            key = jax.random.fold_in(keys[number], state.network.presented)
+            repeated = rows_to_show(expected, generator(key, 0))
+            network = hebbian.epoch(state.network, rows, repeated, key, rule, self.annealing, probes is not None)
             statistics = _expect(problem.model, problem.data, start._replace(components=network.average))
             bounds = (*state.bounds, _bound_of(statistics))
             temperature = float(hebbian.temperature_of(rule, self.annealing, len(bounds)))
-            learned = bool(
-                hebbian.has_learned(network, len(repeated), self.presentations_to_hold(len(repeated)), self.annealing)
-            )
+            hold = self.presentations_to_hold(problem, len(repeated))
+            learned = bool(hebbian.has_learned(network, len(repeated), hold, self.annealing))
             return HebbianState(network, statistics, bounds, (*state.temperatures, temperature), learned)
 
         def report(before: HebbianState, after: HebbianState) -> Iterator[Progress]:

@@ -23,7 +23,7 @@ from multicause.em.results import (
     start_of,
 )
 from multicause.em.solver import FitProblem, Solver
-from multicause.model import Model, Parameters, interned
+from multicause.model import Parameters, interned
 from multicause.outcomes import Outcome
 from multicause.posteriors import LinearGaussian
 
@@ -47,9 +47,9 @@ class Eigendecomposition(Solver):
 
     averages_batches: bool = False
 
-    def most_iterations(self, model: Model) -> int:
+    def most_iterations(self, problem: FitProblem) -> int:
         """Return one for complete data, else the largest number of EM iterations."""
-        return MOST_ITERATIONS if model.missing else 1
+        return MOST_ITERATIONS if problem.model.missing else 1
 
     def learn(self, problem: FitProblem) -> FitResult:
         """Compute the axes and report them to callbacks as one iteration; if values are missing, learn by EM."""
