@@ -61,3 +61,12 @@ def test_the_spread_is_that_of_components_learned_from_the_first_start(monkeypat
     found = module.spread_at(None, None, starts, 7, temperatures, None, 4)
     expected = [np.sqrt(((W - W.mean(axis=0)) ** 2).mean(axis=0)).mean() for W in learned]
     np.testing.assert_allclose(found, expected)
+
+
+def test_the_start_is_the_highest_temperature_at_which_components_differ(monkeypatch):
+    """A quarter of the way from the hottest spread to the largest is enough."""
+    spread = np.array([4.0, 5.0, 5.0, 3.0, 2.1, 2.0, 1.9, 1.0, 1.0, 1.0])
+    monkeypatch.setattr(module, "spread_at", lambda *words: spread)
+    assert module.start_temperature(None, None, None, None, 10) == module.TEMPERATURES[5]
+    monkeypatch.setattr(module, "spread_at", lambda *words: np.ones(10))
+    assert module.start_temperature(None, None, None, None, 10) == module.TEMPERATURES[-1]

@@ -16,9 +16,9 @@ Steps 1 to 3 use only some thousand rows, if there are more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from multicause.em.loop import compile_ahead, learn
 from multicause.em.results import (
     FitResult,
     Progress,
-    Watcher,
     concatenate_history,
     offset_iterations,
     one_start,
@@ -37,38 +36,21 @@ from multicause.em.results import (
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.persistence.journal import Journal
-from multicause.posteriors import MOST_ENUMERATED, Exact, Posterior, Preselected
 from multicause.runtime.parallel import in_background
-from multicause.search.critical_temperature import spread_at
+from multicause.search.critical_temperature import start_temperature
 from multicause.search.phases import (
-    SHARE_DIVISOR,
     WARM_TEMPERATURE,
     Search,
     difference,
-    iterations_to_find,
     measured,
     run_phases,
 )
 from multicause.search.repair import repair, revive_dead
-from multicause.search.variants import MOST_VARIANTS
-from multicause.states.state_list import sparse_states
+from multicause.search.search_models import choose_models
+from multicause.search.search_plan import SearchPlan
 
-# Candidates and active causes of the sparse posterior: the values of ET10 for all its experiments on bars.
-SEARCH_SIZES = (5, 3)
-# Number of sparse states of all causes up to which all of them are candidates. Such states are matrix products, which
-# compile and run faster than the 26 states of 5 candidates that every row selects.
-MOST_SHARED_STATES = 512
-# Length of the annealing in iterations, and number of iterations below which it is skipped.
-ITERATIONS = 60
-LEAST_ITERATIONS = 10
 # Fraction of the iterations until then after which repair begins, because causes that have died can come back there.
 UNTIL_REPAIR = 2 / 3
-# Temperatures that are tried, and iterations at each.
-TEMPERATURES = 1.5 ** np.arange(1, 11)
-TRIAL_ITERATIONS = 10
-# Annealing starts at the highest temperature at which the spread of the components has risen by this fraction of the
-# way from the spread at the hottest temperature to the largest spread.
-DIFFERENTIATION = 0.25
 
 
 def search(
@@ -90,145 +72,160 @@ def search(
 
     Without ``annealed``, EM begins at the starts themselves: annealing would destroy components that a user gives.
     """
-    n_components = starts.components.shape[1]
+    models = choose_models(model, starts.components.shape[1])
     journal = journal or Journal()
-    # With few causes all of them are candidates anyway, but a data cut must wait until the causes are found.
-    use_sparse = model.prior.selectable and (n_components > SEARCH_SIZES[0] or model.posterior.keep is not None)
-    sparse_model = replace(model, posterior=search_posterior(model, n_components)) if use_sparse else model
-    # Posteriors that do not ascend a bound are suited to annealing, but their bound cannot compare solutions.
-    annealing_model = sparse_model if model.posterior.ascends_bound else model
-    search_model = model if model.posterior.shares_states(n_components) else sparse_model
-    if not model.posterior.ascends_bound and n_components <= MOST_ENUMERATED:
-        search_model = replace(model, posterior=Exact())
-    finishing = search_model is not model or search_data is not data
-    to_find = iterations_to_find(max_iter, finishing)
-    n_iter = min(ITERATIONS, max_iter // SHARE_DIVISOR)
-    annealed = bool(annealed and n_iter >= LEAST_ITERATIONS and n_components > 1 and "components" in model.learn)
-    # All loops of the search share one program for each posterior.
-    places = max(len(starts.components), len(TEMPERATURES), min(n_components, MOST_VARIANTS))
-    settings: dict[str, Any] = {"key": key, "journal": journal}
-    plain: dict[Model, Annealing] = {
-        each: NoAnnealing()
-        if each.posterior.ascends_bound
-        else LinearCooling(WARM_TEMPERATURE, final=WARM_TEMPERATURE, n_iter=1)
-        for each in (search_model, model)
-    }
-    # Programs of later phases are compiled while the first phase runs.
-    later: list[tuple[Model, Data, int | None]] = (
-        [(search_model, search_data, places)] if annealed and search_model is not annealing_model else []
-    )
-    later += [(model, data, None)] if finishing else []
-    programs = {
-        (using, rows, n_places): in_background(
-            compile_ahead, using, rows, one_start(start_of(starts)), plain[using], key, n_places
-        )
-        for using, rows, n_places in later
-    }
-
-    def seen_by(other: Model, phase: str) -> Callable[[Progress], bool] | None:
-        """Return the watcher of a phase; statistics of another posterior are removed, as the model cannot use them."""
-        if watch is None:
-            return None
-        changes: dict[str, Any] = {"phase": phase}
-        if other.posterior != model.posterior:
-            changes["statistics"] = None
-        return Watcher(watch, lambda progress: progress._replace(**changes))
-
-    def cooling(state: Search) -> LinearCooling | NoAnnealing:
-        return NoAnnealing() if state.temperature is None else LinearCooling(state.temperature, n_iter=n_iter)
-
-    def find_temperature(state: Search) -> Search:
-        return state._replace(temperature=start_temperature(annealing_model, search_data, starts, key, places))
-
-    def anneal(state: Search) -> Search:
-        cooled = learn(
-            annealing_model,
-            search_data,
-            starts,
-            annealing=cooling(state),
-            max_iter=n_iter,
-            tol=0.0,
-            watch=seen_by(annealing_model, "annealing"),
-            places=places,
-            components_only=True,
-            **settings,
-        )
-        return state._replace(fit=cooled)
-
-    def run_em(
-        phase: str, before: Model, using: Model, data: Data, until: int, places: int | None, state: Search
-    ) -> Search:
-        spent = 0 if state.fit is None else state.fit.n_rounds
-        if (using, data, places) in programs:
-            programs[using, data, places].result()
-        then = learn(
-            using,
-            data,
-            starts if state.fit is None else one_start(state.fit.parameters),
-            annealing=plain[using],
-            max_iter=max(0, until - spent),
-            tol=tol,
-            watch=offset_iterations(seen_by(using, phase), spent),
-            places=places,
-            **settings,
-        )
-        reason = difference(before, using, search_data, data)
-        return state._replace(fit=then if state.fit is None else concatenate_history(state.fit, then, reason))
-
-    def run_repair(state: Search) -> Search:
-        assert state.fit is not None
-        how: dict[str, Any] = {
-            "max_iter": to_find,
-            "tol": tol,
-            "random": random,
-            "ranking": annealing_model if annealing_model.posterior.ascends_bound else None,
-            "watch": seen_by(search_model, "repairing"),
-        }
-        return state._replace(fit=repair(search_model, search_data, state.fit, places=places, **how, **settings))
-
-    def run_revival(state: Search) -> Search:
-        assert state.fit is not None
-        how: dict[str, Any] = {
-            "max_iter": max_iter,
-            "tol": tol,
-            "random": random,
-            "watch": seen_by(model, "final learning"),
-        }
-        return state._replace(fit=revive_dead(model, data, state.fit, search_data, **how, **settings))
-
-    # Bounds on all rows, from states that do not depend on earlier iterations.
-    comparable = model.posterior.ascends_bound and model.posterior.keep is None and not model.posterior.remembers
-    until_repair = int(UNTIL_REPAIR * to_find) if repairing else to_find
-    phases: list[Callable[[Search], Search]] = [
-        *([find_temperature, anneal] if annealed else []),
-        partial(run_em, "learning", annealing_model, search_model, search_data, until_repair, places),
-        *([run_repair] if repairing else []),
-        *([partial(run_em, "final learning", search_model, model, data, max_iter, None)] if finishing else []),
-        *([run_revival] if repairing and finishing and comparable else []),
-    ]
+    plan = SearchPlan(models, data, search_data, starts, max_iter, tol, random, key, watch, journal)
+    phases = phases_of(plan, annealed=annealed, repairing=repairing)
     measure = partial(measured, model, search_data, data, tol, key)
-    state = run_phases(phases, journal, measure if finishing else None)
+    state = run_phases(phases, journal, measure if plan.finishing else None)
     assert state.fit is not None
-    return state.fit, cooling(state)
+    return state.fit, cooling(plan, state)
 
 
-def search_posterior(model: Model, n_components: int) -> Posterior:
-    """Return a posterior with few active causes and candidates, and without a data cut."""
-    candidates, max_active = (min(size, n_components) for size in SEARCH_SIZES)
-    few = sparse_states(n_components, max_active).n_states <= MOST_SHARED_STATES
-    if few and model.prior.is_binary:
-        return Preselected(n_components, max_active, keep=None).bind(model, n_components, 1, 1)
-    leaner = model.posterior.leaner(candidates, max_active)
-    return leaner or Preselected(candidates, max_active, keep=None).bind(model, n_components, 1, 1)
+class EMPhase(NamedTuple):
+    """Plain EM with one of the models, from the result of the phase before."""
+
+    name: str
+    model: Model
+    data: Data
+    until: int  # iteration of the search at which it ends
+    places: int | None
+    change: str  # why its bounds are not comparable with those of the phase before
+    program: Future[Any] | None  # compilation that has begun
 
 
-def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, places: int) -> float:
-    """Return the highest temperature at which components become different enough from each other.
+def phases_of(plan: SearchPlan, *, annealed: bool, repairing: bool) -> list[Callable[[Search], Search]]:
+    """Return the phases of a search in order; programs of later ones are compiled while the first one runs."""
+    annealed = annealed and plan.can_anneal
+    # Bounds on all rows, from states that do not depend on earlier iterations.
+    posterior = plan.models.final.posterior
+    comparable = posterior.ascends_bound and posterior.keep is None and not posterior.remembers
+    learning = learning_phase(plan, annealed=annealed, repairing=repairing)
+    finish = [partial(run_em, plan, final_phase(plan))] if plan.finishing else []
+    return [
+        *([partial(find_temperature, plan), partial(anneal, plan)] if annealed else []),
+        partial(run_em, plan, learning),
+        *([partial(run_repair, plan)] if repairing else []),
+        *finish,
+        *([partial(run_revival, plan)] if repairing and plan.finishing and comparable else []),
+    ]
 
-    Above a critical temperature all components converge to the same mean of the data. With candidates, which every row
-    selects again in each iteration, the transition is gradual; therefore components learn for some iterations at each
-    of several temperatures, all from the same start, and their spread is compared.
-    """
-    spread = spread_at(model, data, starts, TRIAL_ITERATIONS, TEMPERATURES, key, places)
-    enough = spread[-1] + DIFFERENTIATION * (spread.max() - spread[-1])
-    return float(TEMPERATURES[np.flatnonzero(spread >= enough)[-1]])
+
+def learning_phase(plan: SearchPlan, *, annealed: bool, repairing: bool) -> EMPhase:
+    """Return EM on the rows of the search, which follows annealing or is the first phase."""
+    model, rows = plan.models.search, plan.search_data
+    later = annealed and model is not plan.models.annealing
+    return EMPhase(
+        "learning",
+        model,
+        rows,
+        int(UNTIL_REPAIR * plan.to_find) if repairing else plan.to_find,
+        plan.places,
+        difference(plan.models.annealing, model, rows, rows),
+        compiling(plan, model, rows, plan.places) if later else None,
+    )
+
+
+def final_phase(plan: SearchPlan) -> EMPhase:
+    """Return EM with the user's model on all rows."""
+    model, data = plan.models.final, plan.data
+    change = difference(plan.models.search, model, plan.search_data, data)
+    return EMPhase("final learning", model, data, plan.max_iter, None, change, compiling(plan, model, data, None))
+
+
+def compiling(plan: SearchPlan, model: Model, data: Data, places: int | None) -> Future[Any]:
+    """Begin to compile the program of an EM phase in another thread."""
+    start = one_start(start_of(plan.starts))
+    return in_background(compile_ahead, model, data, start, plain_annealing(model), plan.key, places)
+
+
+def plain_annealing(model: Model) -> Annealing:
+    """Return no annealing, or a constant temperature for posteriors that do not ascend a bound."""
+    if model.posterior.ascends_bound:
+        return NoAnnealing()
+    return LinearCooling(WARM_TEMPERATURE, final=WARM_TEMPERATURE, n_iter=1)
+
+
+def cooling(plan: SearchPlan, state: Search) -> LinearCooling | NoAnnealing:
+    """Return the annealing from the temperature that was found."""
+    if state.temperature is None:
+        return NoAnnealing()
+    return LinearCooling(state.temperature, n_iter=plan.annealing_iterations)
+
+
+def find_temperature(plan: SearchPlan, state: Search) -> Search:
+    """Find the start temperature of the annealing."""
+    temperature = start_temperature(plan.models.annealing, plan.search_data, plan.starts, plan.key, plan.places)
+    return state._replace(temperature=temperature)
+
+
+def anneal(plan: SearchPlan, state: Search) -> Search:
+    """Anneal the components alone."""
+    cooled = learn(
+        plan.models.annealing,
+        plan.search_data,
+        plan.starts,
+        annealing=cooling(plan, state),
+        max_iter=plan.annealing_iterations,
+        tol=0.0,
+        watch=plan.watch_phase(plan.models.annealing, "annealing"),
+        places=plan.places,
+        components_only=True,
+        **plan.loop,
+    )
+    return state._replace(fit=cooled)
+
+
+def run_em(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
+    """Learn all parameters by plain EM."""
+    spent = 0 if state.fit is None else state.fit.n_rounds
+    if phase.program is not None:
+        phase.program.result()
+    fit = learn(
+        phase.model,
+        phase.data,
+        plan.starts if state.fit is None else one_start(state.fit.parameters),
+        annealing=plain_annealing(phase.model),
+        max_iter=max(0, phase.until - spent),
+        tol=plan.tol,
+        watch=offset_iterations(plan.watch_phase(phase.model, phase.name), spent),
+        places=phase.places,
+        **plan.loop,
+    )
+    return state._replace(fit=fit if state.fit is None else concatenate_history(state.fit, fit, phase.change))
+
+
+def run_repair(plan: SearchPlan, state: Search) -> Search:
+    """Repair local optima on the rows of the search."""
+    assert state.fit is not None
+    ranking = plan.models.annealing
+    repaired = repair(
+        plan.models.search,
+        plan.search_data,
+        state.fit,
+        max_iter=plan.to_find,
+        tol=plan.tol,
+        random=plan.random,
+        ranking=ranking if ranking.posterior.ascends_bound else None,
+        watch=plan.watch_phase(plan.models.search, "repairing"),
+        places=plan.places,
+        **plan.loop,
+    )
+    return state._replace(fit=repaired)
+
+
+def run_revival(plan: SearchPlan, state: Search) -> Search:
+    """Bring causes back that died in the last phase."""
+    assert state.fit is not None
+    revived = revive_dead(
+        plan.models.final,
+        plan.data,
+        state.fit,
+        plan.search_data,
+        max_iter=plan.max_iter,
+        tol=plan.tol,
+        random=plan.random,
+        watch=plan.watch_phase(plan.models.final, "final learning"),
+        **plan.loop,
+    )
+    return state._replace(fit=revived)

@@ -1,10 +1,9 @@
-"""Critical temperature, above which all components converge to the same mean of the data.
+"""Temperatures at which annealing starts: near the critical one, above which all components converge to the same mean.
 
 MCA08 appendix E.2 anneals from just below it: if the start is one step too hot, causes separate all at once when they
 are cooled; if it is much colder, they stay near their random starts. With single causes and pairs the transition is
 sharp, and its temperature differs between data sets by more than a factor of ten; with candidates that every row
-selects again in each iteration it is gradual, which :func:`multicause.search.automatic.start_temperature` allows
-for.
+selects again in each iteration it is gradual, which :func:`start_temperature` allows for.
 """
 
 from __future__ import annotations
@@ -25,6 +24,12 @@ PRECISION = 1.1
 ITERATIONS = 30
 # Components count as different if their spread is at least this fraction of that at the coldest temperature.
 DIFFERENT = 0.25
+# Temperatures that are tried where the transition is gradual, and iterations at each.
+TEMPERATURES = 1.5 ** np.arange(1, 11)
+TRIAL_ITERATIONS = 10
+# Annealing then starts at the highest temperature at which the spread of the components has risen by this fraction of
+# the way from the spread at the hottest temperature to the largest spread.
+DIFFERENTIATION = 0.25
 
 
 def critical_temperature(model: Model, data: Data, starts: Parameters, key: Array) -> float:
@@ -52,6 +57,18 @@ def critical_temperature(model: Model, data: Data, starts: Parameters, key: Arra
         if above == hottest and above - below <= np.log(PRECISION):  # the critical temperature is above the range
             above = hottest = hottest + span
     return float(np.exp(below))
+
+
+def start_temperature(model: Model, data: Data, starts: Parameters, key: Array, places: int) -> float:
+    """Return the highest temperature at which components become different enough from each other.
+
+    Above a critical temperature all components converge to the same mean of the data. With candidates, which every row
+    selects again in each iteration, the transition is gradual; therefore components learn for some iterations at each
+    of several temperatures, all from the same start, and their spread is compared.
+    """
+    spread = spread_at(model, data, starts, TRIAL_ITERATIONS, TEMPERATURES, key, places)
+    enough = spread[-1] + DIFFERENTIATION * (spread.max() - spread[-1])
+    return float(TEMPERATURES[np.flatnonzero(spread >= enough)[-1]])
 
 
 def spread_at(
