@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from multicause.runtime.file_kinds import GIF, IML, NPY, NPZ, SOUNDS, suffix_of
 from multicause.runtime.optional import need
 
 # Files of the van Hateren database: raw big-endian 16-bit pixels without a header.
@@ -41,7 +42,7 @@ def sound_files(path: str | PathLike[str]) -> list[Path]:
     if folder.is_file():
         return [folder]
     found = folder.glob(path.name) if pattern else folder.rglob("*")
-    files = sorted(file for file in found if file.suffix.lower() == ".wav")
+    files = sorted(file for file in found if suffix_of(file) in SOUNDS)
     if not files:
         raise ValueError(f"No wav file in {str(path)!r}. Expected a folder of wav files, one for each sound.")
     return files
@@ -89,10 +90,10 @@ def full_scale(dtype: np.dtype) -> float:
 def read_image(path: str | PathLike[str]) -> np.ndarray:
     """Read the pixels of an image: npy, npz with one array, iml (van Hateren database), or what scikit-image reads."""
     path = _find(Path(path).expanduser())
-    kind = path.suffix.lower()
-    if kind == ".npy":
+    kind = suffix_of(path)
+    if kind == NPY:
         return np.load(path)
-    if kind == ".npz":
+    if kind == NPZ:
         with np.load(path) as arrays:
             if len(arrays.files) != 1:
                 raise ValueError(
@@ -100,7 +101,7 @@ def read_image(path: str | PathLike[str]) -> np.ndarray:
                     "Load it with numpy.load and pass the array."
                 )
             return arrays[arrays.files[0]]
-    if kind == ".iml":
+    if kind == IML:
         pixels = np.fromfile(path, dtype=">u2")
         if pixels.size != np.prod(IML_SHAPE):
             raise ValueError(
@@ -113,7 +114,7 @@ def read_image(path: str | PathLike[str]) -> np.ndarray:
 
     pixels = np.asarray(imread(path))
     # A gif is read as a series of frames; a single image has one frame.
-    return pixels[0] if kind == ".gif" and pixels.ndim == 4 and len(pixels) == 1 else pixels
+    return pixels[0] if kind == GIF and pixels.ndim == 4 and len(pixels) == 1 else pixels
 
 
 def grass() -> np.ndarray:

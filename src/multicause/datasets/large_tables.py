@@ -10,14 +10,13 @@ import numpy as np
 
 from multicause.datasets.columns import choose_columns, listed
 from multicause.datasets.opening import open_rows
+from multicause.runtime.file_kinds import HDF5, IN_PARTS, LOADABLE, NPY, PARQUET, suffix_of
 from multicause.runtime.optional import need
-from multicause.runtime.paths import HDF5, dataset_of, file_of
+from multicause.runtime.paths import dataset_of, file_of
 
 if TYPE_CHECKING:
     from multicause.engines.sources import Source
 
-#: Files that can be read in parts; the first kinds can also be loaded like other tables.
-LOADABLE, STORES = (".npy", ".parquet"), (*HDF5, ".zarr")
 # Number of rows of the first file by which the columns of all files are chosen.
 ROWS_TO_LOOK_AT = 10_000
 
@@ -37,16 +36,16 @@ def open_table(files: Sequence[Path], reading: Any, budget: int | None) -> Large
     Returns None if they should be loaded like other tables. Columns of parquet files are chosen by the first rows of
     the first file, with the rules for tables in memory.
     """
-    kinds = {file_of(file).suffix.lower() for file in files}
+    kinds = {suffix_of(file_of(file)) for file in files}
     if kinds <= set(LOADABLE):
         if budget is None or sum(map(_n_values, files)) * np.dtype(reading.dtype).itemsize <= budget:
             return None
-    elif not kinds <= {*LOADABLE, *STORES}:
+    elif not kinds <= set(IN_PARTS):
         return None
     files = [_named(file, reading.array) for file in files]
     columns: Sequence[str] | None = reading.columns
     remarks: list[str] = []
-    if columns is None and kinds == {".parquet"}:
+    if columns is None and kinds == {PARQUET}:
         columns, remarks = _chosen(files[0], reading)
     source = open_rows(*files, columns=columns, dtype=reading.dtype)
     if budget is not None and source.n_bytes <= budget and kinds <= set(LOADABLE):
@@ -60,13 +59,13 @@ def open_table(files: Sequence[Path], reading: Any, budget: int | None) -> Large
 def _named(file: Path, array: str | None) -> Path:
     """Append the name of a dataset to a path, if it was given as an option."""
     path, name = dataset_of(file)
-    return Path(f"{path}::{array}") if array is not None and name is None and path.suffix.lower() in HDF5 else file
+    return Path(f"{path}::{array}") if array is not None and name is None and suffix_of(path) in HDF5 else file
 
 
 def _n_values(file: Path) -> int:
     """Return the number of values of a table; zero if it cannot be read, which is reported when it is loaded."""
     try:
-        if file.suffix.lower() == ".npy":
+        if suffix_of(file) == NPY:
             return int(np.load(file, mmap_mode="r", allow_pickle=False).size)
         metadata = need("pyarrow.parquet", "reading parquet files", "parquet").read_metadata(file)
         return int(metadata.num_rows * metadata.num_columns)

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multicause.datasets.checks import check_dtype
+from multicause.runtime.file_kinds import IN_PARTS, ZARR, suffix_of
 from multicause.runtime.paths import file_of
 
 if TYPE_CHECKING:
     from multicause.engines.sources import Source
-
-# Ending of folders that are arrays themselves.
-ZARR = ".zarr"
 
 
 def open_rows(
@@ -65,27 +63,25 @@ def open_rows(
 
 def _matching(path: Path) -> list[Path]:
     """Return the path itself, the files that match if it is a pattern, or those of a folder."""
-    if path.is_dir() and path.suffix.lower() != ZARR:
+    if path.is_dir() and suffix_of(path) != ZARR:
         return _files_in(path)
     if file_of(path).exists() or not any(sign in str(path) for sign in "*?["):
         return [path]
-    found = [Path(name) for name in sorted(glob(str(path), recursive=True))]
-    if not found:
+    matches = [Path(name) for name in sorted(glob(str(path), recursive=True))]
+    if not matches:
         raise FileNotFoundError(f"No file matches {str(path)!r}.")
-    return found
+    return matches
 
 
 def _files_in(folder: Path) -> list[Path]:
     """Return the files of a folder that can be read in parts; names that begin with a point or "_" are not data."""
-    from multicause.engines.file_sets import SUFFIXES
-
-    found = [file for file in sorted(folder.iterdir()) if file.suffix.lower() in SUFFIXES and file.name[0] not in "._"]
-    kinds = sorted({file.suffix.lower() for file in found})
-    if not found:
-        raise ValueError(f"The folder {str(folder)!r} has no files that end in {', '.join(SUFFIXES)}.")
+    files = [file for file in sorted(folder.iterdir()) if suffix_of(file) in IN_PARTS and file.name[0] not in "._"]
+    kinds = sorted({suffix_of(file) for file in files})
+    if not files:
+        raise ValueError(f"The folder {str(folder)!r} has no files that end in {', '.join(IN_PARTS)}.")
     if len(kinds) > 1:
         raise ValueError(
             f"The folder {str(folder)!r} has files of several kinds, {', '.join(kinds)}. Name those of one kind: "
             f"open_rows({str(folder / ('*' + kinds[0]))!r})."
         )
-    return found
+    return files

@@ -10,7 +10,6 @@ import numpy as np
 from multicause.datasets.files import read_image
 from multicause.datasets.patches import make_patches
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif", ".webp", ".pgm", ".ppm", ".iml")
 COLOURS = 3
 
 

@@ -16,12 +16,13 @@ from sklearn.utils import check_random_state
 from multicause.datasets import pictures, recordings, tables
 from multicause.datasets.checks import check_dtype, positive, whole
 from multicause.datasets.files import read_sound
-from multicause.datasets.large_tables import STORES, LargeTable, open_table
+from multicause.datasets.large_tables import LargeTable, open_table
 from multicause.datasets.spectrograms import N_CHANNELS
+from multicause.runtime.file_kinds import IMAGES, READABLE, SOUNDS, STORES, TABLES, suffix_of
 from multicause.runtime.paths import file_of
 
 DEFAULT_COUNT = 10_000
-SOUNDS = ("spectrogram", "waveform")
+SOUND_ROWS = ("spectrogram", "waveform")
 
 
 @dataclass(frozen=True)
@@ -122,23 +123,23 @@ def read_data(
 
 def kind_of(file: Path) -> str:
     """Return whether a file is a table, an image or a sound, by its suffix."""
-    suffix = tables.suffix_of(file_of(file))
-    return "sound" if suffix == ".wav" else "image" if suffix in pictures.SUFFIXES else "table"
+    suffix = suffix_of(file_of(file))
+    return "sound" if suffix in SOUNDS else "image" if suffix in IMAGES else "table"
 
 
 def files_of(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """Return all files of some paths, which must be of one kind, and remarks on files of folders that are left out."""
     if not paths:
         raise ValueError("Name at least one file or folder; got none.")
-    found = [_files_of(path) for path in paths]
-    files = tuple(file for some, _ in found for file in some)
+    of_paths = [_files_of(path) for path in paths]
+    files = tuple(file for some, _ in of_paths for file in some)
     for file in files:
         if kind_of(file) != kind_of(files[0]):
             raise ValueError(
                 f"{str(files[0])!r} ({kind_of(files[0])}) and {str(file)!r} ({kind_of(file)}) are of different kinds; "
                 "give paths of one kind."
             )
-    return files, tuple(remark for _, remarks in found for remark in remarks)
+    return files, tuple(remark for _, remarks in of_paths for remark in remarks)
 
 
 def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
@@ -146,28 +147,27 @@ def _files_of(path: Path) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     file = file_of(path)
     if not file.exists():
         raise FileNotFoundError(f"There is no {str(file)!r}.")
-    known = (*tables.SUFFIXES, *STORES, *pictures.SUFFIXES, ".wav")
-    if file.is_file() or file.suffix.lower() in STORES:
-        if tables.suffix_of(file) not in known:
-            raise ValueError(f"{str(path)!r} has an unknown format. Known endings: {', '.join(known)}.")
+    if file.is_file() or suffix_of(file) in STORES:
+        if suffix_of(file) not in READABLE:
+            raise ValueError(f"{str(path)!r} has an unknown format. Known endings: {', '.join(READABLE)}.")
         return (path,), ()
     inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
-    images = [p for p in inside if p.suffix.lower() in pictures.SUFFIXES]
-    sounds = [p for p in inside if p.suffix.lower() == ".wav"]
+    images = [p for p in inside if suffix_of(p) in IMAGES]
+    sounds = [p for p in inside if suffix_of(p) in SOUNDS]
     if images and sounds:
         raise ValueError(f"{str(path)!r} holds both images and sounds; name a folder that holds one kind.")
-    found = images or sounds
-    if not found:
-        kinds = [tables.suffix_of(p) for p in inside if tables.suffix_of(p) in (*tables.SUFFIXES, *STORES)]
+    files = images or sounds
+    if not files:
+        kinds = [suffix_of(p) for p in inside if suffix_of(p) in (*TABLES, *STORES)]
         remedy = (
             f"Of a folder of tables, name the files: {path}/*{kinds[0]}."
             if kinds
-            else f"Expected endings: {', '.join((*pictures.SUFFIXES, '.wav'))}."
+            else f"Expected endings: {', '.join((*IMAGES, *SOUNDS))}."
         )
         raise ValueError(f"{str(path)!r} holds no images or sounds, but {len(inside)} other files. {remedy}")
-    others = [p.name for p in inside if p not in set(found)]
+    others = [p.name for p in inside if p not in set(files)]
     remark = f"Files of other kinds were left out: {len(others)}, such as {others[0]!r}." if others else ""
-    return tuple(found), (remark,) if remark else ()
+    return tuple(files), (remark,) if remark else ()
 
 
 def _tables(files: Sequence[Path], reading: Reading, memory_budget: int | str | None) -> UserData:
@@ -213,9 +213,9 @@ def _of_large_table(files: Sequence[Path], reading: Reading, table: LargeTable, 
 
 def _all_others(others: Sequence[Callable[[], dict[str, np.ndarray]]]) -> dict[str, np.ndarray]:
     """Return the left-out columns that all of several tables have."""
-    found = [each() for each in others]
-    common = [name for name in found[0] if all(name in each for each in found)]
-    return {name: np.concatenate([each[name] for each in found]) for name in common}
+    columns = [read() for read in others]
+    common = [name for name in columns[0] if all(name in table for table in columns)]
+    return {name: np.concatenate([table[name] for table in columns]) for name in common}
 
 
 def _table(path: Path, reading: Reading) -> UserData:
@@ -248,7 +248,7 @@ def _read_table(path: Path, reading: Reading) -> tables.Table:
 
 
 def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
-    if tables.suffix_of(files[0]) in tables.SUFFIXES:  # an array with requested patches is one image, or several
+    if suffix_of(files[0]) in TABLES:  # an array with requested patches is one image, or several
         arrays = [_images_in(file, reading) for file in files]
         images = [image for some in arrays for image in some]
         files = tuple(file for file, some in zip(files, arrays, strict=True) for _ in some)
@@ -297,6 +297,6 @@ def _check(reading: Reading) -> None:
     positive(reading.scale, "scale")
     for name, least in (("frames", 1), ("length", 2), ("sample_rate", 1000)):
         whole(getattr(reading, name), name, least)
-    if reading.sound not in SOUNDS:
-        raise ValueError(f"Unknown sound {reading.sound!r}. Known: {', '.join(SOUNDS)}.")
+    if reading.sound not in SOUND_ROWS:
+        raise ValueError(f"Unknown sound {reading.sound!r}. Known: {', '.join(SOUND_ROWS)}.")
     check_dtype(reading.dtype)

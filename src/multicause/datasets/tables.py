@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multicause.datasets import text_tables
 from multicause.datasets.columns import LISTED, Columns, choose_columns, listed
 from multicause.datasets.text_tables import TextTable
+from multicause.runtime.file_kinds import ARRAYS, PARQUET, suffix_of
 from multicause.runtime.optional import need
 
-ARRAYS = (".npy", ".npz")
-SUFFIXES = (*ARRAYS, *text_tables.SUFFIXES, ".parquet")
 # Arrays in a file of scipy.sparse.save_npz, and how many bytes its matrix may take with all zeros.
 SPARSE, LARGEST_DENSE = {"format", "shape", "data"}, 4 * 2**30
 SEPARATOR_NAMES = {"\t": "tab", " ": "white space"}
@@ -30,12 +28,6 @@ class Table(NamedTuple):
     remarks: tuple[str, ...]
     understood: dict[str, Any]  # settings that were detected, by their names in Reading
     others: Callable[[], dict[str, np.ndarray]]  # columns that were left out, by name
-
-
-def suffix_of(path: Path) -> str:
-    """Return the suffix of a file's name in lower case; ".csv.gz" is one suffix."""
-    ending = "".join(path.suffixes[-2:]).lower()
-    return ending if ending in SUFFIXES else path.suffix.lower()
 
 
 def read_table(
@@ -56,7 +48,7 @@ def read_table(
     Parameters
     ----------
     path : Path
-        A file whose name ends in one of ``SUFFIXES``.
+        A file whose name ends in one of ``multicause.runtime.file_kinds.TABLES``.
     array : str, optional
         Name of an array in an npz file; needed if it holds several.
     separator, decimal, thousands, encoding : str, optional
@@ -75,7 +67,7 @@ def read_table(
         rows = _numbers(_read_array(path, array), path)
         return Table(rows, None, "", (), {}, dict)
     chosen: dict[str, Any] = {"index": index, "drop": drop, "columns": columns}
-    if kind == ".parquet":
+    if kind == PARQUET:
         return _from_parquet(path, chosen)
     table = TextTable(
         path,

@@ -15,8 +15,6 @@ from multicause.datasets.numerals import GROUPING, Marks, numbers_from
 from multicause.datasets.text_format import SEPARATOR_WORDS, TextFormat, find_format, is_comment, open_text
 from multicause.runtime.optional import need
 
-SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-
 
 class TextTable:
     """Text file with its detected format and its columns as a data frame.

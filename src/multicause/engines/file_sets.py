@@ -11,9 +11,8 @@ import numpy as np
 from multicause.engines.file_sources import ArraySource, FileSource, NpySource
 from multicause.engines.parquet_source import ParquetSource, RowGroup
 from multicause.engines.sources import Source
-from multicause.runtime.paths import HDF5, dataset_of
-
-SUFFIXES = (".npy", ".parquet", *HDF5, ".zarr")
+from multicause.runtime.file_kinds import IN_PARTS, NPY, PARQUET, suffix_of
+from multicause.runtime.paths import dataset_of
 
 
 def open_files(paths: Sequence[Path], columns: Sequence[str] | None, drop: Sequence[str], dtype: Any) -> Source:
@@ -36,26 +35,26 @@ def _open(
     file, dataset = dataset_of(path)
     if not file.exists():
         raise FileNotFoundError(f"There is no {str(file)!r}.")
-    kind = file.suffix.lower()
-    if kind not in SUFFIXES:
-        raise ValueError(f"{str(file)!r} cannot be read in parts. Known endings: {', '.join(SUFFIXES)}.")
-    if kind != ".parquet" and (columns or drop):
+    kind = suffix_of(file)
+    if kind not in IN_PARTS:
+        raise ValueError(f"{str(file)!r} cannot be read in parts. Known endings: {', '.join(IN_PARTS)}.")
+    if kind != PARQUET and (columns or drop):
         raise ValueError(f"{str(file)!r} has no column names, so columns cannot be selected or dropped.")
-    if kind == ".parquet":
-        found: FileSource = ParquetSource(file, columns, drop, groups, first)
-    elif kind == ".npy":
-        found = NpySource(file)
+    if kind == PARQUET:
+        source: FileSource = ParquetSource(file, columns, drop, groups, first)
+    elif kind == NPY:
+        source = NpySource(file)
     else:
-        found = ArraySource(file, dataset)
-    if first is not None and (found.names is None) != (first.names is None):
-        without, having = (found, first) if found.names is None else (first, found)
+        source = ArraySource(file, dataset)
+    if first is not None and (source.names is None) != (first.names is None):
+        without, having = (source, first) if source.names is None else (first, source)
         raise ValueError(f"{without.name} has no column names, but {having.name} has. Read them separately.")
-    if first is not None and found.shape[1] != first.shape[1]:
+    if first is not None and source.shape[1] != first.shape[1]:
         raise ValueError(
             f"Files that are read together must have rows of one length, but {first.name} has {first.shape[1]} columns "
-            f"and {found.name} has {found.shape[1]}."
+            f"and {source.name} has {source.shape[1]}."
         )
-    return found
+    return source
 
 
 class FileSet(Source):

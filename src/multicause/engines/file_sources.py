@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from multicause.engines.sources import Source
+from multicause.runtime.file_kinds import HDF5, suffix_of
 from multicause.runtime.optional import need
-from multicause.runtime.paths import HDF5
 
 # Number of names that an error lists.
 LISTED = 5
@@ -79,7 +79,7 @@ class ArraySource(FileSource):
 
     def __init__(self, path: Path, dataset: str | None) -> None:
         self._name = dataset
-        self._array = _hdf5_array(path, dataset) if path.suffix.lower() in HDF5 else _zarr_array(path)
+        self._array = _hdf5_array(path, dataset) if suffix_of(path) in HDF5 else _zarr_array(path)
         super().__init__(path, self._array.shape, self._array.dtype)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from multicause.engines.sources import as_source
 from multicause.persistence.container import explained
+from multicause.runtime.file_kinds import NPY, suffix_of
 from multicause.runtime.interruption import on_quit
 
 # Reasons why a file cannot be written. Errors with other numbers, or none, may come from reading rows.
@@ -35,7 +36,7 @@ def _check_target(out: Any) -> None:
     """Raise an error if ``out`` is neither an array that can be written nor the name of a npy file."""
     if isinstance(out, str | PathLike):
         path = Path(out)
-        if path.suffix.lower() != ".npy":
+        if suffix_of(path) != NPY:
             raise ValueError(f"out must be an array or the name of a file that ends in .npy; got {str(path)!r}.")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"Cannot write to {str(path)!r}: the folder {str(path.parent)!r} does not exist.")

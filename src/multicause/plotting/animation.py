@@ -13,6 +13,7 @@ import numpy as np
 from multicause.persistence.container import write_whole
 from multicause.plotting.components import ComponentsDisplay
 from multicause.plotting.fields import move_field, pyplot, shared_limits
+from multicause.runtime.file_kinds import GIF, suffix_of
 
 # Milliseconds for which the last frame is shown.
 LAST = 2000
@@ -52,7 +53,7 @@ def animate_fields(
         As for :class:`ComponentsDisplay`.
     """
     path = Path(path)
-    if path.suffix.lower() != ".gif":
+    if suffix_of(path) != GIF:
         raise ValueError(f"An animation is written as .gif; got {path.name!r}.")
     fields, iterations = getattr(recorder, "fields", None), getattr(recorder, "iterations", None)
     if not isinstance(fields, list) or not isinstance(iterations, list):

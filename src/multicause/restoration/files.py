@@ -12,9 +12,8 @@ from multicause.datasets.files import read_image
 from multicause.datasets.pictures import unreadable
 from multicause.persistence.container import write_whole
 from multicause.restoration.pictures import COLOURS
+from multicause.runtime.file_kinds import NPY, OPAQUE_IMAGES, PNG, TIFS, suffix_of
 
-ARRAYS = (".npy",)
-TIFS = (".tif", ".tiff")
 SIXTEEN_BITS = 2**16 - 1
 # Restored pixels may be brighter than white by this share of it, as edges of white areas are.
 OVERSHOOT = 0.1
@@ -37,14 +36,14 @@ def read_picture(path: Path) -> StoredPicture:
         raise
     except Exception as error:  # image readers raise any exception of their format's library
         raise unreadable(path, error) from error
-    if path.suffix.lower() not in ARRAYS:
+    if suffix_of(path) != NPY:
         _check_frames_and_colours(path)
     if pixels.ndim == 4 or (pixels.ndim == 3 and pixels.shape[2] > COLOURS + 1):
         raise ValueError(
             f"{str(path)!r} is an animation or a stack of images, of shape {pixels.shape}; expected one image."
         )
     alpha = None
-    if pixels.ndim == 3 and pixels.shape[2] in (2, COLOURS + 1) and path.suffix.lower() not in ARRAYS:
+    if pixels.ndim == 3 and pixels.shape[2] in (2, COLOURS + 1) and suffix_of(path) != NPY:
         opaque = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "ui" else 1
         alpha = pixels[..., -1] if (pixels[..., -1] != opaque).any() else None
         pixels = pixels[..., :-1]
@@ -70,26 +69,26 @@ def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
     type of whole numbers of 8 or 16 bits, and else from the largest pixel, before or after: one, 255 or 65,535.
     """
     buffer = io.BytesIO()
-    if path.suffix.lower() in ARRAYS:
+    if suffix_of(path) == NPY:
         np.save(buffer, values, allow_pickle=False)
         write_whole(path, buffer.getvalue())
         return
     from PIL import Image
 
     image: Any
-    if path.suffix.lower() in TIFS and like.pixels.dtype.kind == "f" and values.ndim == 2 and like.alpha is None:
+    if suffix_of(path) in TIFS and like.pixels.dtype.kind == "f" and values.ndim == 2 and like.alpha is None:
         Image.fromarray(values.astype(np.float32)).save(buffer, format="tiff")
         write_whole(path, buffer.getvalue())
         return
     white = white_of(like.pixels, values)
     shares = np.clip(values / white, 0, 1)
-    if white == SIXTEEN_BITS and values.ndim == 2 and like.alpha is None and path.suffix.lower() in (".png", *TIFS):
+    if white == SIXTEEN_BITS and values.ndim == 2 and like.alpha is None and suffix_of(path) in (PNG, *TIFS):
         image = Image.fromarray(np.rint(SIXTEEN_BITS * shares).astype(np.uint16))
     else:
         image = Image.fromarray(np.rint(255 * shares).astype(np.uint8))
-        if like.alpha is not None and path.suffix.lower() not in (".jpg", ".jpeg", ".bmp"):
+        if like.alpha is not None and suffix_of(path) not in OPAQUE_IMAGES:
             image.putalpha(Image.fromarray(np.rint(255 * (like.alpha / _opaque(like.alpha))).astype(np.uint8)))
-    image.save(buffer, format=Image.registered_extensions()[path.suffix.lower()])
+    image.save(buffer, format=Image.registered_extensions()[suffix_of(path)])
     write_whole(path, buffer.getvalue())
 
 

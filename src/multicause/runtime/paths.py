@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-HDF5 = (".h5", ".hdf5")
+from multicause.runtime.file_kinds import HDF5, suffix_of
 
 
 def file_of(path: Path) -> Path:
@@ -15,6 +15,6 @@ def file_of(path: Path) -> Path:
 def dataset_of(path: Path) -> tuple[Path, str | None]:
     """Return the file or folder of a path, and the name of a dataset in it or None."""
     file, separator, name = str(path).partition("::")
-    if not separator or Path(file).suffix.lower() not in HDF5:
+    if not separator or suffix_of(Path(file)) not in HDF5:
         return path, None
     return Path(file), name

@@ -20,6 +20,7 @@ from multicause.app.cli.options import (
 )
 from multicause.app.cli.output import Output, command
 from multicause.app.cli.words import errors_in_options
+from multicause.runtime.file_kinds import IMAGES, NPY, PNG, SOUNDS, WRITTEN_IMAGES, WRITTEN_TABLES, suffix_of
 
 if TYPE_CHECKING:
     from multicause.engines.sources import Source
@@ -61,11 +62,11 @@ def transform(
       multicause transform run photo.png --step 1 --out maps
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import TABLES, check_data, check_ending
+        from multicause.app.cli.places import check_data, check_ending
         from multicause.app.writing import check_file, check_free
 
         if out.suffix:
-            check_ending(out, TABLES)
+            check_ending(out, WRITTEN_TABLES)
             check_file(out, force)
         else:
             check_free(out, force)
@@ -84,8 +85,9 @@ def transform(
             write_cause_maps(output, fitted, data, out, step, force)
             return
         if step is not None or not out.suffix:
-            given = "--step" if step is not None else f"a folder ({str(out)!r}), without one of {', '.join(TABLES)},"
-            raise ValueError(f"{given} is only for models of patches and data that are images.")
+            folder = f"a folder ({str(out)!r}), without one of {', '.join(WRITTEN_TABLES)},"
+            refused = folder if step is None else "--step"
+            raise ValueError(f"{refused} is only for models of patches and data that are images.")
         found = fitted.read(
             data,
             memory_budget=fitted.memory_budget,
@@ -122,10 +124,10 @@ def sample(
       multicause sample run --count 40 --out new.png
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import TABLES, check_ending
+        from multicause.app.cli.places import check_ending
         from multicause.app.writing import check_file
 
-        check_ending(out, (*TABLES, ".png"))
+        check_ending(out, (*WRITTEN_TABLES, PNG))
         check_file(out, force)
 
         import numpy as np
@@ -135,10 +137,10 @@ def sample(
 
         fitted = open_run(run, device)
         shape = fitted.image_shape
-        if out.suffix.lower() != ".png":
+        if suffix_of(out) != PNG:
             shape = None
         elif shape is None:
-            raise ValueError(f"Rows of this model are not images; choose one of {', '.join(TABLES)}.")
+            raise ValueError(f"Rows of this model are not images; choose one of {', '.join(WRITTEN_TABLES)}.")
         with errors_in_options(fitted.model):
             rows = np.asarray(fitted.model.sample(count, random_state=seed)[0])
         if shape is not None:
@@ -187,32 +189,31 @@ def reconstruct(
       multicause reconstruct run gaps.csv --impute --out whole.csv
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import IMAGES, TABLES, check_data, describe_paths
+        from multicause.app.cli.places import check_data, describe_paths
         from multicause.app.writing import check_file, check_free
 
         check_free(out, force)
         check_data(data)
         several = len(data) > 1 or data[0].is_dir()
-        if several and out.suffix.lower() in (*IMAGES, ".wav"):
+        if several and suffix_of(out) in (*WRITTEN_IMAGES, *SOUNDS):
             what = "There are several paths" if len(data) > 1 else f"{str(data[0])!r} is a folder"
             raise ValueError(f"{what}, so --out must be a folder, too; got {str(out)!r}.")
 
         from multicause.app.cli.fitting import tell_data
         from multicause.app.cli.runs import open_run
         from multicause.app.cli.whole_files import are_pictures, reconstruct_images, reconstruct_recordings
-        from multicause.datasets import pictures
 
         fitted = open_run(run, device)
         if not hasattr(fitted.model, "reconstruct"):
             raise ValueError(f"{fitted.settings['estimator']} cannot reconstruct: its filters do not generate data.")
-        as_sounds = fitted.data["kind"] in ("spectrogram", "waveform") and out.suffix.lower() not in TABLES
+        as_sounds = fitted.data["kind"] in ("spectrogram", "waveform") and suffix_of(out) not in WRITTEN_TABLES
         as_images = not as_sounds and are_pictures(data)
         if out.suffix:
             check_file(out, force)
         if fitted.data["kind"] == "patches" and not as_images:
             raise ValueError(
                 f"This model was fitted to patches, so it reconstructs images; got {describe_paths(data)}. "
-                f"Expected a folder, or files that end in {', '.join(pictures.SUFFIXES)}."
+                f"Expected a folder, or files that end in {', '.join(IMAGES)}."
             )
         if impute and as_images:
             raise ValueError(
@@ -240,7 +241,7 @@ def check_array_file(out: Path, source: Source, fitted: Any) -> None:
     """Raise ValueError if results of data larger than memory cannot be written to a file."""
     from multicause.app.preparation import PreparedModel
 
-    if out.suffix.lower() != ".npy":
+    if suffix_of(out) != NPY:
         raise ValueError(
             f"{source.name} exceeds the memory budget ({fitted.memory_budget}), so results must be written as .npy; "
             f"got {str(out)!r}."
@@ -261,11 +262,11 @@ def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
 def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute: bool) -> None:
     import numpy as np
 
-    from multicause.app.cli.places import TABLES, check_ending
+    from multicause.app.cli.places import check_ending
     from multicause.app.cli.results import write_table
     from multicause.engines.sources import Source
 
-    check_ending(out, TABLES)
+    check_ending(out, WRITTEN_TABLES)
     method = fitted.model.impute if impute else fitted.model.reconstruct
     if isinstance(data.rows, Source):
         check_array_file(out, data.rows, fitted)

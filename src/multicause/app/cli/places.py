@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from multicause.runtime.file_kinds import PARQUET, suffix_of
 from multicause.runtime.paths import file_of
 
 MODEL, PREPARATION, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED = (
@@ -18,17 +19,13 @@ MODEL, PREPARATION, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED = (
 )
 #: All files that a run may hold; a folder with anything else in it is never replaced.
 FILES = (MODEL, PREPARATION, HISTORY, SETTINGS, VERSIONS, REPORT, UNFINISHED)
-#: Suffixes of files that commands write.
-TABLES = (".npy", ".npz", ".csv", ".parquet")
-IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
-PAGES = (".html", ".htm")
 
 
 def check_ending(path: Path, known: Sequence[str]) -> None:
     """Raise ValueError if the suffix of an output file is unknown."""
-    if path.suffix.lower() not in known:
+    if suffix_of(path) not in known:
         raise ValueError(f"{str(path)!r} must end in one of {', '.join(known)}.")
-    if path.suffix.lower() == ".parquet":
+    if suffix_of(path) == PARQUET:
         from multicause.runtime.optional import need
 
         need("pyarrow", "writing parquet files", "parquet")

@@ -16,6 +16,7 @@ from multicause.app.cli.options import (
     with_option_groups,
 )
 from multicause.app.cli.output import Output, command
+from multicause.runtime.file_kinds import PAGES
 
 if TYPE_CHECKING:
     from multicause.app.cli.runs import Run
@@ -62,7 +63,7 @@ def report(
       multicause report run1 run2 run3 --data test.csv --out comparison.html
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import PAGES, REPORT, check_data, check_ending
+        from multicause.app.cli.places import REPORT, check_data, check_ending
         from multicause.app.writing import check_file
 
         if out is None and len(runs) > 1:

@@ -14,9 +14,10 @@ from rich.text import Text
 
 from multicause.app.cli.options import Json, Verbose
 from multicause.app.cli.output import Output, command, describe
-from multicause.app.cli.places import PAGES, check_ending
+from multicause.app.cli.places import check_ending
 from multicause.app.cli.quitting import interrupted_by_exception
 from multicause.app.experiments import DURATIONS, NAMES, PAPERS, QUICK, SUBJECTS, experiment
+from multicause.runtime.file_kinds import PAGES
 
 ALL = "all"
 

@@ -11,14 +11,13 @@ import typer
 
 from multicause.app.cli.options import Device, Force, Json, Memory, Seed, Verbose
 from multicause.app.cli.output import Output, command
+from multicause.runtime.file_kinds import NPY, PAGES, PARQUET, SOUNDS, TEXTS, WRITTEN_IMAGES, WRITTEN_TABLES, suffix_of
 
 if TYPE_CHECKING:
     import numpy as np
 
     from multicause.restoration.files import StoredPicture
 
-SOUNDS = (".wav",)
-TABLES = (".csv", ".tsv", ".parquet")
 Damaged = Annotated[Path, typer.Argument(help="Image (png, jpg, tif, ..., npy) to restore.", show_default=False)]
 OutFile = Annotated[Path, typer.Option(help="File to write; its suffix selects the format.", show_default=False)]
 Report = Annotated[Path | None, typer.Option(help="Also write a page that compares before and after.")]
@@ -52,7 +51,7 @@ def denoise(
       multicause denoise recording.wav --out clean.wav
     """
     with command(json, verbose) as output:
-        sound = data.suffix.lower() in SOUNDS
+        sound = suffix_of(data) in SOUNDS
         _check_places(data, out, report, force, sound)
         if sound and (report is not None or noise != "gaussian"):
             raise ValueError("Recordings have no --report and no --noise; these options are for images.")
@@ -101,7 +100,7 @@ def inpaint(
       multicause inpaint scratched.png --missing-color "#ff00ff" --out whole.png
     """
     with command(json, verbose) as output:
-        if data.suffix.lower() in SOUNDS:
+        if suffix_of(data) in SOUNDS:
             raise ValueError(
                 f"{str(data)!r} is a recording; only images can be filled in. To remove its noise there is "
                 "'multicause denoise'."
@@ -130,16 +129,16 @@ def inpaint(
 
 
 def _check_places(data: Path, out: Path, report: Path | None, force: bool, sound: bool) -> None:
-    from multicause.app.cli.places import IMAGES, PAGES, check_data, check_ending
+    from multicause.app.cli.places import check_data, check_ending
     from multicause.app.writing import check_file
 
-    if data.suffix.lower() in TABLES:
+    if suffix_of(data) in (*TEXTS, PARQUET):
         raise ValueError(
             f"{str(data)!r} is a table; expected an image. Noise and missing values of tables are for models: "
             f"'multicause fit {data.name} --components 5 --out run', then 'multicause reconstruct run {data.name} "
-            f"--impute --out whole{data.suffix}'."
+            f"--impute --out whole{suffix_of(data) if suffix_of(data) in WRITTEN_TABLES else '.csv'}'."
         )
-    check_ending(out, SOUNDS if sound else (*IMAGES, ".npy"))
+    check_ending(out, SOUNDS if sound else (*WRITTEN_IMAGES, NPY))
     check_file(out, force)
     if report is not None:
         check_ending(report, PAGES)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from multicause.persistence.container import write_whole
+from multicause.runtime.file_kinds import ARRAYS, NPY, NPZ, suffix_of
 from multicause.runtime.optional import need
 
 
@@ -24,11 +25,11 @@ def write_table(
     csv and parquet files have column names, and begin with the columns ``others``. One of them with the name of a
     column of the rows becomes "NAME (data)".
     """
-    kind, buffer = path.suffix.lower(), io.BytesIO()
+    kind, buffer = suffix_of(path), io.BytesIO()
     others = others or {}
-    if kind == ".npy":
+    if kind == NPY:
         np.save(buffer, rows, allow_pickle=False)
-    elif kind == ".npz":
+    elif kind == NPZ:
         np.savez_compressed(buffer, allow_pickle=False, rows=rows)
     else:
         pandas = need("pandas", f"writing {kind} files", "app")
@@ -41,7 +42,7 @@ def write_table(
         else:
             frame.to_parquet(buffer, engine="pyarrow")
     write_whole(path, buffer.getvalue())
-    return list(others) if kind in (".npy", ".npz") else []
+    return list(others) if kind in ARRAYS else []
 
 
 def write_image(path: Path, grey: np.ndarray) -> None:
@@ -50,7 +51,7 @@ def write_image(path: Path, grey: np.ndarray) -> None:
 
     buffer = io.BytesIO()
     levels = np.rint(255 * np.clip(grey, 0, 1)).astype(np.uint8)
-    Image.fromarray(levels).save(buffer, format=Image.registered_extensions()[path.suffix.lower()])
+    Image.fromarray(levels).save(buffer, format=Image.registered_extensions()[suffix_of(path)])
     write_whole(path, buffer.getvalue())
 
 

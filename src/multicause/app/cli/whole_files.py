@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from multicause.app.cli.output import Output
-from multicause.app.cli.places import IMAGES, TABLES, check_ending
+from multicause.app.cli.places import check_ending
 from multicause.app.cli.results import component_names, sortable, write_image, write_table
 from multicause.app.cli.runs import Run
 from multicause.app.cli.words import errors_in_options
@@ -16,20 +16,20 @@ from multicause.app.noisy_patches import NoisyPatches, has_strengths
 from multicause.app.writing import new_folder
 from multicause.datasets.files import full_scale, middle_of
 from multicause.datasets.overlap import AT_ONCE, patches_at, reconstruct_image
-from multicause.datasets.pictures import SUFFIXES, read_grey
+from multicause.datasets.pictures import read_grey
 from multicause.datasets.reading import files_of
 from multicause.datasets.sound_overlap import reconstruct_sound
 from multicause.restoration import estimate_noise_level
 from multicause.restoration.files import read_recording, write_recording
+from multicause.runtime.file_kinds import ARRAYS, IMAGES, SOUNDS, WRITTEN_IMAGES, WRITTEN_TABLES, suffix_of
 
-SOUNDS = (".wav",)
 # Settings of --noise-level beside a number.
 AUTO, NONE = "auto", "none"
 
 
 def are_pictures(paths: Sequence[Path]) -> bool:
     """Return whether all paths are folders or image files."""
-    return all(path.is_dir() or path.suffix.lower() in SUFFIXES for path in paths)
+    return all(path.is_dir() or suffix_of(path) in IMAGES for path in paths)
 
 
 def reconstruct_images(
@@ -39,7 +39,7 @@ def reconstruct_images(
     noise = _noise_setting(fitted, noise_level)
     files, _ = files_of(paths)
     if len(paths) == 1 and paths[0].is_file():
-        check_ending(out, IMAGES)
+        check_ending(out, WRITTEN_IMAGES)
         image, level = reconstructed_image(fitted, files[0], read_grey(files[0])[0], step, noise)
         levels = [level]
         write_image(out, image)
@@ -185,8 +185,8 @@ def write_cause_maps(
         output.say(f"{len(made)} maps of causes, from {low:.4g} (black) to {high:.4g} (white): {out}")
         output.result(out=str(out), maps=len(made), black=float(low), white=float(high))
         return
-    check_ending(out, TABLES)
-    if out.suffix.lower() in (".npy", ".npz"):
+    check_ending(out, WRITTEN_TABLES)
+    if suffix_of(out) in ARRAYS:
         if len(maps) > 1:
             raise ValueError(
                 f"A {out.suffix} file holds the maps of one image, and there are {len(maps)}. Write a csv or parquet "

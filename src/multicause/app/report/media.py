@@ -12,10 +12,11 @@ import numpy as np
 
 from multicause.datasets.files import read_sound
 from multicause.datasets.overlap import reconstruct_image
-from multicause.datasets.pictures import SUFFIXES, read_grey
+from multicause.datasets.pictures import read_grey
 from multicause.datasets.reading import Reading
 from multicause.datasets.sound_overlap import reconstruct_sound
 from multicause.datasets.spectrograms import LOWEST, WINDOW, length_of
+from multicause.runtime.file_kinds import IMAGES, suffix_of
 
 # Images and recordings that are shown, pixels of a side of an image, and seconds of a recording.
 MOST_IMAGES, MOST_SOUNDS, SIDE, SECONDS = 3, 2, 384, 6
@@ -54,7 +55,7 @@ def media_of(model: Any, kind: str, files: Sequence[Path], reading: Reading) -> 
 
 
 def _image(model: Any, file: Path, reading: Reading) -> list[dict[str, Any]]:
-    if file.suffix.lower() not in SUFFIXES or reading.patches is None:
+    if suffix_of(file) not in IMAGES or reading.patches is None:
         return []
     whole = read_grey(file)[0]
     top, left = (max(0, (side - SIDE) // 2) for side in whole.shape)
