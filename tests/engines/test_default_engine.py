@@ -5,7 +5,7 @@ import pytest
 
 from multicause import engines
 from multicause.engines import Dask, Local, default_engine
-from multicause.engines.dask import LazyDaskResults
+from multicause.engines.dask_lazy import LazyDaskResults
 
 
 class Remote:
