@@ -25,7 +25,7 @@ TARGET_SECONDS = 120
 
 def one_iteration(model, X):
     """Milliseconds of one compiled EM iteration on one data set, and of its matrix products alone."""
-    parts, parameters = model._model, model._parameters
+    parts, _, parameters = model.fitted_model_
     with double_precision():
         rows = jnp.asarray(X)
         ones = jnp.ones(len(X))

@@ -55,17 +55,18 @@ def compare(dtype, n_components=10, n_rows=500):
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X)
     W, activity = model.components_, model.activity_
+    parts, _, parameters = model.fitted_model_
     states = ((np.arange(2**n_components)[:, None] >> np.arange(n_components)) & 1).astype(dtype)
     with double_precision():
         rows = jnp.asarray(X)
-        block = Block(rows, jnp.ones(n_rows, dtype), model._model.noise.summarize(rows))
-        parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], model._parameters)
+        block = Block(rows, jnp.ones(n_rows, dtype), parts.noise.summarize(rows))
+        parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], parameters)
 
         temperature = jnp.full(1, TEMPERATURE)
 
         def iteration():
-            sums = expect(model._model, block, parameters, temperature)
-            return jax.block_until_ready(maximize(model._model, sums, parameters))
+            sums = expect(parts, block, parameters, temperature)
+            return jax.block_until_ready(maximize(parts, sums, parameters))
 
         ours = milliseconds(iteration, repeats=100)
         new = np.asarray(iteration().components[0])

@@ -30,7 +30,6 @@ from multicause import (
 from multicause.annealing import LinearCooling
 from multicause.callbacks import Checkpoint
 from multicause.datasets import make_bars
-from multicause.parts import Part
 from multicause.persistence import newest_checkpoint
 from multicause.posteriors import Preselected
 
@@ -64,9 +63,9 @@ def fit(name: str, folder: str) -> None:
 
 def learned(model) -> list[np.ndarray]:
     """All arrays of a fitted model."""
-    history = {name: value for name, value in vars(model).items() if name.endswith("_") and not isinstance(value, Part)}
-    leaves = jax.tree.leaves((model._state(), history))
-    return [np.asarray(leaf) for leaf in leaves if not isinstance(leaf, str | Part)]
+    return [
+        np.asarray(leaf) for leaf in jax.tree.leaves(vars(model)) if isinstance(leaf, np.ndarray | np.generic | float)
+    ]
 
 
 def main(moments: int, seed: int) -> bool:

@@ -39,9 +39,9 @@ REACHED_INDIRECTLY = {
     "by fits of models, in tests/estimators/, tests/models/ and tests/laws/": {
         "annealing": "choice",
         "arrays": "hardware programs random_numbers",
-        "estimators": "advice binary_causes columns energy energy_density energy_fitting fields fitted_causes "
-        "fitted_energy fitted_gradient_causes fitted_state gaussian_factors hebbian joint_inference mixture "
-        "network_causes restricted_causes row_results",
+        "estimators": "advice arguments binary_causes columns energy energy_density energy_fitting fields "
+        "fitted_causes fitted_energy fitted_gradient_causes fitted_state gaussian_factors hebbian joint_inference "
+        "mixture network_causes restricted_causes row_results",
         "initialization": "filters means networks rotations",
         "preparation": "whitening",
         "runtime": "scikit_learn",

@@ -74,6 +74,14 @@ class Model:
         )
 
 
+class FittedModel(NamedTuple):
+    """Parts and parameters of a fitted causal model."""
+
+    parts: Model
+    recognizer: Model  # parts with which causes of rows are inferred, usually the same
+    parameters: Parameters
+
+
 @lru_cache(maxsize=128)
 def interned(model: Model) -> Model:
     """Return the first of all models equal to this one, so that compiled programs find it by identity."""

@@ -1,12 +1,14 @@
 """Noisy images: posterior means of patches whose contrast is unknown, and `multicause reconstruct` against a blur."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 from scipy.stats import multivariate_normal
 
-from multicause import MaximalCauses, PrincipalComponents
-from multicause.app.noisy_patches import CONTRASTS, NoisyPatches, has_strengths
+from multicause import EnergyComponents, KMeans, PrincipalComponents
+from multicause.app.noisy_patches import CONTRASTS, NoisyPatches
 from multicause.app.preparation import PreparedModel, RowPreparation
 from multicause.datasets import make_patches
 from multicause.datasets.overlap import reconstruct_image
@@ -70,9 +72,12 @@ def test_noise_is_removed_better_than_by_the_best_blur(centred, photographs, sig
 
 
 def test_only_causes_with_a_strength_are_suitable(centred):
-    assert has_strengths(centred)
-    assert not has_strengths(MaximalCauses(3))
-    assert not has_strengths(object())
+    assert centred.adds_strengths
+    rows = np.random.RandomState(0).normal(size=(8, 4))
+    for model in (KMeans(2, max_iter=1, n_init=1), EnergyComponents(4, max_iter=1)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert not model.fit(rows).adds_strengths
 
 
 def test_the_command_removes_noise_unless_told_otherwise(photographs, tmp_path):

@@ -139,9 +139,9 @@ def test_every_outcome_but_success_names_remedies_that_the_estimator_has():
             if isinstance(model, multicause.PrincipalComponents) and outcome in (Outcome.MAX_ITER, Outcome.BOUND_FELL):
                 continue  # one eigendecomposition can end in neither way
             if isinstance(model, GradientCauses) and outcome in (Outcome.BOUND_FELL, Outcome.CAUSE_DIED):
-                assert model._advice(outcome) is None  # learning by gradients does not look for either
+                assert model.explain_outcome(outcome) is None  # learning by gradients does not look for either
                 continue
-            advice = model._advice(outcome)
+            advice = model.explain_outcome(outcome)
             assert (advice is None) == (outcome in (Outcome.CONVERGED, Outcome.STOPPED))
             if advice is None:
                 continue
@@ -161,14 +161,14 @@ def test_advice_on_causes_that_died_depends_on_the_annealing():
     ):
         model = MaximalCauses(annealing=annealing)
         model.components_ = np.eye(2)
-        assert text in str(model._advice(Outcome.CAUSE_DIED))
+        assert text in str(model.explain_outcome(Outcome.CAUSE_DIED))
 
 
 def test_advice_on_single_precision_is_for_single_precision():
     for dtype in (np.float32, np.float64):
         for model in (MaximalCauses(), EnergyComponents()):
             model.components_ = np.eye(2, dtype=dtype)
-            assert ("use float64 data" in str(model._advice(Outcome.NON_FINITE))) == (dtype is np.float32)
+            assert ("use float64 data" in str(model.explain_outcome(Outcome.NON_FINITE))) == (dtype is np.float32)
 
 
 class Exploding(CreditMean):

@@ -23,7 +23,6 @@ OVERRIDE_POINTS = {
     "_check_data",
     "_derived",
     "_recognition_model",
-    "_value_labels",
 }
 CAUSAL = [
     model

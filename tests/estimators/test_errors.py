@@ -160,7 +160,7 @@ def test_after_fit():
         model.inverse_transform([[np.nan, 1.0]])
     with pytest.raises(ValueError, match="top must be a positive number of states, or None for all; got 0"):
         model.recognize(X, top=0)
-    with pytest.raises(ValueError, match="n_samples must be a positive integer; got 0"):
+    with pytest.raises(ValueError, match="n_samples must be a whole number of at least 1; got 0"):
         model.sample(0)
 
 

@@ -13,12 +13,9 @@ Portilla, Strela, Wainwright & Simoncelli 2003).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from multicause.app.preparation import PreparedModel, estimator_of
-from multicause.compatibility import Rule
+from multicause.app.preparation import PreparedModel
 
 #: Contrasts that a patch may have, with equal prior probabilities.
 CONTRASTS = np.logspace(-3, 2, 26)
@@ -28,30 +25,21 @@ N_SAMPLES = 10_000
 LEAST_SHARE = 1e-6
 
 
-def has_strengths(model: Any) -> bool:
-    """Return whether causes of a model have a strength of any size and add up, as :class:`NoisyPatches` needs."""
-    parts = getattr(estimator_of(model), "_parts", None)
-    if parts is None:
-        return False
-    own = parts()
-    return own.prior.has_strengths and own.combination.rule is Rule.SUM
-
-
 class NoisyPatches:
     """Reconstruction of patches with white noise of a known strength by a fitted linear model.
 
     Parameters
     ----------
-    model : fitted estimator or PreparedModel
-        Model of patches, for which :func:`has_strengths` is true.
+    model : PreparedModel
+        Model of patches whose causes have strengths that add up (``adds_strengths``).
     noise_level : float
         Standard deviation σ of the noise, in the units of the rows.
     rows : array of shape (n, D)
         Patches of the noisy image, from which the variance ρ of details that the causes do not explain is estimated.
     """
 
-    def __init__(self, model: Any, noise_level: float, rows: np.ndarray) -> None:
-        self._center = isinstance(model, PreparedModel) and model.preparation.center
+    def __init__(self, model: PreparedModel, noise_level: float, rows: np.ndarray) -> None:
+        self._center = model.preparation.center
         self._noise_level = noise_level
         means = np.asarray(model.inverse_transform(model.sample(N_SAMPLES, random_state=0)[1]), dtype=float)
         self._mean = means.mean(axis=0)

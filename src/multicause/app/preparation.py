@@ -104,6 +104,7 @@ def _times(rows: np.ndarray, factor: np.ndarray) -> np.ndarray:
 class PreparedModel:
     """Fitted model together with the preparation of its rows: takes and returns rows in the units of the data.
 
+    Commands and reports have all models in this form, also those whose preparation changes nothing.
     Everything that is not defined here is that of the estimator, in particular scores, which are those of prepared
     rows. A component is in the units of the data, and data generated from causes have row means of zero if rows are
     centred.
@@ -141,9 +142,9 @@ class PreparedModel:
         """Return the mean of each row, which the model does not explain, or zeros: (n, 1)."""
         return self.preparation.levels(X)
 
-    def transform(self, X: np.ndarray) -> np.ndarray:
+    def transform(self, X: np.ndarray, **settings: Any) -> np.ndarray:
         """Return the causes of rows."""
-        return self.estimator.transform(self.preparation.apply(X))
+        return self.estimator.transform(self.preparation.apply(X), **settings)
 
     def recognize(self, X: np.ndarray, **settings: Any) -> Any:
         """Return the most probable states of rows."""
@@ -172,13 +173,3 @@ class PreparedModel:
     def _impute(self, X: np.ndarray) -> np.ndarray:
         found = self.preparation.undo(self.estimator.impute(self.preparation.apply(X)), self.row_levels(X))
         return np.where(np.isnan(X), found, X)
-
-
-def with_preparation(estimator: Any, preparation: RowPreparation) -> Any:
-    """Return the estimator itself if rows are not changed, else together with its preparation."""
-    return PreparedModel(estimator, preparation) if preparation.changes_rows else estimator
-
-
-def estimator_of(model: Any) -> Any:
-    """Return the estimator of a model with or without preparation."""
-    return model.estimator if isinstance(model, PreparedModel) else model

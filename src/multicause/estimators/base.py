@@ -66,9 +66,28 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         weights = None if sample_weight is None else validate_weights(sample_weight, scores[:, None])
         return float(np.average(scores, weights=weights))
 
-    def _check_settings(self) -> None:
+    def check_settings(self) -> None:
         """Raise an error for constructor arguments that no data would suit."""
         validate_settings(self)
+
+    @property
+    def has_states(self) -> bool:
+        """Return whether causes are on or off, so that ``recognize`` of a fitted model lists states."""
+        return False
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Return whether ``transform`` returns probabilities of causes rather than real values."""
+        return False
+
+    @property
+    def adds_strengths(self) -> bool:
+        """Return whether causes have a strength of any size and add up."""
+        return False
+
+    def typical_rows(self, causes: np.ndarray) -> np.ndarray:
+        """Return rows of data in which each of the causes (n_causes, D) occurs alone."""
+        return causes
 
     def _part_choices(self) -> dict[str, PartChoice]:
         """Return the parts that names and None stand for; a model adds its own parts."""
@@ -79,7 +98,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         return "learns from complete rows"
 
     @abstractmethod
-    def _value_labels(self) -> ValueLabels:
+    def value_labels(self) -> ValueLabels:
         """Return descriptions of the values of a fitted model, for reports and plots."""
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -93,8 +112,8 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         """Return the session of one fit to the given data, resumed from a checkpoint if ``resume`` is given."""
         return fit_session(self, data, resume)
 
-    def _advice(self, outcome: Outcome) -> Advice | None:
-        """Return advice for the user on the outcome of a fit; None if there is nothing to improve."""
+    def explain_outcome(self, outcome: Outcome) -> Advice | None:
+        """Return what the outcome of a fit means, with advice for the user; None if there is nothing to improve."""
         return advice_on(outcome, self)
 
     @abstractmethod
@@ -223,7 +242,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
 
 def warn_of(outcome: Outcome, estimator: BaseModel) -> None:
     """Warn about the outcome of a fit if there is advice on it."""
-    advice = estimator._advice(outcome)
+    advice = estimator.explain_outcome(outcome)
     warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}")
 
 

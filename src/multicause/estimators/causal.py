@@ -226,8 +226,8 @@ class CausalEstimator(DeclaredModel):
         if data.has_missing and data.n_weighted:
             check_columns(data.missing, getattr(self, "feature_names_in_", None))
 
-    def _advice(self, outcome: Outcome) -> Advice | None:
+    def explain_outcome(self, outcome: Outcome) -> Advice | None:
         """Return advice on an outcome, with that of the noise if the data do not suit it."""
-        advice = super()._advice(outcome)
+        advice = super().explain_outcome(outcome)
         more = self._model.noise.remedy(self.components_) if hasattr(self, "_model") else ""
         return advice._replace(remedies=(*advice.remedies, more)) if advice and more else advice

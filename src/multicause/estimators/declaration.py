@@ -8,7 +8,7 @@ A named model implements ``_parts`` and, where the defaults do not suit it, thes
 - ``_check_data``: settings that depend on the size of the data
 - ``_derived``: fitted attributes that follow from parameters
 - ``_recognition_model``: another posterior for recognition than for learning
-- ``_value_labels``: descriptions of bounds and scores
+- ``value_labels``: descriptions of bounds and scores
 
 None of them changes the estimator.
 """
@@ -95,8 +95,9 @@ class DeclaredModel(FittedCauses):
         check(model, type(self))
         return model
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        """Raise an error for constructor arguments, or parts made of them, that no data would suit."""
+        super().check_settings()
         self._compatible_parts()
 
     def _starts_from(self, init: str | ArrayLike, initial: InitialConditions) -> Parameters:

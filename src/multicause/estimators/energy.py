@@ -157,5 +157,6 @@ class EnergyEstimator(FittedEnergy):
             "optimizer": PartChoice(optimizers.NAMES),
         }
 
-    def _advice(self, outcome: Outcome) -> Advice | None:
+    def explain_outcome(self, outcome: Outcome) -> Advice | None:
+        """Return what the outcome of a fit means, with advice for the user; None if there is nothing to improve."""
         return energy_advice_on(outcome, self)

@@ -34,11 +34,11 @@ class UnmixingFields(ProjectiveFields):
         W = np.linalg.inv(self._parameters.components.astype(float)).T @ self._preparation["forward"]
         return W.astype(self.components_.dtype)
 
-    def _value_labels(self) -> ValueLabels:
+    def value_labels(self) -> ValueLabels:
         """Return labels of the bound, which name the projection on principal axes if not all axes are kept."""
         n_kept, n_features = self.components_.shape
         part = "" if n_kept == n_features else f" of the projection on {n_kept} principal axes"
-        return ValueLabels(*(label + part for label in super()._value_labels()))
+        return ValueLabels(*(label + part for label in super().value_labels()))
 
 
 class NetworkFields(ProjectiveFields):

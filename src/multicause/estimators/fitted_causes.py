@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -13,9 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from multicause import inference
-from multicause.arrays import check_room, double_precision, key_from
+from multicause.arrays import double_precision, key_from
 from multicause.engines.missing import filled
+from multicause.estimators.arguments import validate_causes, validate_n_samples
 from multicause.estimators.row_results import RowResults
+from multicause.posteriors import Posterior
 
 # Default number of states that ``recognize`` lists for each row.
 DEFAULT_TOP = 16
@@ -109,6 +112,14 @@ class FittedCauses(RowResults):
         """
         return self._by_rows(inference.log_evidence, X)
 
+    def score_samples_under(self, posterior: Posterior, X: ArrayLike) -> np.ndarray:
+        """Return what :meth:`score_samples` would return with another posterior: (n_samples,)."""
+        check_is_fitted(self)
+        parts = replace(self._recognizer, posterior=posterior)
+        n_components, n_features = self.components_.shape
+        bound = posterior.bind(parts, n_components, n_features, len(np.asarray(X)))
+        return self._by_rows(inference.log_evidence, X, model=replace(parts, posterior=bound))
+
     def free_energy(self, X: ArrayLike) -> np.ndarray:
         """Return F = ⟨log p(s, y)⟩ + H(q) of each row, which learning maximizes (TN10 eq. 10.6): (n_samples,).
 
@@ -147,15 +158,9 @@ class FittedCauses(RowResults):
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
         """Return the mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
         check_is_fitted(self)
-        S = np.asarray(S, dtype=self.components_.dtype)
-        if not np.isfinite(S).all():
-            raise ValueError("Causes must be finite; they hold NaN or infinity.")
-        if S.ndim != 2 or S.shape[1] != len(self.components_):
-            raise ValueError(
-                f"Causes must have shape (n_samples, {len(self.components_)}), one column per cause; got {S.shape}."
-            )
+        causes = validate_causes(S, len(self.components_), self.components_.dtype)
         with double_precision():
-            means = inference.combine(self._model, self._parameters, jnp.asarray(S))
+            means = inference.combine(self._model, self._parameters, jnp.asarray(causes))
         return self._unprepared(np.asarray(means))
 
     def sample(
@@ -163,10 +168,8 @@ class FittedCauses(RowResults):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw new data from the model: rows (n_samples, n_features) and their causes (n_samples, n_components)."""
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
-        check_room(int(n_samples), sum(self.components_.shape), self.components_.dtype)
+        n_rows = validate_n_samples(n_samples, sum(self.components_.shape), self.components_.dtype)
         with double_precision():
             key = key_from(check_random_state(random_state))
-            rows, causes = inference.sample(self._model, self._parameters, key, int(n_samples))
+            rows, causes = inference.sample(self._model, self._parameters, key, n_rows)
         return self._unprepared(np.asarray(rows)), np.asarray(causes)

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.arrays import check_room, double_precision
+from multicause.arrays import double_precision
 from multicause.engines import default_engine
 from multicause.estimators import energy_density as density
+from multicause.estimators.arguments import validate_n_samples
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.persistence.row_writing import check_out, write_rows
 from multicause.runtime.user_warnings import warn_user
@@ -114,11 +115,10 @@ class FittedEnergy(BaseModel):
         distribution.
         """
         check_is_fitted(self)
-        _check_count("n_samples", n_samples)
-        check_room(int(n_samples), sum(self.components_.shape), self.components_.dtype)
+        n_rows = validate_n_samples(n_samples, sum(self.components_.shape), self.components_.dtype)
         if not density.draws_exactly(self._problem) and (lacking := density.why_improper(self._problem)):
             warn_user(lacking)
-        X = density.draw_rows(self._problem, int(n_samples), self._memory_budget, check_random_state(random_state))
+        X = density.draw_rows(self._problem, n_rows, self._memory_budget, check_random_state(random_state))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             return X, np.asarray(self.transform(X))
@@ -151,7 +151,8 @@ class FittedEnergy(BaseModel):
         if state["log_partition"] is not None:
             self.log_partition_ = state["log_partition"]
 
-    def _value_labels(self) -> ValueLabels:
+    def value_labels(self) -> ValueLabels:
+        """Return descriptions of the values of a fitted model, for reports and plots."""
         known = "log density" if self.log_partition_ is not None else "log density without normalization"
         return ValueLabels("log density", "log density", known)
 

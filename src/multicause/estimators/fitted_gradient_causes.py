@@ -104,8 +104,9 @@ class FittedGradientCauses(BaseModel):
             self._joint_model(), search, resolve(self.optimizer, optimizers.NAMES, "optimizer", Optimizer)
         )
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_settings(self) -> None:
+        """Raise an error for constructor arguments, or parts made of them, that no data would suit."""
+        super().check_settings()
         self._method()
 
     def _state(self) -> dict[str, Any]:
@@ -142,5 +143,6 @@ class FittedGradientCauses(BaseModel):
         own = {"posterior": PartChoice(SEARCHES), "optimizer": PartChoice(optimizers.NAMES)}
         return {**super()._part_choices(), **own}
 
-    def _value_labels(self) -> ValueLabels:
+    def value_labels(self) -> ValueLabels:
+        """Return descriptions of the values of a fitted model, for reports and plots."""
         return ValueLabels("lower bound", "lower bound", "lower bound")

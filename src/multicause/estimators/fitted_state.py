@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import jax
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from multicause.arrays import double_precision
 from multicause.combinations import Combination
+from multicause.compatibility import Rule
 from multicause.em import online
 from multicause.estimators.base import BaseModel, ValueLabels
-from multicause.model import Model, Parameters
+from multicause.model import FittedModel, Model, Parameters
 from multicause.noises import Noise
 from multicause.posteriors import Posterior
 from multicause.preparation.base import Preparation
@@ -45,13 +48,45 @@ class FittedState(BaseModel):
         return {}
 
     @property
+    def fitted_model_(self) -> FittedModel:
+        """Return the parts and parameters of the fitted model."""
+        check_is_fitted(self)
+        return FittedModel(self._model, self._recognizer, self._parameters)
+
+    def with_fitted_model(self, parts: Model, parameters: Parameters) -> Self:
+        """Return a copy of this fitted model with other parts or parameters, as if it had learned these."""
+        other = copy(self).set_params(n_components=len(parameters.components))
+        other._set(other._attributes(parts, parameters, other._preparation))
+        return other
+
+    @property
+    def has_states(self) -> bool:
+        """Return whether causes are on or off, so that ``recognize`` of a fitted model lists states."""
+        return self.fitted_model_.parts.prior.has_states
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Return whether ``transform`` returns probabilities of causes rather than real values."""
+        return self.has_states and not self.fitted_model_.parts.prior.has_strengths
+
+    @property
+    def adds_strengths(self) -> bool:
+        """Return whether causes have a strength of any size and add up."""
+        parts = self.fitted_model_.parts
+        return parts.prior.has_strengths and parts.combination.rule is Rule.SUM
+
+    def typical_rows(self, causes: np.ndarray) -> np.ndarray:
+        """Return rows of data in which each of the causes (n_causes, D) occurs alone, as the noise has them."""
+        return self.fitted_model_.parts.noise.typical_rows(causes)
+
+    @property
     def _recognizer(self) -> Model:
         return self._recognition_model(self._model, *self._parameters.components.shape)
 
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         return self._preparer().undo(self._preparation, rows)
 
-    def _value_labels(self) -> ValueLabels:
+    def value_labels(self) -> ValueLabels:
         """Return labels of bounds and scores, from the posteriors of learning and recognition."""
         bound = self._model.posterior.bound_label
         return ValueLabels(bound, bound, self._recognizer.posterior.evidence_label)

@@ -184,7 +184,8 @@ class GradientCauses(FittedGradientCauses):
     def _so_far(self, sizes: Any, progress: GradientProgress, history: History) -> dict[str, Any]:
         return self._fitted(progress.state._replace(bounds=history.bounds), sizes, Outcome.STOPPED)
 
-    def _advice(self, outcome: Outcome) -> Advice | None:
+    def explain_outcome(self, outcome: Outcome) -> Advice | None:
+        """Return what the outcome of a fit means, with advice for the user; None if there is nothing to improve."""
         remedies = {
             Outcome.MAX_ITER: ("raise max_iter", "raise tol if the last values of lower_bounds_ hardly differ"),
             Outcome.NON_FINITE: ("lower learning_rate", "bound the log joint", "scale X to moderate values"),

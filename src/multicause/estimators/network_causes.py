@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.arrays import check_room, double_precision
+from multicause.arrays import double_precision
 from multicause.engines.missing import filled
 from multicause.estimators import joint_inference as inference
+from multicause.estimators.arguments import validate_causes, validate_n_samples
 from multicause.estimators.gradient_causes import GradientCauses
 from multicause.solvers.decoder_network import DecoderNetwork
 
@@ -44,27 +45,16 @@ class NetworkCauses(GradientCauses):
     def inverse_transform(self, S: ArrayLike) -> np.ndarray:
         """Return the mean of the data for given causes (n_samples, n_components): (n_samples, n_features)."""
         check_is_fitted(self)
-        S = np.asarray(S, dtype=self._fitted_dtype)
-        if S.ndim != 2 or S.shape[1] != int(self.n_components):
-            raise ValueError(
-                f"Causes must have shape (n_samples, {self.n_components}), one column per cause; got {S.shape}."
-            )
-        if not np.isfinite(S).all():
-            raise ValueError("Causes must be finite; they hold NaN or infinity.")
-        return self._decoded(self.parameters_, S)
+        return self._decoded(self.parameters_, validate_causes(S, int(self.n_components), self._fitted_dtype))
 
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.RandomState | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draw new data from the model: rows (n_samples, n_features) and their causes (n_samples, n_components)."""
         check_is_fitted(self)
-        if not isinstance(n_samples, Integral) or n_samples < 1:
-            raise ValueError(f"n_samples must be a positive integer; got {n_samples!r}.")
-        check_room(int(n_samples), sum(self.components_.shape), self._fitted_dtype)
+        n_rows = validate_n_samples(n_samples, sum(self.components_.shape), self._fitted_dtype)
         random = check_random_state(random_state)
-        causes = (random.uniform(size=(int(n_samples), len(self.activity_))) < self.activity_).astype(
-            self._fitted_dtype
-        )
+        causes = (random.uniform(size=(n_rows, len(self.activity_))) < self.activity_).astype(self._fitted_dtype)
         means = self._decoded(self.parameters_, causes)
         noise = np.sqrt(self.noise_variance_) * random.normal(size=means.shape)
         return (means + noise).astype(means.dtype), causes

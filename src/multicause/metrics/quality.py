@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from multicause import inference
 from multicause.parts import resolve
 from multicause.posteriors import NAMES, Exact, Posterior
 
@@ -39,7 +37,7 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterio
         Values between 0 and 1.
     """
     check_is_fitted(model)
-    n_components, n_features = model.components_.shape
+    n_components = len(model.components_)
     whole = Exact() if reference is None else resolve(reference, NAMES, "reference", Posterior)
     try:
         whole.check(n_components)
@@ -50,14 +48,12 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterio
             f"approximation_quality compares with all 2^{n_components} states, which are too many. Give "
             "reference=Preselected(candidates, max_active) with more candidates than the model's own posterior has."
         ) from error
-    learned = model._recognizer
-    richer = replace(learned, posterior=whole)
-    richer = replace(richer, posterior=whole.bind(richer, n_components, n_features, len(np.asarray(X))))
-    exact = model._by_rows(inference.log_evidence, X, model=richer)
+    exact = model.score_samples_under(whole, X)
     missing = model.score_samples(X) - exact
     if (missing > ROUNDINGS * np.finfo(exact.dtype).eps * (1 + np.abs(exact))).any():
+        own = model.fitted_model_.recognizer.posterior
         raise ValueError(
-            f"reference={reference!r} finds less evidence than the model's own posterior {learned.posterior!r} does, "
+            f"reference={reference!r} finds less evidence than the model's own posterior {own!r} does, "
             "so it cannot serve as the exact one. Pass a reference with more candidates and active causes."
         )
     # Apart from rounding errors, the truncated sum cannot exceed the exact one.

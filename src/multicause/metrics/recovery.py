@@ -45,8 +45,7 @@ def recovered_causes(model: Any, causes: ArrayLike) -> Recovery:
     with warnings.catch_warnings():
         # Causes are rows of the model's features, whatever their names.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        shown = model._model.noise.typical_rows(causes) if hasattr(model, "_model") else causes
-        mapping = np.argmax(model.score_single_causes(shown), axis=1)
+        mapping = np.argmax(model.score_single_causes(model.typical_rows(causes)), axis=1)
     errors = np.abs(components[mapping] - causes).mean(axis=1)
     good = errors < LARGEST_ERROR * np.abs(causes).max()
     injective = len(set(mapping.tolist())) == len(causes)

@@ -106,7 +106,7 @@ class PrincipalComponents(GaussianFactors):
         constant = np.sum(np.log(self.activity_)) + 0.5 * len(self.activity_) * np.log(2 * np.pi)
         return (energy - 0.5 * squares - constant).astype(energy.dtype, copy=False)
 
-    def _value_labels(self) -> ValueLabels:
+    def value_labels(self) -> ValueLabels:
         """Return labels of the log-likelihood, which is both the bound and the score of rows."""
         exact = LinearGaussian()
         return ValueLabels(exact.bound_label, exact.bound_label, exact.evidence_label)

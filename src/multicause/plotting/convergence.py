@@ -103,7 +103,7 @@ class ConvergenceDisplay:
             temperatures=temperatures,
             reference=reference,
             bound_changes=getattr(model, "bound_changes_", ()),
-            label=model._value_labels().history,
+            label=model.value_labels().history,
         ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multicause.plotting.validation import check_image_shape, has_states, is_signed
+from multicause.plotting.validation import check_image_shape, is_signed
 from multicause.runtime.optional import need
 
 # Size in inches of a small image, and of a chart with axes.
@@ -44,7 +44,7 @@ def check_one_of(value: Any, name: str, known: tuple[str, ...]) -> None:
 
 def check_has_states(model: Any, display: str) -> None:
     """Raise an error for models whose causes are real numbers, which have no states with probabilities."""
-    if not has_states(model):
+    if not model.has_states:
         raise ValueError(
             f"{display} needs a model whose causes are on or off, with a probability for each state; those of "
             f"{type(model).__name__} are real numbers. Look at transform(X) and ComponentsDisplay instead."

@@ -38,17 +38,6 @@ def check_image_shape(image_shape: Any, n_features: int, name: str) -> None:
         )
 
 
-def has_probabilities(model: Any) -> bool:
-    """Return whether ``transform`` returns probabilities of causes rather than real values."""
-    return has_states(model) and not model._model.prior.has_strengths
-
-
-def has_states(model: Any) -> bool:
-    """Return whether causes are on or off, so that ``recognize`` returns states with probabilities."""
-    inner = getattr(model, "_model", None)
-    return inner is not None and inner.prior.has_states
-
-
 def is_signed(rows: np.ndarray) -> bool:
     """Return whether there are relevant negative values."""
     return bool(np.nanmin(rows) < -0.01 * np.nanmax(np.abs(rows)))

@@ -7,7 +7,6 @@ well rows are explained without it does.
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from multicause.arrays import double_precision
-from multicause.model import Parameters
 from multicause.parts import resolve
 from multicause.posteriors import NAMES, Posterior
 from multicause.selection.differences import STANDARD_ERRORS, mean_and_error
@@ -97,8 +95,8 @@ def surplus_components(
     array([False, False, False, False,  True])
     """
     check_is_fitted(model)
-    learned = getattr(model, "_model", None)
-    if learned is None or not learned.prior.independent:
+    learned = getattr(model, "fitted_model_", None)
+    if learned is None or not learned.parts.prior.independent:
         raise TypeError(
             "surplus_components needs a causal model whose causes are independently on or off, such as MaximalCauses; "
             f"got {type(model).__name__}. Use component_curve to compare numbers of components."
@@ -138,10 +136,11 @@ def _richer(model: Any, posterior: str | Posterior, rows: np.ndarray) -> Any:
     chosen = resolve(posterior, NAMES, "posterior", Posterior)
     chosen.validate()
     chosen.check(len(model.components_))
-    parts = replace(model._model, posterior=chosen)
+    fitted = model.fitted_model_
+    parts = replace(fitted.parts, posterior=chosen)
     parts = replace(parts, posterior=chosen.bind(parts, *model.components_.shape, len(rows)))
     check(parts, type(model))
-    return _with(model, parts, model._parameters._replace(posterior=parts.posterior.initialize()))
+    return model.with_fitted_model(parts, fitted.parameters._replace(posterior=parts.posterior.initialize()))
 
 
 def _allows(model: Any, n_components: int) -> bool:
@@ -157,34 +156,28 @@ def _allows(model: Any, n_components: int) -> bool:
 
 def _posterior(model: Any, n_components: int) -> Any:
     """Return the posterior of a model, with at most as many candidates as there are causes."""
-    return model._model.posterior.leaner(n_components, n_components) or model._model.posterior
+    posterior = model.fitted_model_.parts.posterior
+    return posterior.leaner(n_components, n_components) or posterior
 
 
 def _without(model: Any, place: int) -> Any:
     """Return a copy of a fitted model without one of its components."""
-    parameters: Parameters = model._parameters
+    parts, _, parameters = model.fitted_model_
     others = np.delete(np.arange(len(parameters.components)), place)
     components: Any = np.asarray(parameters.components)[others]
     prior: Any = {name: np.asarray(values)[others] for name, values in parameters.prior.items()}
-    fewer = replace(model._model, posterior=_posterior(model, len(others)))
-    return _with(model, fewer, parameters._replace(components=components, prior=prior))
-
-
-def _with(model: Any, parts: Any, parameters: Parameters) -> Any:
-    """Return a copy of a fitted model with these parts and parameters."""
-    found = copy(model).set_params(n_components=len(parameters.components))
-    found._set(found._attributes(parts, parameters, found._preparation))
-    return found
+    fewer = replace(parts, posterior=_posterior(model, len(others)))
+    return model.with_fitted_model(fewer, parameters._replace(components=components, prior=prior))
 
 
 def _adapted(model: Any, rows: np.ndarray, weights: np.ndarray) -> Any:
     """Return a copy of a fitted model after some EM steps of its activities, if these are learned."""
-    learned, total = model._model, weights.sum()
-    for _ in range(STEPS if "activity" in learned.learn else 0):
-        active = weights @ model.transform(rows)
+    parts, total = model.fitted_model_.parts, weights.sum()
+    for _ in range(STEPS if "activity" in parts.learn else 0):
+        active, parameters = weights @ model.transform(rows), model.fitted_model_.parameters
         with double_precision():
-            prior = learned.prior.maximize(model._parameters.prior, {"active": active}, total)
-        model = _with(model, learned, model._parameters._replace(prior=prior))
+            prior = parts.prior.maximize(parameters.prior, {"active": active}, total)
+        model = model.with_fitted_model(parts, parameters._replace(prior=prior))
     return model
 
 

@@ -1,12 +1,10 @@
 """Exact EM for the noisy-or, by the probability that each active cause has set a feature to one."""
 
-import jax.numpy as jnp
-
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
-from multicause.updates.base import Update, of_features
+from multicause.updates.base import Update, shares_of_active
 
 
 class ActivationShares(Update):
@@ -39,7 +37,5 @@ class ActivationShares(Update):
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the share of its active rows in which a cause has set a feature to one."""
-        tiny = jnp.finfo(parameters.components.dtype).tiny
-        active = of_features(statistics["active"])
-        shares = (statistics["activations"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
-        return model.combination.project(jnp.where(active > tiny, shares, parameters.components))
+        shares = shares_of_active(statistics["activations"], statistics["active"], parameters.components)
+        return model.combination.project(shares)

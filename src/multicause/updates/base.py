@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import jax.numpy as jnp
+
 from multicause.arrays import Array
 from multicause.combinations.base import Combination
 from multicause.model import Model, Parameters
@@ -28,6 +30,13 @@ class Update(Part):
     @abstractmethod
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return new components, given the statistics: (H, D)."""
+
+
+def shares_of_active(amounts: Array, active: Array, components: Array) -> Array:
+    """Return amounts (H, D) per active row of each cause, (H,) or (H, D); unused causes keep their components."""
+    tiny, active = jnp.finfo(components.dtype).tiny, of_features(active)
+    shares = (amounts / jnp.maximum(active, tiny)).astype(components.dtype)
+    return jnp.where(active > tiny, shares, components)
 
 
 def of_features(active: Array) -> Array:

@@ -7,7 +7,7 @@ from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Spread, Support
 from multicause.model import Model, Parameters
 from multicause.posteriors.base import Inference
-from multicause.updates.base import Update, of_features
+from multicause.updates.base import Update, shares_of_active
 from multicause.updates.least_squares import OF_SQUARES, linear_sums
 
 # Causes must be non-negative: with negative ones, components could become negative.
@@ -72,7 +72,4 @@ class MultiplicativeCounts(Update):
 
     def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the components after one step; those of unused causes do not change."""
-        tiny = jnp.finfo(parameters.components.dtype).tiny
-        active = of_features(statistics["active"])
-        shares = (statistics["shares"] / jnp.maximum(active, tiny)).astype(parameters.components.dtype)
-        return jnp.where(active > tiny, shares, parameters.components)
+        return shares_of_active(statistics["shares"], statistics["active"], parameters.components)

@@ -100,7 +100,7 @@ def test_what_an_outcome_means_is_said_in_the_same_words():
     for model in (MaximalCauses(), EnergyComponents()):
         model.components_, model.drift_ = np.eye(2), 0.5
         for outcome in set(Outcome) - {Outcome.CONVERGED, Outcome.STOPPED}:
-            meaning = model._advice(outcome).meaning
+            meaning = model.explain_outcome(outcome).meaning
             assert in_options(meaning, model.get_params(deep=False)) == meaning
 
 

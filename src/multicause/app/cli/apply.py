@@ -239,14 +239,12 @@ def reconstruct(
 
 def check_array_file(out: Path, source: Source, fitted: Any) -> None:
     """Raise ValueError if results of data larger than memory cannot be written to a file."""
-    from multicause.app.preparation import PreparedModel
-
     if suffix_of(out) != NPY:
         raise ValueError(
             f"{source.name} exceeds the memory budget ({fitted.memory_budget}), so results must be written as .npy; "
             f"got {str(out)!r}."
         )
-    if isinstance(fitted.model, PreparedModel):
+    if fitted.model.preparation.changes_rows:
         raise ValueError(
             f"{source.name} exceeds the memory budget ({fitted.memory_budget}), and rows that are centred, "
             "standardized or whitened must be in memory. Split the file."

@@ -23,7 +23,7 @@ from multicause.app.cli.quitting import fits_may_stop
 from multicause.app.cli.runs import describe_run, write_run
 from multicause.app.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
 from multicause.app.cli.words import errors_in_options, in_options, reading_errors_in_options, reading_in_options
-from multicause.app.preparation import RowPreparation, fit_preparation, with_preparation
+from multicause.app.preparation import PreparedModel, RowPreparation, fit_preparation
 from multicause.app.writing import new_folder
 from multicause.arrays import bytes_from
 from multicause.callbacks import Checkpoint
@@ -85,7 +85,7 @@ def fit_run(
             model.engine = Local(memory_budget=request.memory)
             shown = described_rows(data, request.memory)
             remarks = [*shown.remarks, *notes]
-            fitted = with_preparation(model, preparation)
+            fitted = PreparedModel(model, preparation)
             settings = describe_run(paths, data, shown, choice.name, fitted, seconds, remarks)
             settings["reasons"] = list(choice.reasons)
             settings["preparation"] = {key: getattr(choice, key) for key in ("center", "standardize", "whiten")}
@@ -105,7 +105,7 @@ def checked_model(name: str, settings: dict[str, Any], extra: Sequence[str]) -> 
     """Return a model with these options and settings; raise an error for those that no data would suit."""
     model = make_model(name, settings, extra)
     with errors_in_options(model):
-        model._check_settings()
+        model.check_settings()
     return model
 
 
@@ -227,13 +227,15 @@ def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: 
     return seconds, list(dict.fromkeys(in_options(str(warning.message), own) for warning in caught))
 
 
-def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Path], settings: dict[str, Any]) -> None:
+def write_run_report(
+    path: Path, model: PreparedModel, data: UserData, paths: Sequence[Path], settings: dict[str, Any]
+) -> None:
     """Write the report of a run."""
     from multicause.app.report import write_report
     from multicause.app.report.media import axes_of, media_of
 
     write_report(
-        model,
+        model.estimator,
         data.rows,
         path,
         image_shape=data.image_shape,
@@ -245,6 +247,7 @@ def write_run_report(path: Path, model: Any, data: UserData, paths: Sequence[Pat
         reasons=settings.get("reasons", ()),
         media=media_of(model, data.kind, data.files, data.reading),
         axes=axes_of(data.kind, data.reading),
+        preparation=model.preparation,
     )
 
 

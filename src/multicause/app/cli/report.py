@@ -148,7 +148,7 @@ def _compared(run: Run, data: list[Path] | None, reading: dict[str, Any]) -> Com
         "components": str(len(run.model.components_)),
         "outcome": str(settings.get("outcome")),
         "iterations": str(settings.get("n_iter")),
-        f"mean {run.model._value_labels().score}" if data else str(settings.get("lower_bound_is")): _text(score),
+        f"mean {run.model.value_labels().score}" if data else str(settings.get("lower_bound_is")): _text(score),
         "variance explained, R²": _text(values["r2"]),
         "R² without row means": _text(values["r2_without_row_means"]),
         "seconds": f"{settings['seconds']:.1f}" if settings.get("seconds") is not None else "–",

@@ -15,7 +15,7 @@ import numpy as np
 
 from multicause.app.cli.places import HISTORY, MODEL, PREPARATION, SETTINGS, VERSIONS, describe_paths
 from multicause.app.cli.words import reading_errors_in_options, reading_in_options
-from multicause.app.preparation import PreparedModel, RowPreparation, estimator_of, with_preparation
+from multicause.app.preparation import PreparedModel, RowPreparation
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.metrics.reconstruction import reconstruction_quality
 
@@ -109,7 +109,7 @@ def open_run(folder: Path, device: str) -> Run:
     preparation = RowPreparation.load(folder / PREPARATION, center=bool(steps.get("center")))
     if preparation.shift is None and (steps.get("standardize") or steps.get("whiten")):
         raise ValueError(f"{str(folder)!r} has no {PREPARATION}, without which its model cannot be used; fit again.")
-    return Run(folder, with_preparation(load(folder / MODEL), preparation), settings)
+    return Run(folder, PreparedModel(load(folder / MODEL), preparation), settings)
 
 
 def _is_complete(settings: dict[str, Any]) -> bool:
@@ -137,7 +137,7 @@ def describe_run(
     return {
         "format": FORMAT,
         "model": name,
-        "estimator": type(estimator_of(model)).__name__,
+        "estimator": type(model.estimator).__name__,
         "parameters": {key: plain(value) for key, value in model.get_params(deep=False).items()},
         "data": {
             "paths": [str(path.resolve()) for path in paths],
@@ -152,7 +152,7 @@ def describe_run(
         "outcome": model.outcome_,
         "n_iter": int(model.n_iter_),
         "lower_bound": float(model.lower_bound_) if np.isfinite(model.lower_bound_) else None,
-        "lower_bound_is": f"mean {model._value_labels().bound}",
+        "lower_bound_is": f"mean {model.value_labels().bound}",
         "r2": None if quality is None else _finite(quality.r2),
         "r2_without_row_means": None if quality is None else _finite(quality.r2_without_row_means),
         "seconds": seconds,
@@ -166,9 +166,8 @@ def _finite(value: float) -> float | None:
 
 def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:
     """Write all files of a run, except its report, into a folder."""
-    estimator_of(model).save(folder / MODEL)
-    if isinstance(model, PreparedModel):
-        model.preparation.save(folder / PREPARATION)
+    model.estimator.save(folder / MODEL)
+    model.preparation.save(folder / PREPARATION)
     write_history(folder / HISTORY, model)
     text = {SETTINGS: settings, VERSIONS: versions()}
     for name, value in text.items():

@@ -12,7 +12,7 @@ from multicause.app.cli.places import check_ending
 from multicause.app.cli.results import component_names, sortable, write_image, write_table
 from multicause.app.cli.runs import Run
 from multicause.app.cli.words import errors_in_options
-from multicause.app.noisy_patches import NoisyPatches, has_strengths
+from multicause.app.noisy_patches import NoisyPatches
 from multicause.app.writing import new_folder
 from multicause.datasets.files import full_scale, middle_of
 from multicause.datasets.overlap import AT_ONCE, patches_at, reconstruct_image
@@ -65,7 +65,7 @@ def reconstruct_images(
 
 def _noise_setting(fitted: Run, text: str) -> float | str:
     """Return a noise level, "auto", or "none" where a model cannot use one."""
-    usable = fitted.data["kind"] == "patches" and has_strengths(fitted.model)
+    usable = fitted.data["kind"] == "patches" and fitted.model.adds_strengths
     if text == NONE or (text == AUTO and not usable):
         return NONE
     if text == AUTO:

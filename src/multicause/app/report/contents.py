@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from multicause.app.preparation import PreparedModel, estimator_of
+from multicause.app.preparation import PreparedModel
 from multicause.app.report.encoding import encoded, short, shrink_factor, shrunk, thinned
 from multicause.metrics.reconstruction import ReconstructionQuality, reconstruction_quality
 from multicause.outcomes import Outcome
-from multicause.plotting.validation import LEAST_SPAN, has_probabilities, has_states, is_signed
+from multicause.plotting.validation import LEAST_SPAN, is_signed
 
 # Number of rows shown as examples and for each component, and largest number of values of all pictures together.
 N_EXAMPLES = 24
@@ -39,7 +39,7 @@ CURVES = {
 
 
 def collect(
-    model: Any,
+    model: PreparedModel,
     X: np.ndarray,
     *,
     image_shape: tuple[int, int] | None,
@@ -55,13 +55,13 @@ def collect(
     """Return everything that the page needs, as plain values."""
     H = len(model.components_)
     # The mean of a centred row is shown with it, but no component explains it.
-    original, levels = X, model.row_levels(X) if isinstance(model, PreparedModel) else np.zeros((len(X), 1), X.dtype)
+    original, levels = X, model.row_levels(X)
     X = X - levels
     with python_warnings.catch_warnings():
         # Rows of a data frame come without their column names here.
         python_warnings.filterwarnings("ignore", message="X does not have valid feature names")
         causes = np.asarray(model.transform(X))[:, :H]
-        probabilities = has_probabilities(model)
+        probabilities = model.has_probabilities
         use = causes if probabilities else np.abs(causes)
         chosen, examples, users = choose_rows(model, X, causes, use)
         energy = energy_explained(model, X, causes)
@@ -79,14 +79,14 @@ def collect(
     activity = causes.mean(axis=0) if probabilities else np.sqrt((causes**2).mean(axis=0))
     return {
         "title": title,
-        "model": type(estimator_of(model)).__name__,
+        "model": type(model.estimator).__name__,
         "reasons": list(reasons),
         "media": media,
         "axes": axes,
         "names": None if feature_names is None else [str(name) for name in feature_names],
         "kind": kind,
         "probabilities": probabilities,
-        "score": model._value_labels().score,
+        "score": model.value_labels().score,
         "components": {
             **pictures(components, shape, factor),
             "signed": is_signed(components),
@@ -197,7 +197,7 @@ def describe_rows(model: Any, X: np.ndarray, causes: np.ndarray) -> dict[str, An
     strongest = np.argsort(-np.abs(causes), axis=1, kind="stable")[:, :N_CAUSES]
     listed = [[[int(h), short(row[h])] for h in best] for row, best in zip(causes, strongest, strict=True)]
     states = None
-    if has_states(model):
+    if model.has_states:
         posterior = model.recognize(X, top=N_STATES)
         evidence = posterior.log_evidence
         states = [
@@ -257,7 +257,7 @@ def top_features(component: np.ndarray, names: Sequence[str] | None) -> list[lis
 
 def all_warnings(model: Any, warnings: Sequence[str]) -> list[str]:
     """Return the given warnings, and advice on the outcome if they do not contain it."""
-    advice = model._advice(Outcome(model.outcome_))
+    advice = model.explain_outcome(Outcome(model.outcome_))
     # The last batch of a stream has the same outcome although nothing is wrong.
     streamed = model.outcome_ == Outcome.MAX_ITER.value and model.n_iter_ < model.max_iter
     said = advice is None or streamed or any(advice.meaning in text for text in warnings)
@@ -292,7 +292,7 @@ def curves(model: Any) -> list[dict[str, Any]]:
         if len(values) > 1 and np.isfinite(values).any() and not still:
             places, thinned_values = thinned(values, N_POINTS)
             changes = getattr(model, "bound_changes_", ()) if attribute == "lower_bounds_" else ()
-            label = label.format(history=model._value_labels().history)
+            label = label.format(history=model.value_labels().history)
             recorded_curves.append(
                 {
                     "label": label,
@@ -324,7 +324,7 @@ def facts(
     if n_missing:
         numbers.append(("missing values", f"{n_missing:,} of {X.size:,}, shown as imputed"))
     if np.isfinite(model.lower_bound_):
-        numbers.append((f"mean {model._value_labels().bound}", f"{model.lower_bound_:.4g}".replace("-", "−")))
+        numbers.append((f"mean {model.value_labels().bound}", f"{model.lower_bound_:.4g}".replace("-", "−")))
     if quality is not None:
         numbers += [(name, value) for name, value in described_quality(quality) if value is not None]
         if np.isfinite(quality.r2) and quality.r2 < 1:

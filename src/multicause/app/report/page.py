@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from multicause import __version__
-from multicause.app.preparation import estimator_of
+from multicause.app.preparation import PreparedModel, RowPreparation
 from multicause.app.report.contents import collect
 from multicause.persistence.container import write_whole
 from multicause.plotting.validation import check_image_shape, check_model
@@ -38,6 +38,7 @@ def write_report(
     reasons: Sequence[str] = (),
     media: dict[str, Any] | None = None,
     axes: str | None = None,
+    preparation: RowPreparation | None = None,
 ) -> Path:
     """Write a report of a fitted model as one HTML file, which needs no network; return its path.
 
@@ -68,8 +69,11 @@ def write_report(
         Images or sounds before and after reconstruction, from :func:`multicause.app.report.media.media_of`.
     axes : str, optional
         What the axes of a picture of a component are, with units.
+    preparation : RowPreparation, optional
+        How rows were prepared before learning; by default not at all.
     """
-    check_model(estimator_of(model))
+    check_model(model)
+    prepared = PreparedModel(model, preparation or RowPreparation())
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
     rows = check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
@@ -86,12 +90,12 @@ def write_report(
     if feature_names is not None and len(feature_names) != n_features:
         raise ValueError(f"feature_names must have {n_features} names; got {len(feature_names)}.")
     contents = collect(
-        model,
+        prepared,
         rows,
         image_shape=image_shape,
         kind=kind,
         feature_names=feature_names,
-        title=type(estimator_of(model)).__name__ if title is None else title,
+        title=type(model).__name__ if title is None else title,
         warnings=warnings,
         component_curve=component_curve,
         reasons=reasons,
