@@ -112,9 +112,10 @@ class PreparedModel:
 
     def __init__(self, estimator: Any, preparation: RowPreparation) -> None:
         self.estimator, self.preparation = estimator, preparation
-        # hasattr(model, "reconstruct") must be False if the estimator has no such method.
+        # hasattr(model, "reconstruct") must be False if the estimator has no such method. Where rows are not changed,
+        # the methods are those of the estimator, which also take rows in files.
         for name in ("reconstruct", "impute"):
-            if hasattr(estimator, name):
+            if preparation.changes_rows and hasattr(estimator, name):
                 setattr(self, name, getattr(self, f"_{name}"))
 
     def __getattr__(self, name: str) -> Any:
