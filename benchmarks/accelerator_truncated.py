@@ -66,10 +66,10 @@ def main():
             first_call = perf_counter() - started
             time = milliseconds(iteration)
             few = slice(0, 2000)
-            found = np.asarray(iteration_on(model, X[few], W, "16GiB")[0]().components)
+            components = np.asarray(iteration_on(model, X[few], W, "16GiB")[0]().components)
         with double_precision(), jax.default_device(jax.devices("cpu")[0]):
             expected = np.asarray(iteration_on(model, X[few], W, "16GiB")[0]().components)
-        error = np.abs(found - expected).max() / np.abs(expected).max()
+        error = np.abs(components - expected).max() / np.abs(expected).max()
         print(
             f"{name}: N={n_rows} D=H={n_causes} H'={candidates} γ={max_active} float32: {time:.3f} ms an iteration "
             f"(target: {target}), {n_blocks} blocks, first call {first_call:.1f} s, from the CPU {error:.1e}",

@@ -34,25 +34,29 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=500)
     parser.add_argument("--rates", nargs="*", type=float, default=[0.02], help="learning rates")
     parser.add_argument("--layers", nargs="*", type=int, default=None, help="hidden units; none for a linear decoder")
-    words = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    case = damaged("denoise", words.picture, words.sigma)
+    case = damaged("denoise", arguments.picture, arguments.sigma)
     if case is None:
         raise SystemExit("House is not there: set MULTICAUSE_DATA to the folder that has house/house.png.")
-    clean, noisy = (each[-words.crop :, -words.crop :] if words.crop else each for each in (case.clean, case.image))
-    search = Evolved(words.population)
-    layers = None if words.layers is None else tuple(words.layers)
-    settings = {"max_iter": words.passes, "batch_size": words.batch, "posterior": search, "layers": layers}
-    models = [LinearCauses(words.linear, random_state=0)] if words.linear else []
+    clean, noisy = (
+        image[-arguments.crop :, -arguments.crop :] if arguments.crop else image for image in (case.clean, case.image)
+    )
+    search = Evolved(arguments.population)
+    layers = None if arguments.layers is None else tuple(arguments.layers)
+    settings = {"max_iter": arguments.passes, "batch_size": arguments.batch, "posterior": search, "layers": layers}
+    models = [LinearCauses(arguments.linear, random_state=0)] if arguments.linear else []
     models += [
         TruncatedAutoencoder(size, learning_rate=rate, tol=0, random_state=0, **settings)
-        for size in words.components
-        for rate in words.rates
+        for size in arguments.components
+        for rate in arguments.rates
     ]
-    print(f"{words.picture}, sigma {words.sigma:g}, {clean.shape}; noisy {psnr(noisy, clean):.2f} dB", flush=True)
+    print(
+        f"{arguments.picture}, sigma {arguments.sigma:g}, {clean.shape}; noisy {psnr(noisy, clean):.2f} dB", flush=True
+    )
     for model in models:
         begin = time.perf_counter()
-        restored = denoised(model, noisy, words.patch)
+        restored = denoised(model, noisy, arguments.patch)
         print(
             f"{type(model).__name__}({model.n_components}{described(model)}): {psnr(restored, clean):.2f} dB, "
             f"bound {model.lower_bound_:.3f}, sigma {np.sqrt(model.noise_variance_):.2f}, {model.n_iter_} iterations, "

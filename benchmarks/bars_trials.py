@@ -56,14 +56,14 @@ def main(n_trials=100):
             models, sets = fitted(test, algorithm, n_trials)
             seconds = perf_counter() - started
             whole += seconds
-            found = sum(recovered_causes(m, d.causes).injective for m, d in zip(models, sets, strict=True))
-            told = ""
+            n_recovered = sum(recovered_causes(m, d.causes).injective for m, d in zip(models, sets, strict=True))
+            iteration = ""
             if algorithm != "network":
                 ours, floor = one_iteration(models[0], sets[0].data)
-                told = f"; one iteration {ours:.2f} ms, {ours / floor:.1f}x its matrix products"
+                iteration = f"; one iteration {ours:.2f} ms, {ours / floor:.1f}x its matrix products"
             print(
-                f"{test.name}, {NAMES[algorithm]}: {n_trials} trials in {seconds:.1f} s ({found} find all bars), "
-                f"{1000 * seconds / n_trials:.0f} ms each{told}",
+                f"{test.name}, {NAMES[algorithm]}: {n_trials} trials in {seconds:.1f} s ({n_recovered} find all bars), "
+                f"{1000 * seconds / n_trials:.0f} ms each{iteration}",
                 flush=True,
             )
     print(f"all: {whole:.0f} s (target for 100 trials on two cores: {TARGET_SECONDS} s)")

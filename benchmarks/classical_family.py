@@ -58,9 +58,11 @@ def mixtures(X):
 
 
 def report(name, ours, theirs, difference, X):
-    own, model = seconds(lambda: ours.fit(X), warm=True)
+    our_seconds, model = seconds(lambda: ours.fit(X), warm=True)
     other, reference = seconds(lambda: theirs.fit(X))
-    print(f"  {name:38} {own:8.2f} {other:8.2f} {other / own:7.1f}x {difference(model, reference):12.2e}")
+    print(
+        f"  {name:38} {our_seconds:8.2f} {other:8.2f} {other / our_seconds:7.1f}x {difference(model, reference):12.2e}"
+    )
 
 
 def main():
@@ -108,9 +110,11 @@ def independent():
         random = np.random.RandomState(0)
         X = random.laplace(size=(n_rows, n_sources)) @ random.normal(size=(n_sources, n_sources))
         model = IndependentComponents(random_state=0, tol=1e-6)
-        own, _ = seconds(lambda model=model, X=X: model.fit(X), warm=True)
+        our_seconds, _ = seconds(lambda model=model, X=X: model.fit(X), warm=True)
         other, _ = seconds(lambda X=X: picard(X.T, ortho=False, extended=False, tol=1e-6, random_state=0))
-        print(f"  {f'{n_sources} sources, {n_rows} rows':38} {own:8.2f} {other:8.2f} {own / other:11.2f}x")
+        print(
+            f"  {f'{n_sources} sources, {n_rows} rows':38} {our_seconds:8.2f} {other:8.2f} {our_seconds / other:11.2f}x"
+        )
     print("  target: at most 1.5.\n")
 
 

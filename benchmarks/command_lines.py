@@ -150,8 +150,8 @@ def main() -> None:
     arguments = parser.parse_args()
     last = arguments.seed + arguments.trials
     tasks = [range(first, min(first + LINES_OF_A_TASK, last)) for first in range(arguments.seed, last, LINES_OF_A_TASK)]
-    found = run_side_by_side(try_some, tasks, arguments.jobs, arguments.seconds)
-    results = [result for _, some in found for result in some]
+    tried = run_side_by_side(try_some, tasks, arguments.jobs, arguments.seconds)
+    results = [result for _, some in tried for result in some]
     good = ("succeeded", "refused")
     print(*[result for result in results if result not in good], sep="\n")
     print(dict(Counter(result if result in good else "wrong" for result in results)))

@@ -45,12 +45,12 @@ def main() -> None:
     folds = arguments.folds or (5 if arguments.held_out == "rows" else 3)
     options = (arguments.warm_start, arguments.held_out, folds, arguments.rows)
     tasks = [(n_causes, seed, *options) for seed in seeds for n_causes in sizes]
-    found: dict[int, list[int]] = {n_causes: [] for n_causes in arguments.causes}
+    chosen: dict[int, list[int]] = {n_causes: [] for n_causes in arguments.causes}
     for (n_causes, *_), number in run_side_by_side(named, tasks, arguments.jobs, arguments.seconds):
-        found[n_causes].append(number)
+        chosen[n_causes].append(number)
     print("causes  right  named")
-    for n_causes, own in found.items():
-        print(f"{n_causes:6d}  {sum(number == n_causes for number in own)} of {len(own)}  {own}")
+    for n_causes, numbers in chosen.items():
+        print(f"{n_causes:6d}  {sum(number == n_causes for number in numbers)} of {len(numbers)}  {numbers}")
 
 
 if __name__ == "__main__":

@@ -143,16 +143,16 @@ def dask(n_rows, n_iter, n_rounds):
             return float(np.median(seconds)), used
 
         print(f"N={n_rows:,}, D=H={D}: seconds of an iteration, the median of {n_iter - 1} (and of the processor)")
-        found = []
+        timings = []
         for number in range(n_rounds + 1):
             order = list(engines)[:: 1 if number % 2 else -1]
             times = {name: measured(name, n_iter if number else 2) for name in order}
             if number:
-                found.append([times[name] for name in engines])
+                timings.append([times[name] for name in engines])
                 text = ", ".join(f"{name} {times[name][0]:.3f} ({times[name][1]:.3f})" for name in engines)
-                print(f"round {number}: {text}, ratio {found[-1][1][0] / found[-1][0][0]:.2f}", flush=True)
-    (_, used_here), (there, used_there) = np.median(found, axis=0)
-    ratios = [own[1][0] / own[0][0] for own in found]
+                print(f"round {number}: {text}, ratio {timings[-1][1][0] / timings[-1][0][0]:.2f}", flush=True)
+    (_, used_here), (there, used_there) = np.median(timings, axis=0)
+    ratios = [timing[1][0] / timing[0][0] for timing in timings]
     print(f"ratio {np.median(ratios):.2f}, from {min(ratios):.2f} to {max(ratios):.2f} in {n_rounds} rounds;")
     print(f"of processor time {used_there / used_here:.2f}; {n_rows / there / 2:,.0f} rows/s for each worker")
     return float(np.median(ratios))
@@ -270,23 +270,23 @@ def scheduler(workers, n_iter):
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    own = commands.add_parser("stream")
-    own.add_argument("--gib", type=float, default=20)
-    own.add_argument("--budget", default="2GiB")
-    own.add_argument("--components", type=int, default=H)
-    own.add_argument("--iterations", type=int, default=3)
-    own = commands.add_parser("kills")
-    own.add_argument("--rows", type=int, default=16_000)
-    own.add_argument("--kills", type=int, default=10)
-    own.add_argument("--seed", type=int, default=0)
+    command = commands.add_parser("stream")
+    command.add_argument("--gib", type=float, default=20)
+    command.add_argument("--budget", default="2GiB")
+    command.add_argument("--components", type=int, default=H)
+    command.add_argument("--iterations", type=int, default=3)
+    command = commands.add_parser("kills")
+    command.add_argument("--rows", type=int, default=16_000)
+    command.add_argument("--kills", type=int, default=10)
+    command.add_argument("--seed", type=int, default=0)
     for name in ("memory", "dask"):
-        own = commands.add_parser(name)
-        own.add_argument("--rows", type=int, default=400_000)
-        own.add_argument("--iterations", type=int, default=8)
-        own.add_argument("--rounds", type=int, default=5)
-    own = commands.add_parser("scheduler")
-    own.add_argument("--workers", type=int, default=1000)
-    own.add_argument("--iterations", type=int, default=5)
+        command = commands.add_parser(name)
+        command.add_argument("--rows", type=int, default=400_000)
+        command.add_argument("--iterations", type=int, default=8)
+        command.add_argument("--rounds", type=int, default=5)
+    command = commands.add_parser("scheduler")
+    command.add_argument("--workers", type=int, default=1000)
+    command.add_argument("--iterations", type=int, default=5)
     chosen = parser.parse_args(arguments)
     if chosen.command == "stream":
         return stream(chosen.gib, chosen.budget, chosen.components, chosen.iterations)

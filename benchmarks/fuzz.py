@@ -232,9 +232,9 @@ def main() -> None:
             counts[name][result if known else "wrong"] += 1
             if not known:
                 print("  " + result.replace("\n", "\n    "), flush=True)
-    for name, own in counts.items():
-        print(f"{name:24s} {dict(own)}")
-    raise SystemExit(any(own["wrong"] for own in counts.values()))
+    for name, outcomes in counts.items():
+        print(f"{name:24s} {dict(outcomes)}")
+    raise SystemExit(any(outcomes["wrong"] for outcomes in counts.values()))
 
 
 if __name__ == "__main__":

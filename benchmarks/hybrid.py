@@ -74,19 +74,19 @@ def main(n_trials=20):
     for test in (t for t in TESTS if t.name in NAMES):
         sets = [test.make(FIRST_SEED + t) for t in range(n_trials + 1)]
         for name, model in contestants(test, sets[0].data.shape[1]).items():
-            times, found, likelihoods = [], 0, []
+            times, n_recovered, likelihoods = [], 0, []
             for seed, data in enumerate(sets):
-                each = clone(model).set_params(random_state=seed)
+                trial = clone(model).set_params(random_state=seed)
                 started = perf_counter()
-                each.fit(data.data)
+                trial.fit(data.data)
                 if seed == 0:
                     continue  # compiled now
                 times.append(perf_counter() - started)
-                found += recovered_causes(each, data.causes).injective
-                likelihoods.append(log_likelihood(each, data.data))
+                n_recovered += recovered_causes(trial, data.causes).injective
+                likelihoods.append(log_likelihood(trial, data.data))
             print(
                 f"{test.name}: {name} {np.mean(times):.2f} s a trial ({np.median(times):.2f} in the middle), finds all "
-                f"causes in {found} of {n_trials}, log-likelihood {np.mean(likelihoods):.2f} on average, "
+                f"causes in {n_recovered} of {n_trials}, log-likelihood {np.mean(likelihoods):.2f} on average, "
                 f"{np.median(likelihoods):.2f} in the middle, {np.max(likelihoods):.2f} at best",
                 flush=True,
             )

@@ -97,13 +97,13 @@ def make_rows(case: Case) -> np.ndarray:
 def time_of_iteration(case: Case, rows: np.ndarray) -> float:
     """Return the CPU time of one iteration in milliseconds."""
     kind = getattr(multicause, case.estimator)
-    given = {"max_iter": LONG, "tol": 0.0, "random_state": 0, "annealing": None, "n_init": 1} | case.settings
-    given = {name: value for name, value in given.items() if name in kind().get_params(deep=False)}
+    settings = {"max_iter": LONG, "tol": 0.0, "random_state": 0, "annealing": None, "n_init": 1} | case.settings
+    settings = {name: value for name, value in settings.items() if name in kind().get_params(deep=False)}
 
     def fit(max_iter: int) -> tuple[float, int]:
         begin = process_time()
-        limit = {"max_iter": max_iter} if "max_iter" in given else {}
-        model = kind(case.n_components, **(given | limit)).fit(rows)
+        limit = {"max_iter": max_iter} if "max_iter" in settings else {}
+        model = kind(case.n_components, **(settings | limit)).fit(rows)
         return process_time() - begin, int(getattr(model, "n_iter_", max_iter))
 
     for max_iter in (SHORT, LONG):
@@ -112,20 +112,20 @@ def time_of_iteration(case: Case, rows: np.ndarray) -> float:
     return 1e3 * (long[0] - short[0]) / max(long[1] - short[1], 1)
 
 
-def compare_times(words: argparse.Namespace) -> None:
+def compare_times(arguments: argparse.Namespace) -> None:
     """Print times of iterations with complete rows and with missing values, and their ratios."""
     print(f"{'model':<32}{'rows':>6}{'D':>5}{'H':>5}{'complete':>10}{'missing':>10}{'ratio':>8}   CPU milliseconds")
     for name, case in CASES.items():
-        if words.models and not any(name.startswith(each) for each in words.models):
+        if arguments.models and not name.startswith(tuple(arguments.models)):
             continue
-        case = case._replace(n_rows=words.rows or case.n_rows)
+        case = case._replace(n_rows=arguments.rows or case.n_rows)
         rows = make_rows(case)
         gaps = np.random.default_rng(1).uniform(size=rows.shape) < SHARE
-        complete, missing = (time_of_iteration(case, each) for each in (rows, np.where(gaps, np.nan, rows)))
-        told = "" if missing <= LARGEST_RATIO * complete else f"   above {LARGEST_RATIO}"
+        complete, missing = (time_of_iteration(case, X) for X in (rows, np.where(gaps, np.nan, rows)))
+        remark = "" if missing <= LARGEST_RATIO * complete else f"   above {LARGEST_RATIO}"
         print(
             f"{name:<32}{case.n_rows:>6}{case.n_features:>5}{case.n_components:>5}{complete:>10.1f}{missing:>10.1f}"
-            f"{missing / complete:>8.2f}{told}",
+            f"{missing / complete:>8.2f}{remark}",
             flush=True,
         )
 
@@ -143,19 +143,21 @@ def one_trial(task: tuple[str, int, float]) -> bool | None:
     return recovered_causes(model.fit(np.where(lost, np.nan, bars.data)), bars.causes).injective
 
 
-def count_recovered(words: argparse.Namespace) -> None:
+def count_recovered(arguments: argparse.Namespace) -> None:
     """Print in how many trials all bars were found, with half of all pixels missing."""
-    names = [name for name in TRIALS if not words.models or any(name.startswith(each) for each in words.models)]
-    tasks = [(name, seed, monotonic() + words.seconds) for seed in range(words.trials) for name in names]
+    names = [name for name in TRIALS if not arguments.models or name.startswith(tuple(arguments.models))]
+    tasks = [(name, seed, monotonic() + arguments.seconds) for seed in range(arguments.trials) for name in names]
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
-    with multiprocessing.get_context("spawn").Pool(words.jobs) as pool:
-        found = pool.map(one_trial, tasks, chunksize=1)
+    with multiprocessing.get_context("spawn").Pool(arguments.jobs) as pool:
+        recovered = pool.map(one_trial, tasks, chunksize=1)
     print(f"{'model':<32}{'trials':>8}{'all found':>11}{'share':>8}   half of all pixels missing")
     for name in names:
-        results = [each for task, each in zip(tasks, found, strict=True) if task[0] == name and each is not None]
+        results = [
+            result for task, result in zip(tasks, recovered, strict=True) if task[0] == name and result is not None
+        ]
         share = sum(results) / max(len(results), 1)
-        told = "" if share >= ENOUGH else f"   below {ENOUGH:.0%}"
-        print(f"{name:<32}{len(results):>8}{sum(results):>11}{share:>8.0%}{told}")
+        remark = "" if share >= ENOUGH else f"   below {ENOUGH:.0%}"
+        print(f"{name:<32}{len(results):>8}{sum(results):>11}{share:>8.0%}{remark}")
 
 
 def main() -> None:
@@ -165,9 +167,9 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=0, help="trials of recovery in place of times")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=600.0)
-    words = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    (count_recovered if words.trials else compare_times)(words)
+    (count_recovered if arguments.trials else compare_times)(arguments)
 
 
 if __name__ == "__main__":

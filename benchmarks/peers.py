@@ -33,8 +33,12 @@ def main(share=1.0):
 
 def show(name, model, X, share=1.0, theirs=None):
     """Print the time of an iteration, scaled to all rows, and how many times as fast as tvo it is."""
-    own = seconds_per_iteration(model, X) / share
-    print(f"{name}: {own:.4f} s" + ("" if theirs is None else f", {theirs / own:.1f} times as fast as tvo"), flush=True)
+    our_seconds = seconds_per_iteration(model, X) / share
+    print(
+        f"{name}: {our_seconds:.4f} s"
+        + ("" if theirs is None else f", {theirs / our_seconds:.1f} times as fast as tvo"),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -34,23 +34,23 @@ def main() -> None:
     parser.add_argument("--stored", action="store_true", help="take results of other methods from the file")
     parser.add_argument("--again", action="store_true", help="run ours twice, and print the seconds of the second run")
     parser.add_argument("--seconds", type=float, default=np.inf, help="begin no picture after that time")
-    words = parser.parse_args()
-    end = time.monotonic() + words.seconds
-    for task in words.tasks:
-        levels = {"inpaint": words.missing, "counts": words.peaks}.get(task, words.sigmas)
+    arguments = parser.parse_args()
+    end = time.monotonic() + arguments.seconds
+    for task in arguments.tasks:
+        levels = {"inpaint": arguments.missing, "counts": arguments.peaks}.get(task, arguments.sigmas)
         columns = ["ours", *(["channels"] if task == "colour" else []), *PEERS[task]]
         print(f"\n{task:<22}{'level':>7}" + "".join(f"{each:>12}" for each in columns) + f"{'seconds':>10}")
         for level in levels:
             rows = []
-            for name in words.pictures:
+            for name in arguments.pictures:
                 case = damaged(task, name, level)
                 if case is None or time.monotonic() > end:
                     continue
-                restored, seconds = restore(case, words.again)
+                restored, seconds = restore(case, arguments.again)
                 values = [f"{psnr(restored, case.clean):.2f}"]
                 if task == "colour":
                     values.append(f"{psnr(restore_channels(case), case.clean):.2f}")
-                rows.append([*values, *results_of_peers(case, words.stored).values(), f"{seconds:.1f}"])
+                rows.append([*values, *results_of_peers(case, arguments.stored).values(), f"{seconds:.1f}"])
                 show(name, level, rows[-1])
             if len(rows) > 1:
                 show("mean", level, means(rows))

@@ -34,10 +34,10 @@ def by_bm3d(image: np.ndarray, sigma: float) -> np.ndarray:
 
 def by_non_local_means(image: np.ndarray, sigma: float) -> np.ndarray:
     """Return an image denoised by non-local means."""
-    found = restoration.denoise_nl_means(
+    denoised = restoration.denoise_nl_means(
         image, h=0.8 * sigma, sigma=sigma, patch_size=5, patch_distance=6, fast_mode=True
     )
-    return np.asarray(found)
+    return np.asarray(denoised)
 
 
 def by_wavelets(image: np.ndarray, sigma: float) -> np.ndarray:
@@ -84,16 +84,16 @@ PEERS: dict[str, dict[str, Callable[[Damaged], np.ndarray]]] = {
 def results_of_peers(case: Damaged, stored: bool) -> dict[str, str]:
     """Return the results of all methods for a picture in dB, as text; those from the file have an asterisk."""
     known = read_stored()
-    found = {}
+    scores = {}
     for method, restore in PEERS[case.task].items():
         key = (case.task, case.name, case.level, method)
         try:
             if stored and key in known:
                 raise ImportError
-            found[method] = f"{psnr(restore(case), case.clean):.2f}"
+            scores[method] = f"{psnr(restore(case), case.clean):.2f}"
         except ImportError:
-            found[method] = f"{known[key]:.2f}*" if key in known else "-"
-    return found
+            scores[method] = f"{known[key]:.2f}*" if key in known else "-"
+    return scores
 
 
 def read_stored() -> dict[tuple[Any, ...], float]:
@@ -110,10 +110,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tasks", nargs="*", choices=sorted(PEERS), default=list(PEERS))
     parser.add_argument("--pictures", nargs="*", default=NAMES)
-    words = parser.parse_args()
-    for task in words.tasks:
+    arguments = parser.parse_args()
+    for task in arguments.tasks:
         for level in LEVELS[task]:
-            for name in words.pictures:
+            for name in arguments.pictures:
                 case = damaged(task, name, level)
                 if case is None:
                     continue

@@ -26,7 +26,7 @@ def run_side_by_side(
     until = monotonic() + seconds
     timed = [(function, task, until) for task in tasks]
     if jobs == 1:
-        yield from (found for found in map(_in_time, timed) if found is not None)
+        yield from (result for result in map(_in_time, timed) if result is not None)
         return
     with tempfile.TemporaryDirectory(prefix="multicause-programs-") as folder:
         os.environ |= {
@@ -37,7 +37,7 @@ def run_side_by_side(
         }
         os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", folder)
         with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-            yield from (found for found in pool.imap_unordered(_in_time, timed, chunksize=1) if found is not None)
+            yield from (result for result in pool.imap_unordered(_in_time, timed, chunksize=1) if result is not None)
 
 
 def _in_time(timed: tuple[Callable[[Any], Any], Any, float]) -> tuple[Any, Any] | None:

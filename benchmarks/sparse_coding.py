@@ -31,8 +31,8 @@ def patches():
     """Return patches to learn from and others, without their means, with unit variance over all."""
     photographs = load_photographs()
     n_each = -(-(N + HELD_OUT) // len(photographs))
-    found = [make_patches(image, n_each, shape=(SIDE, SIDE), random_state=0).data for image in photographs]
-    rows = np.random.RandomState(0).permutation(np.concatenate(found))[: N + HELD_OUT]
+    patches = [make_patches(image, n_each, shape=(SIDE, SIDE), random_state=0).data for image in photographs]
+    rows = np.random.RandomState(0).permutation(np.concatenate(patches))[: N + HELD_OUT]
     rows -= rows.mean(axis=1, keepdims=True)
     rows = (rows / rows.std()).astype(np.float32)
     return rows[:N], rows[N:]

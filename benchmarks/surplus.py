@@ -34,12 +34,12 @@ def one_trial(task: tuple[int, int]) -> tuple[bool, bool, bool]:
     bars = test.make(seed)
     model = MaximalCauses(2 * len(bars.causes), noise=test.data.get("noise") or "gaussian", random_state=seed)
     model.fit(bars.data)
-    found = recovered_causes(model, bars.causes)
-    others = np.setdiff1d(np.arange(len(model.components_)), found.mapping)
-    gap = model.activity_[found.mapping].min() > model.activity_[others].max()
+    recovery = recovered_causes(model, bars.causes)
+    others = np.setdiff1d(np.arange(len(model.components_)), recovery.mapping)
+    gap = model.activity_[recovery.mapping].min() > model.activity_[others].max()
     new = test.make(seed + NEW_ROWS).data
     surplus = surplus_components(model, new, posterior=Preselected(*STATES, keep=None)).surplus
-    return found.injective, bool(gap), is_one_for_each(model.components_[~surplus], bars.causes)
+    return recovery.injective, bool(gap), is_one_for_each(model.components_[~surplus], bars.causes)
 
 
 def is_one_for_each(components: np.ndarray, causes: np.ndarray) -> bool:
@@ -67,9 +67,9 @@ def main() -> None:
                 flush=True,
             )
     print("test: trials with all bars, with a gap between activities, and with surplus components named")
-    for number, own in results.items():
-        found, told, named = (sum(part) for part in zip(*own, strict=True)) if own else (0, 0, 0)
-        print(f"{TESTS[number].name}: {found}, {told} and {named} of {len(own)}")
+    for number, trials in results.items():
+        found, told, named = (sum(part) for part in zip(*trials, strict=True)) if trials else (0, 0, 0)
+        print(f"{TESTS[number].name}: {found}, {told} and {named} of {len(trials)}")
 
 
 if __name__ == "__main__":

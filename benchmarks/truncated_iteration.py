@@ -119,7 +119,7 @@ def scaling():
     """Print and draw times over the number of rows and of causes."""
     print("One EM iteration of Expectation Truncation, D=100, 5 candidates, at most 3 active, float32, one core:")
     print(f"  {'':14} {'N':>8} {'H':>5} {'ms':>9} {'µs a row':>9} {'ratio':>7}")
-    found = []
+    series = []
     for varied, kind, sizes in SERIES:
         times = []
         for size in sizes:
@@ -130,12 +130,12 @@ def scaling():
                 f"  {kind.__name__:14} {size.n_rows:8} {size.n_components:5} {times[-1]:9.1f} "
                 f"{1e3 * per_row:9.2f} {per_row / first:6.2f}x"
             )
-        found.append((varied, kind.__name__, np.array([getattr(size, varied) for size in sizes]), times))
-    draw(found)
+        series.append((varied, kind.__name__, np.array([getattr(size, varied) for size in sizes]), times))
+    draw(series)
     print(f"  ratio: time per row over that of the first size of its series. Drawn in {PLOT}.\n")
 
 
-def draw(found):
+def draw(series):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -144,7 +144,7 @@ def draw(found):
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
     left.set(xlabel="rows (H=100, D=100)", ylabel="ms an iteration")
     right.set(xlabel="causes (N=10000, D=100)")
-    for varied, name, numbers, times in found:
+    for varied, name, numbers, times in series:
         axes = left if varied == "n_rows" else right
         (line,) = axes.loglog(numbers, times, "o-", label=name)
         axes.loglog(numbers, times[0] * numbers / numbers[0], ":", color=line.get_color(), zorder=0)

@@ -63,14 +63,14 @@ def collect(folder: Path | None) -> dict[str, np.ndarray]:
             "dune": lambda: patches(np.load(folder / "natural_free" / "natural_free.npz")["mate_Dune"]),
             "phonemes": lambda: _spectra(folder / "phonemes" / "timit_male_phonemes_16k.npz"),
         }
-    found = {}
+    data_sets = {}
     for name, make in makers.items():
         try:
             rows = make()
-            found[name] = rows.reshape(len(rows), -1)
+            data_sets[name] = rows.reshape(len(rows), -1)
         except (OSError, ImportError, KeyError, IndexError, ValueError, AttributeError) as error:
             print(f"without {name}: {error}")
-    return found
+    return data_sets
 
 
 def _first_array(path: Path) -> np.ndarray:
@@ -94,7 +94,7 @@ def hand_settings(n_settings: int) -> list[dict[str, Any]]:
     cooling = [None, *(LinearCooling(temperature, n_iter=60) for temperature in (2, 4, 8, 16, 32))]
     names = ("annealing", "init", "posterior", "n_init")
     products = itertools.product(cooling, ("random", "data"), ("exact", "truncated"), (1, 4))
-    settings = [dict(zip(names, each, strict=True)) for each in products]
+    settings = [dict(zip(names, values, strict=True)) for values in products]
     settings += [{"annealing": None, "init": start, "n_init": 16} for start in ("random", "data")]
     return [settings[place] for place in np.random.RandomState(0).permutation(len(settings))[:n_settings]]
 
@@ -121,8 +121,8 @@ def line(name: str, scores: dict[int, float]) -> str:
     """Return a line of the table, given the scores by number of the settings."""
     if 0 not in scores or len(scores) < 3:
         return f"{name:14s}  (no time)"
-    default, others = scores[0], [found for number, found in scores.items() if number]
-    finite = [found for found in others if np.isfinite(found)]
+    default, others = scores[0], [score for number, score in scores.items() if number]
+    finite = [score for score in others if np.isfinite(score)]
     low, high = min(finite), max(finite)
     gap = 100 * (high - default) / max(high - low, 1e-9)
     return f"{name:14s}  {default:10.3f}  {low:10.3f}  {high:10.3f}  {gap:7.1f} %  of {len(others)}"
@@ -137,13 +137,13 @@ def main() -> None:
     parser.add_argument("--settings", type=int, default=50, help="number of hand settings")
     add_options(parser)
     arguments = parser.parse_args()
-    found = dict(np.load(arguments.rows)) if arguments.rows else collect(arguments.data)
+    data_sets = dict(np.load(arguments.rows)) if arguments.rows else collect(arguments.data)
     if arguments.save:
-        np.savez_compressed(arguments.save, **found)
+        np.savez_compressed(arguments.save, **data_sets)
         return
-    names = [name for name in found if name in (arguments.only or found)]
+    names = [name for name in data_sets if name in (arguments.only or data_sets)]
     tasks = [
-        (name, found[name], number, arguments.settings, arguments.seed)
+        (name, data_sets[name], number, arguments.settings, arguments.seed)
         for number in range(arguments.settings + 1)
         for name in names
     ]

@@ -140,8 +140,8 @@ def cores(numbers, n_rows):
                 for each in (short, long)
             )
             times.append((second[0] - second[2] - first[0] + first[2]) / 8)
-        told = ", ".join(f"{number} cores {time:.3f}" for number, time in zip(numbers, times, strict=True))
-        print(f"  {name}: {told}; {times[0] / times[-1]:.1f} times as fast", flush=True)
+        times_of_cores = ", ".join(f"{number} cores {time:.3f}" for number, time in zip(numbers, times, strict=True))
+        print(f"  {name}: {times_of_cores}; {times[0] / times[-1]:.1f} times as fast", flush=True)
     print()
 
 

@@ -59,12 +59,12 @@ def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:
         hint = f" Did you mean {part.__name__}()?" if isinstance(part, type) else ""
         known = f"one of {', '.join(map(repr, names))} or " if names else ""
         raise TypeError(f"{kind} must be {known}a {base.__name__} object; got {part!r}.{hint}")
-    own = clone(part)
-    missing = missing_methods(own)
+    copied = clone(part)
+    missing = missing_methods(copied)
     if missing:
-        raise TypeError(f"{type(own).__name__} must implement {', '.join(missing)}, as {base.__name__} asks.")
-    own.validate()
-    return own
+        raise TypeError(f"{type(copied).__name__} must implement {', '.join(missing)}, as {base.__name__} asks.")
+    copied.validate()
+    return copied
 
 
 class PartChoice(NamedTuple):
@@ -104,10 +104,10 @@ class NestedParts(BaseEstimator):
         for name in nested:
             role, _, rest = name.partition("__")
             wanted.setdefault(role, []).append(rest.partition("__")[0])
-        own = self.get_params(deep=False)
+        settings = self.get_params(deep=False)
         for role, names in wanted.items():
-            if role in own and not hasattr(own[role], "get_params"):
-                setattr(self, role, self._part_with(role, own[role], names))
+            if role in settings and not hasattr(settings[role], "get_params"):
+                setattr(self, role, self._part_with(role, settings[role], names))
         return super().set_params(**nested)
 
     def _part_with(self, role: str, value: Any, wanted: Sequence[str]) -> Any:

@@ -34,8 +34,8 @@ class Reason(NamedTuple):
 
     def text(self, model: Model) -> str:
         """Return the reason as text, with the parts of a model."""
-        own = f"{self.role} {getattr(model, self.role)!r} needs {self.needs}"
-        return f"{own}, but {self.other} {getattr(model, self.other)!r} {self.instead}" if self.other else own
+        needed = f"{self.role} {getattr(model, self.role)!r} needs {self.needs}"
+        return f"{needed}, but {self.other} {getattr(model, self.other)!r} {self.instead}" if self.other else needed
 
 
 # For each field of Requirements, the part that must meet it, and the attribute with what that part offers.
@@ -111,8 +111,8 @@ def check(model: Model, estimator: type | None = None, *, free: Iterable[str] = 
     reasons = list(unmet(model, estimator))
     if not reasons:
         return model
-    own = [reason for reason in reasons if reason.role not in free] or reasons
-    listed = "; ".join(f"({number}) {reason.text(model)}" for number, reason in enumerate(own, 1))
+    blamed = [reason for reason in reasons if reason.role not in free] or reasons
+    listed = "; ".join(f"({number}) {reason.text(model)}" for number, reason in enumerate(blamed, 1))
     where = "These parts" if estimator is None else f"These parts of {estimator.__name__}"
     raise IncompatiblePartsError(f"{where} do not fit together: {listed}. {_remedies(model, estimator, free)}")
 
@@ -151,14 +151,14 @@ def _serving(
 
     choices = [[part for part in known[role] if is_another(role, part)] for role in roles]
     chosen = [{"update": update} for update in known["update"]] if "update" in free else [{}]
-    found = []
+    alternatives = []
     for parts in product(*choices):
         other = replace(model, **dict(zip(roles, parts, strict=True)))
         if "combination" not in roles:
             other = replace(other, combination=other.combination.within(other.noise.means))
         if any(fits(replace(other, **update), estimator) for update in chosen):
-            found.append(parts)
-    return found
+            alternatives.append(parts)
+    return alternatives
 
 
 def known_parts() -> dict[str, list[Any]]:

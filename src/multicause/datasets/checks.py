@@ -34,10 +34,12 @@ def one_per_cause(activity: float | ArrayLike | None, n_causes: int, cause: str)
     """Return the activity of each cause, by default two active ones on average; ``cause`` is used in the error."""
     # A single cause cannot be active twice; it is active in half of the rows.
     default = 0.5 if n_causes == 1 else 2 / n_causes
-    given = np.asarray(default if activity is None else activity, dtype=float)
-    if given.shape not in ((), (n_causes,)):
-        raise ValueError(f"activity must be one number or one per {cause}, shape ({n_causes},); got {given.shape}.")
-    return np.full(n_causes, given)
+    activities = np.asarray(default if activity is None else activity, dtype=float)
+    if activities.shape not in ((), (n_causes,)):
+        raise ValueError(
+            f"activity must be one number or one per {cause}, shape ({n_causes},); got {activities.shape}."
+        )
+    return np.full(n_causes, activities)
 
 
 def check_probabilities(probabilities: np.ndarray, cause: str, look_at: str) -> None:

@@ -80,31 +80,31 @@ def choose_columns(
         others = [name for name in names if name not in rows]
         return _stacked(rows), Columns(list(columns), [], [], [], others, [])
     dropped = _resolved_drop(drop, names, path)
-    given = _resolved_index(index, names, path)
-    rest = [name for name in names if name not in (*dropped, *given)]
-    found = {name: _numbers(frame[name], name, path, marks) for name in rest}
+    index_column = _resolved_index(index, names, path)
+    rest = [name for name in names if name not in (*dropped, *index_column)]
+    converted = {name: _numbers(frame[name], name, path, marks) for name in rest}
     empty = [name for name in rest if frame[name].isna().all()]
-    numbers = {name: values for name, values in found.items() if values is not None and name not in empty}
+    numbers = {name: values for name, values in converted.items() if values is not None and name not in empty}
     remarks = []
     if index is None:
         for name, values in numbers.items():
             differ = frame[name].is_unique  # before large numbers are rounded
             why = _identifies(values, name, differ, first_unnamed=unnamed and name == names[0])
             if why:
-                given.append(name)
+                index_column.append(name)
                 remarks.append(f"Column {name!r} {why} and is taken as index, not as feature; index='none' keeps it.")
-    features = {name: values for name, values in numbers.items() if name not in given}
-    texts = [name for name in rest if found[name] is None and name not in empty]
+    features = {name: values for name, values in numbers.items() if name not in index_column}
+    texts = [name for name in rest if converted[name] is None and name not in empty]
     if not features:
-        raise ValueError(_nothing_left(path, frame, texts, given, dropped))
+        raise ValueError(_nothing_left(path, frame, texts, index_column, dropped))
     remarks += [*_of_constants(frame, features), *_of_large_numbers(frame, features), *_of_quantities(frame, texts)]
-    return _stacked(features), Columns(list(features), given, texts, empty, dropped, remarks)
+    return _stacked(features), Columns(list(features), index_column, texts, empty, dropped, remarks)
 
 
 def listed(names: Sequence[str]) -> str:
     """Return quoted names; only the first ones of many."""
-    shown = ", ".join(repr(name) for name in list(names)[:LISTED])
-    return shown + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+    first_names = ", ".join(repr(name) for name in list(names)[:LISTED])
+    return first_names + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
 
 
 def _stacked(columns: dict[str, np.ndarray]) -> np.ndarray:
@@ -224,8 +224,9 @@ def _of_quantities(frame: Any, texts: Sequence[str]) -> list[str]:
         values = [str(value) for value in frame[name].dropna()[:ENOUGH_TEXTS]]
         return sum(map(bool, map(QUANTITY.fullmatch, values))) > MOSTLY_NUMBERS * len(values)
 
-    found = [name for name in texts if is_quantity(name)]
-    return [f"Numbers with signs or units are ignored as texts; write them without: {listed(found)}."] if found else []
+    quantities = [name for name in texts if is_quantity(name)]
+    remark = f"Numbers with signs or units are ignored as texts; write them without: {listed(quantities)}."
+    return [remark] if quantities else []
 
 
 def _nothing_left(path: Path, frame: Any, texts: Sequence[str], index: Sequence[str], dropped: Sequence[str]) -> str:

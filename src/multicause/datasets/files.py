@@ -41,8 +41,8 @@ def sound_files(path: str | PathLike[str]) -> list[Path]:
     folder = _find(path.parent if pattern else path)
     if folder.is_file():
         return [folder]
-    found = folder.glob(path.name) if pattern else folder.rglob("*")
-    files = sorted(file for file in found if suffix_of(file) in SOUNDS)
+    candidates = folder.glob(path.name) if pattern else folder.rglob("*")
+    files = sorted(file for file in candidates if suffix_of(file) in SOUNDS)
     if not files:
         raise ValueError(f"No wav file in {str(path)!r}. Expected a folder of wav files, one for each sound.")
     return files

@@ -107,8 +107,8 @@ def _evidence(text: str) -> list[str]:
         mark, decimal = grouping
         if mark in ",." and decimal is None and text.count(mark) == 1:
             return [f"either {mark}"]
-        found = [f"groups by {mark}"]
-        return [*found, f"decimal {decimal}"] if decimal is not None else found
+        signs = [f"groups by {mark}"]
+        return [*signs, f"decimal {decimal}"] if decimal is not None else signs
     if _COMMA.fullmatch(text):
         return ["decimal ,"]
     return ["decimal ."] if _POINT.fullmatch(text) else []

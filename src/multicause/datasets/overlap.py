@@ -42,16 +42,16 @@ def reconstruct_image(
     sums, counts = np.zeros(image.shape), np.zeros(image.shape)
     lines = max(1, min(len(tops), AT_ONCE // len(lefts)))
     for start in range(0, len(tops), lines):
-        own = tops[start : start + lines]
+        tops_of_lines = tops[start : start + lines]
         # The last group is padded to the size of the others, so that no further program is compiled.
-        filled = np.append(own, np.repeat(own[-1:], lines - len(own)))
+        filled = np.append(tops_of_lines, np.repeat(tops_of_lines[-1:], lines - len(tops_of_lines)))
         patches = windows[np.ix_(filled, lefts)].reshape(-1, height * width).astype(dtype)
-        found = np.asarray(model.reconstruct(patches), dtype=float)[: len(own) * len(lefts)]
-        found = found.reshape(len(own), len(lefts), height, width)
+        reconstructed = np.asarray(model.reconstruct(patches), dtype=float)[: len(tops_of_lines) * len(lefts)]
+        reconstructed = reconstructed.reshape(len(tops_of_lines), len(lefts), height, width)
         for y in range(height):
             for x in range(width):
-                place = np.ix_(own + y, lefts + x)
-                sums[place] += found[:, :, y, x]
+                place = np.ix_(tops_of_lines + y, lefts + x)
+                sums[place] += reconstructed[:, :, y, x]
                 counts[place] += 1
     return low + (high - low) * sums / counts / scale
 

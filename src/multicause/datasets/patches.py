@@ -74,19 +74,19 @@ def draw_patches(
 
 def _as_image(image: ArrayLike | str | PathLike[str] | None) -> np.ndarray:
     if image is None:
-        given = grass()
+        pixels = grass()
     elif isinstance(image, str | PathLike):
-        given = read_image(image)
+        pixels = read_image(image)
     else:
-        given = np.asarray(image)
-    if given.ndim != 2:
+        pixels = np.asarray(image)
+    if pixels.ndim != 2:
         raise ValueError(
-            f"image must have two axes, height and width; got shape {given.shape}. Average the channels of a colour "
+            f"image must have two axes, height and width; got shape {pixels.shape}. Average the channels of a colour "
             "image first, e.g. image[..., :3].mean(axis=-1)."
         )
-    if given.dtype.kind not in "buif":
-        raise ValueError(f"image must hold real numbers; got dtype {given.dtype}.")
-    return given.astype(float)
+    if pixels.dtype.kind not in "buif":
+        raise ValueError(f"image must hold real numbers; got dtype {pixels.dtype}.")
+    return pixels.astype(float)
 
 
 def _rescale(pixels: np.ndarray, scale: float) -> np.ndarray:

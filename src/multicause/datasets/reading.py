@@ -269,9 +269,9 @@ def _pictures(files: tuple[Path, ...], reading: Reading) -> UserData:
 
 def _images_in(file: Path, reading: Reading) -> list[np.ndarray]:
     # A column of pixels that happens to count rows is not an index.
-    found = _read_table(file, replace(reading, index="none" if reading.index is None else reading.index)).rows
-    tables.check_values(found, file)
-    return [*found.astype(float)] if found.ndim == 3 else [found.astype(float)]
+    rows = _read_table(file, replace(reading, index="none" if reading.index is None else reading.index)).rows
+    tables.check_values(rows, file)
+    return [*rows.astype(float)] if rows.ndim == 3 else [rows.astype(float)]
 
 
 def _sound(files: tuple[Path, ...], reading: Reading) -> UserData:

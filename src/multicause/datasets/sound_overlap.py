@@ -69,16 +69,16 @@ def reconstruct_sound(
     if reading.sound == "waveform":
         again = _from_waveform(model, slow, reading)
         return again if sample_rate == own else _cut(resample_poly(again, sample_rate, own), len(wave))
-    times, frequencies, given, found = _levels(model, slow, reading)
+    times, frequencies, before, after = _levels(model, slow, reading)
     window = max(8, round(WINDOW * sample_rate / own))
     options = {"fs": sample_rate, "nperseg": window, "noverlap": window - max(1, window // 4)}
     bins, moments, spectrum = stft(wave, **options)
     if remove_noise:
-        gain = 1 / (1 + _noise_power(10 ** (given / 10)) / 10 ** (found / 10))
+        gain = 1 / (1 + _noise_power(10 ** (before / 10)) / 10 ** (after / 10))
     else:
         tolerance = EXPLAINED * np.sqrt(np.mean(getattr(model, "noise_variance_", 0.0))) * DYNAMIC_RANGE / TOP
         # Wiener's filter multiplies amplitudes by a ratio of powers; in decibels it is interpolated.
-        gain = np.clip(found - given + tolerance, -DYNAMIC_RANGE, 0)
+        gain = np.clip(after - before + tolerance, -DYNAMIC_RANGE, 0)
     in_time = np.stack([np.interp(moments, times, line) for line in gain])
     gain = np.stack([np.interp(bins, frequencies, column) for column in in_time.T], axis=1)
     if remove_noise:
@@ -103,17 +103,17 @@ def _levels(model: Any, wave: np.ndarray, reading: Reading) -> tuple[np.ndarray,
     n_windows = (len(padded) - WINDOW) // STEP + 1
     coefficients = spectrograms(padded[None, : length_of(n_windows)], reading.sample_rate, n_windows)
     level = 1.0 if reading.level is None else reading.level
-    given = log_scaled(coefficients, level).reshape(N_CHANNELS, n_windows)
-    pieces = np.lib.stride_tricks.sliding_window_view(given, reading.frames, axis=1).swapaxes(0, 1)
-    found = _reconstructed(model, pieces.reshape(len(pieces), -1), reading.dtype)
-    sums, counts = np.zeros_like(given), np.zeros(n_windows)
+    log_levels = log_scaled(coefficients, level).reshape(N_CHANNELS, n_windows)
+    pieces = np.lib.stride_tricks.sliding_window_view(log_levels, reading.frames, axis=1).swapaxes(0, 1)
+    reconstructed = _reconstructed(model, pieces.reshape(len(pieces), -1), reading.dtype)
+    sums, counts = np.zeros_like(log_levels), np.zeros(n_windows)
     for frame in range(reading.frames):
         own = slice(frame, frame + len(pieces))
-        sums[:, own] += found.reshape(len(pieces), N_CHANNELS, reading.frames)[:, :, frame].T
+        sums[:, own] += reconstructed.reshape(len(pieces), N_CHANNELS, reading.frames)[:, :, frame].T
         counts[own] += 1
     times = (np.arange(n_windows) * STEP + WINDOW / 2 - margin) / reading.sample_rate
     frequencies = np.geomspace(LOWEST, reading.sample_rate / 2, N_CHANNELS)
-    return times, frequencies, given * DYNAMIC_RANGE / TOP, sums / counts * DYNAMIC_RANGE / TOP
+    return times, frequencies, log_levels * DYNAMIC_RANGE / TOP, sums / counts * DYNAMIC_RANGE / TOP
 
 
 def _from_waveform(model: Any, wave: np.ndarray, reading: Reading) -> np.ndarray:
@@ -123,11 +123,11 @@ def _from_waveform(model: Any, wave: np.ndarray, reading: Reading) -> np.ndarray
     padded = np.pad(wave, (length, (n_pieces + 1) * step))
     starts = step * np.arange(n_pieces + 1)
     pieces = np.lib.stride_tricks.sliding_window_view(padded, length)[starts]
-    found = level * _reconstructed(model, pieces / level, reading.dtype)
+    reconstructed = level * _reconstructed(model, pieces / level, reading.dtype)
     # Its ends are not zero, so that no weight vanishes.
     window = np.hanning(length + 2)[1:-1]
     sums, weights = np.zeros(len(padded)), np.zeros(len(padded))
-    for start, piece in zip(starts, found, strict=True):
+    for start, piece in zip(starts, reconstructed, strict=True):
         sums[start : start + length] += window * piece
         weights[start : start + length] += window
     own = slice(length, length + len(wave))

@@ -78,17 +78,17 @@ def read_table(
         encoding=encoding,
         row_names=None if index is None else index in ("0", "Unnamed: 0"),
     )
-    found = table.format
-    unnamed = found.header and not found.names[0] and any(found.names)
-    rows, columns_ = choose_columns(table.frame, path, **chosen, marks=found.marks, unnamed=unnamed)
+    text_format = table.format
+    unnamed = text_format.header and not text_format.names[0] and any(text_format.names)
+    rows, columns_ = choose_columns(table.frame, path, **chosen, marks=text_format.marks, unnamed=unnamed)
     facts = _facts_of_format(table)
     understood = {
-        "separator": found.separator,
-        "header": found.header or found.names != [str(number) for number in range(len(found.names))],
-        "decimal": found.marks.decimal,
-        "thousands": found.marks.thousands or "",
+        "separator": text_format.separator,
+        "header": text_format.header or text_format.names != [str(number) for number in range(len(text_format.names))],
+        "decimal": text_format.marks.decimal,
+        "thousands": text_format.marks.thousands or "",
     }
-    remarks = [*found.remarks, *_remarks_of_text(table), *columns_.remarks]
+    remarks = [*text_format.remarks, *_remarks_of_text(table), *columns_.remarks]
     summary = _summary(rows, columns_, facts)
     return Table(rows, columns_.features, summary, tuple(remarks), understood, lambda: table.texts(columns_.left_out))
 
@@ -105,9 +105,9 @@ def check_values(
     where = []
     for column in columns[:LISTED]:
         places = np.flatnonzero(flat[:, column])
-        some = ", ".join(map(str, places[:LISTED])) + (", …" if len(places) > LISTED else "")
+        first_places = ", ".join(map(str, places[:LISTED])) + (", …" if len(places) > LISTED else "")
         name = repr(names[column]) if names is not None else str(column)
-        where.append(f"column {name} in {len(places)} of {len(rows)} rows ({some})")
+        where.append(f"column {name} in {len(places)} of {len(rows)} rows ({first_places})")
     if len(columns) > LISTED:
         where.append(f"{len(columns) - LISTED} more columns")
     if np.isinf(rows[bad]).all():
@@ -128,20 +128,20 @@ def remark_on_missing(rows: np.ndarray, names: Sequence[str] | None = None) -> t
     columns = np.flatnonzero(absent.any(axis=0))
     if not len(columns):
         return ()
-    some = ", ".join(repr(names[column]) if names is not None else str(column) for column in columns[:LISTED])
+    first_columns = ", ".join(repr(names[column]) if names is not None else str(column) for column in columns[:LISTED])
     more = f" and {len(columns) - LISTED} more" if len(columns) > LISTED else ""
     size, share = absent.size, absent.mean()
     return (
         f"{int(absent.sum()):,} of {size:,} values ({100 * share:.2g} %) are missing (empty or NaN), in columns "
-        f"{some}{more}. Models learn from the others alone; model.impute(X) fills them in.",
+        f"{first_columns}{more}. Models learn from the others alone; model.impute(X) fills them in.",
     )
 
 
 def _summary(rows: np.ndarray, columns: Columns, facts: Sequence[str] = ()) -> str:
     """Describe a table in one line."""
     names = columns.features
-    shown = _joined(names) if len(names) <= LISTED else f"{names[0]}…{names[-1]}"
-    parts = [_counted(len(rows), "row"), f"{_counted(len(names), 'column')} {shown}"]
+    described = _joined(names) if len(names) <= LISTED else f"{names[0]}…{names[-1]}"
+    parts = [_counted(len(rows), "row"), f"{_counted(len(names), 'column')} {described}"]
     for what, group in (("index", columns.identifiers), ("text", columns.texts), ("empty", columns.empty)):
         if group and what == "index":
             parts.append(f"index: {_joined(group)}")
@@ -167,15 +167,15 @@ def _shortened(names: Sequence[str]) -> str:
 
 def _facts_of_format(table: TextTable) -> list[str]:
     """Describe unusual properties of a text file."""
-    found = table.format
+    text_format = table.format
     facts = []
-    if found.separator != ",":
-        facts.append(f"separated by {SEPARATOR_NAMES.get(found.separator, found.separator)}")
-    if found.marks.decimal == ",":
+    if text_format.separator != ",":
+        facts.append(f"separated by {SEPARATOR_NAMES.get(text_format.separator, text_format.separator)}")
+    if text_format.marks.decimal == ",":
         facts.append("decimal commas")
-    if found.marks.thousands is not None:
-        facts.append(f"thousands separated by {found.marks.thousands!r}")
-    if not found.header and found.names[0] == "0":
+    if text_format.marks.thousands is not None:
+        facts.append(f"thousands separated by {text_format.marks.thousands!r}")
+    if not text_format.header and text_format.names[0] == "0":
         facts.append("no header")
     return facts
 

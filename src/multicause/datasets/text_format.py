@@ -125,7 +125,7 @@ def find_encoding(path: Path, encoding: str | None = None) -> tuple[str, bool, l
 
 def _decode(path: Path, encoding: str) -> bool:
     """Decode a whole file; return whether some line after a line of data is a comment."""
-    seen_data, found, before = False, False, "\n"
+    seen_data, has_comments, before = False, False, "\n"
     with open_text(path, encoding) as file:
         while chunk := file.read(CHUNK):
             if "\0" in chunk:
@@ -134,12 +134,12 @@ def _decode(path: Path, encoding: str) -> bool:
                     "as encoding='utf-16')."
                 )
             text, before = before + chunk, chunk[-1]
-            found = found or (seen_data and "\n#" in text)
+            has_comments = has_comments or (seen_data and "\n#" in text)
             if not seen_data:
                 data = re.search(r"[\r\n][^#\s]", text)
                 seen_data = data is not None
-                found = data is not None and re.search(r"[\r\n]#", text[data.start() :]) is not None
-    return found
+                has_comments = data is not None and re.search(r"[\r\n]#", text[data.start() :]) is not None
+    return has_comments
 
 
 def _beginning(lines: Sequence[str]) -> tuple[int, str | None, str | None]:
@@ -223,13 +223,13 @@ def _number_columns(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def _has_header(path: Path, rows: Sequence[Sequence[str]]) -> bool:
-    found = _first_row_has_names(rows)
-    if found is None:
+    has_names = _first_row_has_names(rows)
+    if has_names is None:
         raise ValueError(
             f"The first line of {str(path)!r} ({_shortened(rows[0])}) may hold names of columns or data. Say which "
             "with header=True or header=False."
         )
-    return found
+    return has_names
 
 
 def _first_row_has_names(rows: Sequence[Sequence[str]]) -> bool | None:
@@ -323,5 +323,5 @@ def _of_leading_zeros(names: Sequence[str], rows: Sequence[Sequence[str]]) -> li
 
 
 def _shortened(fields: Sequence[str]) -> str:
-    shown = ", ".join(repr(field) for field in fields[:4])
-    return shown + (", …" if len(fields) > 4 else "")
+    first_fields = ", ".join(repr(field) for field in fields[:4])
+    return first_fields + (", …" if len(fields) > 4 else "")

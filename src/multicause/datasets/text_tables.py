@@ -48,18 +48,18 @@ class TextTable:
         return {name: frame[name].to_numpy(dtype=object)[self._kept] for name in names}
 
     def _read(self, **changes: Any) -> Any:
-        found = self.format
+        text_format = self.format
         settings: dict[str, Any] = {
-            "sep": r"\s+" if found.separator == " " else found.separator,
-            "header": 0 if found.header else None,
+            "sep": r"\s+" if text_format.separator == " " else text_format.separator,
+            "header": 0 if text_format.header else None,
             "names": self.names,
             "index_col": False,
-            "skiprows": found.skip,
-            "decimal": found.marks.decimal,
+            "skiprows": text_format.skip,
+            "decimal": text_format.marks.decimal,
             "skipinitialspace": True,
             "low_memory": False,
         }
-        grouped = found.marks.thousands is not None and not changes
+        grouped = text_format.marks.thousands is not None and not changes
         if grouped:  # pandas would remove the mark anywhere: 1.5 would become 15
             settings |= {"dtype": str}
         try:
@@ -67,8 +67,8 @@ class TextTable:
                 warnings.simplefilter("error", self._pandas.errors.ParserWarning)
                 frame = self._pandas.read_csv(stream, **settings, **changes)
         except (ValueError, self._pandas.errors.ParserWarning) as error:  # errors of pandas are ValueErrors
-            raise ValueError(_explained(self.path, str(error), found)) from error
-        return frame.apply(_ungrouped, marks=found.marks) if grouped else frame
+            raise ValueError(_explained(self.path, str(error), text_format)) from error
+        return frame.apply(_ungrouped, marks=text_format.marks) if grouped else frame
 
     def _stream(self) -> Any:
         """Return the file without comments between its rows."""
@@ -77,9 +77,11 @@ class TextTable:
             return file
         with file:
             lines = file.readlines()
-        found = self.format
+        text_format = self.format
         comments = {
-            n for n, line in enumerate(lines) if n >= found.skip and is_comment(line, found.separator, len(found.names))
+            n
+            for n, line in enumerate(lines)
+            if n >= text_format.skip and is_comment(line, text_format.separator, len(text_format.names))
         }
         self.n_comments = len(comments)
         return io.StringIO("".join(line for n, line in enumerate(lines) if n not in comments))
@@ -90,13 +92,13 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     found: list[str] = []
     repeated: list[str] = []
     for place, name in enumerate(names):
-        given = name or f"Unnamed: {place}"
-        new, number = given, 0
-        while new in found or (new != given and new in names):
+        readable = name or f"Unnamed: {place}"
+        new, number = readable, 0
+        while new in found or (new != readable and new in names):
             number += 1
-            new = f"{given}.{number}"
+            new = f"{readable}.{number}"
         if number:
-            repeated.append(given)
+            repeated.append(readable)
         found.append(new)
     return found, list(dict.fromkeys(repeated))
 
@@ -119,19 +121,19 @@ def _check_signs(settings: dict[str, Any]) -> None:
         raise ValueError(f"decimal must be a comma or a point; got {decimal!r}.")
 
 
-def _explained(path: Path, text: str, found: TextFormat) -> str:
+def _explained(path: Path, text: str, text_format: TextFormat) -> str:
     """Return the text of an error for what pandas has reported."""
     short = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", text)
     if short:
         expected, line, saw = short.groups()
         what = f"line {line} has {saw} values, but there are {expected} columns"
     elif "does not match length of data" in text:
-        what = f"its first row has more values than there are columns ({len(found.names)})"
+        what = f"its first row has more values than there are columns ({len(text_format.names)})"
     elif "EOF inside string" in text:
         what = "a quotation mark is opened and never closed"
     else:
         what = (text.strip() or "unknown error").splitlines()[0].rstrip(".")
     return (
-        f"{str(path)!r} cannot be read as a table: {what} (columns are separated by {found.separator!r}). Correct the "
-        "file, or set another separator, such as separator=';'."
+        f"{str(path)!r} cannot be read as a table: {what} (columns are separated by "
+        f"{text_format.separator!r}). Correct the file, or set another separator, such as separator=';'."
     )

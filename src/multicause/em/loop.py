@@ -104,7 +104,7 @@ def learn_all(
             check_share(model, state, data)
         return after
 
-    found = run_loop(
+    end = run_loop(
         LoopState,
         first,
         step,
@@ -114,13 +114,13 @@ def learn_all(
         watch=watch,
         journal=journal,
     )
-    state = join_starts(found.groups)
+    state = join_starts(end.groups)
     statistics = state.statistics
-    if (np.asarray(found.temperatures[-1])[:n_starts] != 1).any():
+    if (np.asarray(end.temperatures[-1])[:n_starts] != 1).any():
         ones = state.cooling._replace(temperature=np.ones(places))
         active = np.arange(places) < n_starts
         again = state._replace(proposal=state.parameters, cooling=ones, learning=active, iteration=np.asarray(-1))
-        both = zip(runner.split(again), found.groups, strict=True)
+        both = zip(runner.split(again), end.groups, strict=True)
         groups = tuple(group._replace(memory=before.memory) for group, before in both)
         statistics = join_starts(runner(groups, 1)[0]).statistics
     used = jax.tree.map(lambda leaf: leaf[:n_starts], (state.parameters, statistics, state.outcome, state.last))
@@ -129,9 +129,9 @@ def learn_all(
         parameters,
         statistics,
         per_row(statistics, "bound")[0],
-        found.bounds[:, :n_starts],
-        found.temperatures[:, :n_starts],
-        found.kept[:, :n_starts],
+        end.bounds[:, :n_starts],
+        end.temperatures[:, :n_starts],
+        end.kept[:, :n_starts],
         np.array([OUTCOMES[code] for code in outcome], dtype=object),
         last,
         n_rounds=int(state.iteration),
@@ -205,15 +205,15 @@ def _recorded(
     before: LoopState, groups: tuple[EMState, ...], rows: list[HistoryRow | None], n_starts: int
 ) -> LoopState:
     """Return the loop's state with the history extended by some rows; starts that have ended repeat their last row."""
-    n_rows = max(len(own.bound) for own in rows if own is not None)
+    n_rows = max(len(reported.bound) for reported in rows if reported is not None)
     past = (before.bounds, before.temperatures, before.kept)
     places = 0
     histories = [np.empty((n_rows, sum(len(state.learning) for state in groups))) for _ in HistoryRow._fields]
-    for state, own in zip(groups, rows, strict=True):
+    for state, reported in zip(groups, rows, strict=True):
         starts = slice(places, places := places + len(state.learning))
         for number, history in enumerate(histories):
-            if own is not None:
-                history[:, starts] = own[number][np.minimum(np.arange(n_rows), len(own.bound) - 1)]
+            if reported is not None:
+                history[:, starts] = reported[number][np.minimum(np.arange(n_rows), len(reported.bound) - 1)]
             else:
                 history[:, starts] = past[number][-1, starts]
     for history in histories:

@@ -113,8 +113,8 @@ def _expect_block(
 
 @jit_by_parts
 def _first_of_block(model: Any, block: Block, parameters: Parameters, keys: Array, start: Array) -> dict[str, Array]:
-    def one(own: tuple[Parameters, Array]) -> dict[str, Array]:
-        seeds = seeds_of_rows(own[1], start + jnp.arange(len(block.rows)))
-        return model.posterior.first_memory(model, own[0], block, seeds)
+    def one(of_start: tuple[Parameters, Array]) -> dict[str, Array]:
+        seeds = seeds_of_rows(of_start[1], start + jnp.arange(len(block.rows)))
+        return model.posterior.first_memory(model, of_start[0], block, seeds)
 
     return jax.lax.map(one, (parameters, keys))

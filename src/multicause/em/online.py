@@ -68,8 +68,9 @@ def with_counts(averages: Statistics, like: Statistics, parameters: Parameters) 
         record = {}
         for name, value in new.items():
             if name in old:
-                own = np.asarray(old[name])
-                record[name] = np.broadcast_to(own.reshape(own.shape + (1,) * (value.ndim - own.ndim)), value.shape)
+                average = np.asarray(old[name])
+                new_axes = (1,) * (value.ndim - average.ndim)
+                record[name] = np.broadcast_to(average.reshape(average.shape + new_axes), value.shape)
             elif name == "credit":
                 # For components with a constant sum, credit follows from the sums of the credited data.
                 sums = np.sum(old["credited_data"], axis=1) / np.sum(parameters.components, axis=1)

@@ -59,10 +59,10 @@ class ResidentRunner:
         learning = [number for number, state in enumerate(groups) if np.asarray(state.learning).any()]
         tasks = [(number, groups[number], n_steps) for number in learning]
         n_alone = 0 if compiled else 1
-        found = [self._run(*task) for task in tasks[:n_alone]]
-        found += run_all(self._run, tasks[n_alone:], self._data.n_jobs)
+        ends = [self._run(*task) for task in tasks[:n_alone]]
+        ends += run_all(self._run, tasks[n_alone:], self._data.n_jobs)
         after, rows = list(groups), [None for _ in groups]  # type: tuple[list[EMState], list[HistoryRow | None]]
-        for number, (state, own, n_done) in zip(learning, found, strict=True):
+        for number, (state, own, n_done) in zip(learning, ends, strict=True):
             after[number] = state
             rows[number] = HistoryRow(*(np.asarray(values)[: int(n_done)] for values in own))
         return tuple(after), rows

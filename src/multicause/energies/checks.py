@@ -120,19 +120,19 @@ def _check_learned_shape(expert: Expert, shape: Shape, activity: Array, step: fl
 
 def _check_optional(expert: Expert, shape: Shape, dtype: Any, name: str) -> None:
     """Raise ValueError if ``log_partition`` or ``draw``, where implemented, return wrong shapes or values."""
-    found: dict[str, tuple[Any, tuple[int, ...]]] = {}
+    results: dict[str, tuple[Any, tuple[int, ...]]] = {}
     if expert.offers("log_partition"):
-        found["log_partition"] = (expert.log_partition(shape, 2, dtype), (2,))
+        results["log_partition"] = (expert.log_partition(shape, 2, dtype), (2,))
     if expert.offers("draw"):
-        found["draw"] = (expert.draw(jax.random.key(0), shape, 3, 2, dtype), (3, 2))
-    for method, (values, expected) in found.items():
+        results["draw"] = (expert.draw(jax.random.key(0), shape, 3, 2, dtype), (3, 2))
+    for method, (values, expected) in results.items():
         if np.shape(values) != expected or not np.isfinite(values).all():
             raise ValueError(
                 f"{name} must return finite numbers of shape {expected} from {method}, for two units"
                 f"{' and three samples' if method == 'draw' else ''}; got {np.asarray(values)!r}."
             )
-    if "log_partition" in found:
-        claimed, integral = float(found["log_partition"][0][0]), _log_integral(expert, shape)
+    if "log_partition" in results:
+        claimed, integral = float(results["log_partition"][0][0]), _log_integral(expert, shape)
         if not abs(claimed - integral) < INTEGRAL_TOLERANCE:
             raise ValueError(
                 f"{name} returns {claimed:.6g} for log ∫ exp(−E(h)) dh, but quadrature gives {integral:.6g}. Fix "

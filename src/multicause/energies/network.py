@@ -83,11 +83,11 @@ class Energy:
     def activities(self, parameters: EnergyParameters, Z: Array) -> tuple[Array, ...]:
         """Compute the hidden activities of all layers for whitened rows (n, R): (n, H), (n, H₂), …"""
         activity = matmul(Z, parameters.filters.T)
-        found, nonlinearity = [activity], NONLINEARITIES[self.nonlinearity]
+        activities, nonlinearity = [activity], NONLINEARITIES[self.nonlinearity]
         for layer in parameters.layers:
             activity = matmul(nonlinearity(activity - layer.thresholds), layer.weights.T) + layer.bias
-            found.append(activity)
-        return tuple(found)
+            activities.append(activity)
+        return tuple(activities)
 
     def frame(self, parameters: EnergyParameters) -> Frame | None:
         """Return the frame of the filters if some directions are orthogonal to all of them, else None."""

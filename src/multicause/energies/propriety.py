@@ -61,14 +61,14 @@ def is_strong(filters: np.ndarray, exponents: np.ndarray, precision: float) -> b
         for row, basis in zip(rows, bases, strict=True):
             row[basis] = 1
         # The lightest p with p(B) ≥ 1 for all bases B so far. Its total can only increase with further bases.
-        found = linprog(x, A_ub=-rows, b_ub=-np.ones(len(bases)), bounds=(0, None), method="highs")
-        if found.fun > enough:
+        solution = linprog(x, A_ub=-rows, b_ub=-np.ones(len(bases)), bounds=(0, None), method="highs")
+        if solution.fun > enough:
             return True
-        basis = basis_of_least_weight(filters, found.x, precision)
-        weight = found.x[basis].sum()
+        basis = basis_of_least_weight(filters, solution.x, precision)
+        weight = solution.x[basis].sum()
         # Divided by its weight in the lightest basis, p is feasible for all bases, so the strength is at most its
         # total.
-        if weight > 0 and found.fun / weight <= enough:
+        if weight > 0 and solution.fun / weight <= enough:
             return False
         bases.append(basis)
     raise RuntimeError(f"No decision about {len(x)} filters after {MOST_BASES} bases.")

@@ -84,15 +84,15 @@ def _versions() -> dict[str, str]:
 def check_versions(client: Client) -> None:
     """Raise RuntimeError if the scheduler or a worker lacks this library, or has another version of it or of JAX."""
     try:
-        found = client.run_on_scheduler(_versions)
+        versions = client.run_on_scheduler(_versions)
     except OSError:  # the scheduler has just been lost, which the next call reports
         return
     except Exception as error:
-        found = error
-    _check(f"scheduler at {client.scheduler.address}", found)
-    for address, found in client.run(_versions, on_error="return").items():
-        if not isinstance(found, OSError):  # else it has just ended; what it held is computed by others
-            _check(f"worker {address}", found)
+        versions = error
+    _check(f"scheduler at {client.scheduler.address}", versions)
+    for address, versions in client.run(_versions, on_error="return").items():
+        if not isinstance(versions, OSError):  # else it has just ended; what it held is computed by others
+            _check(f"worker {address}", versions)
 
 
 def _check(who: str, there: dict[str, str] | BaseException) -> None:

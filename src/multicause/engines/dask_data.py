@@ -132,8 +132,8 @@ class DaskData(Data):
         """Sum on the workers, where the memory stays; that of a checkpoint is sent there first."""
         if not isinstance(memory, WorkerMemory):
             memory = WorkerMemory(self, self._sent(memory))
-        found = self._map(tasks.sum_part_remembering, self._shared(function, arguments), memory.parts)
-        terms, after = (map_at(self._client, tasks.entry, self._homes, found, self._each(place)) for place in (0, 1))
+        futures = self._map(tasks.sum_part_remembering, self._shared(function, arguments), memory.parts)
+        terms, after = (map_at(self._client, tasks.entry, self._homes, futures, self._each(place)) for place in (0, 1))
         return self._total(terms), WorkerMemory(self, after)
 
     def _sent(self, memory: dict[str, Any]) -> list[Future]:
@@ -178,8 +178,8 @@ class DaskData(Data):
 
     def of_weights(self, function: Callable[[np.ndarray], Any]) -> list[Any]:
         """Apply the function on the workers."""
-        found = self._gather(self._map(tasks.weights_of_part, self._each(function)))
-        return [each for of_part in found for each in of_part]
+        by_part = self._gather(self._map(tasks.weights_of_part, self._each(function)))
+        return [result for of_part in by_part for result in of_part]
 
     def split(self, mapped: Sequence[Any], n: int) -> tuple[Sequence[Any], ...]:
         """Split tuples on the workers."""
@@ -237,13 +237,13 @@ class DaskData(Data):
     def _fetch(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         ends = np.cumsum(self._sizes)
         which = np.searchsorted(ends, indices, side="right")
-        found, order = [], []
+        pieces, order = [], []
         for number in np.unique(which):
-            own = np.flatnonzero(which == number)
+            wanted = np.flatnonzero(which == number)
             start = ends[number] - self._sizes[number]
-            found.append(self._at(number, tasks.take, self._parts[number], indices[own] - start))
-            order.append(own)
-        taken = self._gather(found)
+            pieces.append(self._at(number, tasks.take, self._parts[number], indices[wanted] - start))
+            order.append(wanted)
+        taken = self._gather(pieces)
         back = np.argsort(np.concatenate(order), kind="stable")
         rows, weights = (np.concatenate(parts)[back] for parts in zip(*taken, strict=True))
         return rows, weights
@@ -293,5 +293,6 @@ class WorkerMemory(dict[str, Any]):
 
     def items(self) -> Any:
         """Return names and arrays (starts, 1, ..., N) of all rows as one block."""
-        found = self._data._gather(self._data._map(tasks.rows_of_memory, self.parts))
-        return {name: np.concatenate([own[name] for own in found], axis=-1)[:, None] for name in found[0]}.items()
+        memories = self._data._gather(self._data._map(tasks.rows_of_memory, self.parts))
+        joined = {name: np.concatenate([memory[name] for memory in memories], axis=-1) for name in memories[0]}
+        return {name: values[:, None] for name, values in joined.items()}.items()

@@ -33,29 +33,29 @@ def balanced_homes(sizes: Sequence[int], holders: Sequence[Sequence[str]], n_thr
     Parts have ``sizes`` rows, and some workers hold them already; ``n_threads`` has all workers. A part stays with a
     worker that holds it, unless the largest number of rows of a thread gets smaller when it is moved.
     """
-    own: dict[str, list[int]] = {worker: [] for worker in n_threads}
+    assigned: dict[str, list[int]] = {worker: [] for worker in n_threads}
     rows = dict.fromkeys(n_threads, 0)
 
     def share(worker: str, more: int = 0) -> float:
         return (rows[worker] + more) / n_threads[worker]
 
     def give(part: int, worker: str) -> None:
-        own[worker].append(part)
+        assigned[worker].append(part)
         rows[worker] += sizes[part]
 
     for part, size in enumerate(sizes):
-        candidates = [worker for worker in holders[part] if worker in own] or list(own)
+        candidates = [worker for worker in holders[part] if worker in assigned] or list(assigned)
         give(part, min(candidates, key=lambda worker: share(worker, size)))
     while sizes:
-        most, least = max(own, key=share), min(own, key=share)
-        largest = {part: max(share(most, -sizes[part]), share(least, sizes[part])) for part in own[most]}
+        most, least = max(assigned, key=share), min(assigned, key=share)
+        largest = {part: max(share(most, -sizes[part]), share(least, sizes[part])) for part in assigned[most]}
         part = min(largest, key=largest.__getitem__)
         if largest[part] >= share(most):
             break
-        own[most].remove(part)
+        assigned[most].remove(part)
         rows[most] -= sizes[part]
         give(part, least)
-    home_of = {part: worker for worker, parts in own.items() for part in parts}
+    home_of = {part: worker for worker, parts in assigned.items() for part in parts}
     return [home_of[part] for part in range(len(sizes))]
 
 

@@ -46,9 +46,9 @@ def gather(client: Client, wanted: Any, blocks: Sequence[Future], numbers: Seque
         if not failed or re.search(r"\bblock \d", str(error).lower()):  # it names the block itself
             raise
         # Several blocks may have failed; the error that was raised is that of any of them.
-        own = blocks[list(numbers).index(failed[0])].exception()
-        kind = ValueError if isinstance(own, ValueError) else OSError
-        raise kind(f"Block {failed[0]} of X cannot be computed: {own}") from error
+        error_of_block = blocks[list(numbers).index(failed[0])].exception()
+        kind = ValueError if isinstance(error_of_block, ValueError) else OSError
+        raise kind(f"Block {failed[0]} of X cannot be computed: {error_of_block}") from error
 
 
 def address_of(client: Client) -> str:

@@ -37,9 +37,9 @@ def make_part(
         )
     rows = np.ascontiguousarray(rows, dtype=np.float32 if rows.dtype == np.float32 else np.float64)
     check_finite(rows, start, partial(_within_block, number), refusal=refusal)
-    own = np.ones(len(rows), rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
+    row_weights = np.ones(len(rows), rows.dtype) if weights is None else np.asarray(weights, rows.dtype)
     # Dask runs as many tasks at the same time as a worker has threads.
-    return LocalData(Local(memory_budget=memory_budget, n_jobs=1), rows, own)
+    return LocalData(Local(memory_budget=memory_budget, n_jobs=1), rows, row_weights)
 
 
 def _within_block(number: int, row: int) -> str:
@@ -209,8 +209,8 @@ def collect_part(part: LocalData, mapped: Sequence[Any]) -> Any:
 
 def each_part(part: LocalData, function: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
     """Apply a function to the rows and weights of a part."""
-    (found,) = part.each(function)
-    return found
+    (result,) = part.each(function)
+    return result
 
 
 def hash_part(part: LocalData, start: int) -> np.ndarray:

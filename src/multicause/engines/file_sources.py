@@ -97,9 +97,9 @@ def _hdf5_array(path: Path, name: str | None) -> Any:
         file = h5py.File(path, "r")
     except OSError as error:
         raise ValueError(f"{str(path)!r} cannot be read as a HDF5 file: {error}") from error
-    found: dict[str, Any] = {}
-    file.visititems(lambda key, item: found.update({key: item}) if isinstance(item, h5py.Dataset) else None)
-    return _only(found, path, name, f"{path.name}::NAME")
+    arrays: dict[str, Any] = {}
+    file.visititems(lambda key, item: arrays.update({key: item}) if isinstance(item, h5py.Dataset) else None)
+    return _only(arrays, path, name, f"{path.name}::NAME")
 
 
 def _zarr_array(path: Path) -> Any:
@@ -113,11 +113,12 @@ def _zarr_array(path: Path) -> Any:
     return _only(dict(stored.arrays()), path, None, f"{path.name}/NAME, if it is renamed to end in .zarr")
 
 
-def _only(found: dict[str, Any], path: Path, name: str | None, how: str) -> Any:
+def _only(arrays: dict[str, Any], path: Path, name: str | None, how: str) -> Any:
     """Return the array that the user named, or the only one."""
-    wanted = next(iter(found), None) if name is None and len(found) == 1 else None if name is None else name.strip("/")
-    if wanted is None or wanted not in found:
+    only = next(iter(arrays)) if len(arrays) == 1 else None
+    wanted = only if name is None else name.strip("/")
+    if wanted is None or wanted not in arrays:
         what = "expected one" if name is None else f"there is no {name!r}"
-        some = ", ".join(list(found)[:LISTED])
-        raise ValueError(f"{str(path)!r} holds {len(found)} arrays ({some}); {what}. Choose one with {how}.")
-    return found[wanted]
+        first_names = ", ".join(list(arrays)[:LISTED])
+        raise ValueError(f"{str(path)!r} holds {len(arrays)} arrays ({first_names}); {what}. Choose one with {how}.")
+    return arrays[wanted]

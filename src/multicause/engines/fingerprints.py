@@ -24,8 +24,8 @@ def hash_of_rows(rows: np.ndarray, weights: np.ndarray, start: int) -> np.ndarra
     unsigned = np.uint32 if rows.dtype == np.float32 else np.uint64
     columns = np.arange(1, rows.shape[1] + 2, dtype=np.uint64) * GOLDEN
     for first in range(0, len(rows), ROWS_AT_ONCE):
-        some = slice(first, first + ROWS_AT_ONCE)
-        values = np.column_stack([rows[some], weights[some].astype(rows.dtype)])
+        rows_at_once = slice(first, first + ROWS_AT_ONCE)
+        values = np.column_stack([rows[rows_at_once], weights[rows_at_once].astype(rows.dtype)])
         mixed = _mixed(values.view(unsigned).astype(np.uint64) + columns)
         positions = np.arange(start + first, start + first + len(values), dtype=np.uint64) * GOLDEN
         sums = np.stack([mixed.sum(axis=1), (mixed * (columns | np.uint64(1))).sum(axis=1)])

@@ -37,18 +37,18 @@ def rearranged(memory: Memory, n_blocks: int, size: int, n_rows: int) -> Memory:
     return {name: in_blocks(joined_rows(values, n_rows), n_blocks, size) for name, values in memory.items()}
 
 
-def first_of_blocks(found: Iterable[Memory], n_blocks: int, can_keep: Callable[[int], bool]) -> Memory:
+def first_of_blocks(blocks: Iterable[Memory], n_blocks: int, can_keep: Callable[[int], bool]) -> Memory:
     """Return the memory of all blocks, given that of one after the other.
 
     It is in a temporary file, which ends with this process, if it would exceed the memory budget.
     """
     memory: Memory = {}
-    for number, own in enumerate(found):
-        own = {name: np.asarray(values) for name, values in own.items()}
+    for number, of_block in enumerate(blocks):
+        of_block = {name: np.asarray(values) for name, values in of_block.items()}
         if not memory:
-            in_memory = can_keep(n_blocks * sum(values.nbytes for values in own.values()))
-            memory = {name: _room(values, n_blocks, in_memory) for name, values in own.items()}
-        store(memory, number, own)
+            in_memory = can_keep(n_blocks * sum(values.nbytes for values in of_block.values()))
+            memory = {name: _room(values, n_blocks, in_memory) for name, values in of_block.items()}
+        store(memory, number, of_block)
     return memory
 
 
@@ -67,9 +67,9 @@ def block_of(memory: Memory, number: int) -> Memory:
     return {name: values[:, number] for name, values in memory.items()}
 
 
-def store(memory: Memory, number: int, own: Memory) -> None:
+def store(memory: Memory, number: int, of_block: Memory) -> None:
     """Replace the memory of one block."""
-    for name, values in own.items():
+    for name, values in of_block.items():
         memory[name][:, number] = np.asarray(values)
 
 

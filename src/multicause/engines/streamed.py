@@ -153,8 +153,8 @@ class StreamedData(BlockwiseData):
 
     def results(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         """Yield the results of one block after the other."""
-        for number, found in enumerate(self._run(function, arguments, ())):
-            yield collect([found], min(self._size, self.n_rows - number * self._size))
+        for number, result in enumerate(self._run(function, arguments, ())):
+            yield collect([result], min(self._size, self.n_rows - number * self._size))
 
     def quantile(self, mapped: Sequence[Any], share: np.ndarray) -> np.ndarray:
         """Sort the values of all blocks, which are in memory."""
@@ -176,9 +176,9 @@ class StreamedData(BlockwiseData):
     @cached_property
     def overview(self) -> Overview:
         """Compute the overview; all values have been checked then."""
-        found = super().overview
+        overview = super().overview
         self._source.trust()
-        return found
+        return overview
 
     def _parts(self) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Yield the index of the first row, rows and weights of parts that are read ahead."""

@@ -127,9 +127,9 @@ class CausalEstimator(DeclaredModel):
                 problem = self._problem(1, model, data, record, random)
             else:
                 recognizer = self._recognition_model(model, *self._parameters.components.shape)
-                found = {name: getattr(self, name) for name in self._results if hasattr(self, name)}
+                results = {name: getattr(self, name) for name in self._results if hasattr(self, name)}
                 problem = FitProblem(model, recognizer, data, one_start(self._parameters), random, record)
-                problem = problem._replace(results=found, n_batches=self.n_iter_)
+                problem = problem._replace(results=results, n_batches=self.n_iter_)
             batch, averages = solver.learn_batch(problem, None if first else self._online)
             if not first:
                 bounds, temperatures = (self.lower_bounds_, batch.bounds), (self.temperatures_, batch.temperatures)
@@ -197,8 +197,8 @@ class CausalEstimator(DeclaredModel):
         """Return the problem of a fit, with initial parameters."""
         initial = InitialConditions(model, first_moments(data), data, random, n_starts, record)
         starts = self._preparer().add_parameters(self._starts(initial), model)
-        some = np.nan_to_num(data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows))))
-        model.posterior.validate_on(np.asarray(starts.components[0]), some)
+        first_rows = np.nan_to_num(data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows))))
+        model.posterior.validate_on(np.asarray(starts.components[0]), first_rows)
         recognizer = self._recognition_model(model, *starts.components.shape[1:])
         return FitProblem(model, recognizer, data, starts, random, record)
 

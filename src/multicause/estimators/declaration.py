@@ -49,8 +49,10 @@ class DeclaredModel(FittedCauses):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_parameter_constraints" not in cls.__dict__:
-            own = [base.__dict__.get("_constraints", {}) for base in reversed(cls.__mro__)]
-            cls._parameter_constraints = constraints_of(cls, {name: c for each in own for name, c in each.items()})
+            constraints = [base.__dict__.get("_constraints", {}) for base in reversed(cls.__mro__)]
+            cls._parameter_constraints = constraints_of(
+                cls, {name: c for of_class in constraints for name, c in of_class.items()}
+            )
 
     @abstractmethod
     def _parts(self) -> Model:
@@ -118,14 +120,14 @@ class DeclaredModel(FittedCauses):
         """Return the parts that names and None stand for."""
 
         def defaults(role: str) -> tuple[Any, ...]:
-            own = getattr(self._parts(), role)
+            default = getattr(self._parts(), role)
             several = default_posteriors(self.n_components) if role == "posterior" else ()
-            return several if own in several else (own,)
+            return several if default in several else (default,)
 
         roles = [role for role in ROLES if role in self.get_params(deep=False)]
-        own = {role: PartChoice(self._part_names.get(role, {}), partial(defaults, role)) for role in roles}
+        of_roles = {role: PartChoice(self._part_names.get(role, {}), partial(defaults, role)) for role in roles}
         others = {name: PartChoice(names) for name, names in self._part_names.items() if name not in ROLES}
-        return {**super()._part_choices(), **own, **others}
+        return {**super()._part_choices(), **of_roles, **others}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -131,10 +131,10 @@ class EnergyEstimator(FittedEnergy):
                 problem, n_rejected = fitting.begin(settings, data, X, self._memory_budget, random), 0
             else:
                 problem, n_rejected = self._problem, self.n_rejected_
-            found = fitting.learn_from_batch(settings, problem, X, weights, random)
+            attributes = fitting.learn_from_batch(settings, problem, X, weights, random)
         for name in ("lower_bounds_", "contrasts_", "acceptance_rates_"):
-            found[name] = np.append([] if first else getattr(self, name), found[name])
-        self._set(found)
+            attributes[name] = np.append([] if first else getattr(self, name), attributes[name])
+        self._set(attributes)
         n_rejected = self.n_rejected_ - n_rejected
         warn(fitting.warning_of_rejections(n_rejected, single_precision=is_single_precision(self)))
         if self.outcome_ == Outcome.NON_FINITE.value:

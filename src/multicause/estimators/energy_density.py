@@ -70,17 +70,17 @@ def by_rows(function: Any, problem: EnergyProblem, data: Data) -> tuple[Data, An
     data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
     data = data.arranged(_first, 8 * (width + ARRAYS * data.n_features))
 
-    def own(block: Block) -> Any:
+    def of_block(block: Block) -> Any:
         return function(energy, block, parameters, whitening)
 
-    return data, own
+    return data, of_block
 
 
 def mean_energy(problem: EnergyProblem, data: Data) -> float:
     """Return the weighted mean energy of all rows."""
-    arranged, own = by_rows(energies_of, problem, data)
+    arranged, of_block = by_rows(energies_of, problem, data)
     weights = np.concatenate(arranged.each(lambda rows, weights: np.asarray(weights)))
-    return float(np.average(np.asarray(arranged.collect(arranged.map(own)), dtype=float), weights=weights))
+    return float(np.average(np.asarray(arranged.collect(arranged.map(of_block)), dtype=float), weights=weights))
 
 
 def why_improper(problem: EnergyProblem) -> str:

@@ -88,9 +88,9 @@ def learn_from_batch(
         seed=key_data(random),
         end=1.0,
     )
-    found = _attributes(problem, result, outcome_of_batch(result.outcome is not Outcome.NON_FINITE))
-    means = {name: found[name].mean() for name in ("lower_bounds_", "contrasts_", "acceptance_rates_")}
-    return {**found, **means, "lower_bound_": float(means["lower_bounds_"]), "converged_": False}
+    attributes = _attributes(problem, result, outcome_of_batch(result.outcome is not Outcome.NON_FINITE))
+    means = {name: attributes[name].mean() for name in ("lower_bounds_", "contrasts_", "acceptance_rates_")}
+    return {**attributes, **means, "lower_bound_": float(means["lower_bounds_"]), "converged_": False}
 
 
 def warning_of_rejections(n_rejected: int, *, single_precision: bool) -> str:

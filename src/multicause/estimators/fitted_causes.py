@@ -102,8 +102,8 @@ class FittedCauses(RowResults):
         if top is not None and (not isinstance(top, Integral) or top < 1):
             raise ValueError(f"top must be a positive number of states, or None for all; got {top!r}.")
         top = n_states if top is None else min(int(top), n_states)
-        found = self._by_rows(inference.best_states, X, top)
-        return Recognition(*found) if len(found) == len(Recognition._fields) else SlabRecognition(*found)
+        recognized = self._by_rows(inference.best_states, X, top)
+        return Recognition(*recognized) if len(recognized) == len(Recognition._fields) else SlabRecognition(*recognized)
 
     def score_samples(self, X: ArrayLike) -> np.ndarray:
         """Return the log evidence log p(y) of each row if the posterior is exact, else its lower bound: (n_samples,).

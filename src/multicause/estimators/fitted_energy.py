@@ -137,8 +137,10 @@ class FittedEnergy(BaseModel):
             return self._lazily(partial(self._by_rows, function), X, out=out)
         data = self._load(X, None, reset=False)
         with double_precision():
-            data, own = density.by_rows(function, self._problem, data)
-            return data.collect(data.map(own)) if out is None else write_rows(out, data.n_rows, data.results(own))
+            data, of_block = density.by_rows(function, self._problem, data)
+            if out is not None:
+                return write_rows(out, data.n_rows, data.results(of_block))
+            return data.collect(data.map(of_block))
 
     def _state(self) -> dict[str, Any]:
         return {**saved(self._problem), "log_partition": self.log_partition_}

@@ -85,10 +85,12 @@ class FittedGradientCauses(BaseModel):
         with double_precision():
             data = inference.arranged(method, self.parameters_, data, self._fitted_dtype, H)
 
-            def own(block: Any) -> Any:
+            def of_block(block: Any) -> Any:
                 return inference.of_block(function, method, H, self.parameters_, block)
 
-            return data.collect(data.map(own)) if out is None else write_rows(out, data.n_rows, data.results(own))
+            if out is not None:
+                return write_rows(out, data.n_rows, data.results(of_block))
+            return data.collect(data.map(of_block))
 
     def _method(self) -> JointMethod:
         """Return model, search and optimizer; raise an error if the search needs more than a log joint."""
@@ -140,8 +142,8 @@ class FittedGradientCauses(BaseModel):
         return ""
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        own = {"posterior": PartChoice(SEARCHES), "optimizer": PartChoice(optimizers.NAMES)}
-        return {**super()._part_choices(), **own}
+        choices = {"posterior": PartChoice(SEARCHES), "optimizer": PartChoice(optimizers.NAMES)}
+        return {**super()._part_choices(), **choices}
 
     def value_labels(self) -> ValueLabels:
         """Return descriptions of the values of a fitted model, for reports and plots."""

@@ -105,7 +105,7 @@ class GradientCauses(FittedGradientCauses):
                 bound=lambda progress: progress.bound,
                 summarize=_summary,
             )
-            found = learn(
+            state = learn(
                 method,
                 rows,
                 weights,
@@ -117,8 +117,8 @@ class GradientCauses(FittedGradientCauses):
                 watch=session,
                 journal=session.journal,
             )
-        outcome = Outcome.MAX_ITER if found.outcome is None else found.outcome
-        self._set(self._fitted(found, sizes, outcome))
+        outcome = Outcome.MAX_ITER if state.outcome is None else state.outcome
+        self._set(self._fitted(state, sizes, outcome))
         warn_of(outcome, self)
         return self
 
@@ -147,10 +147,10 @@ class GradientCauses(FittedGradientCauses):
                 before = GradientState(parameters, self._moments, states, self._sums)
             schedule = self._schedule()._replace(max_iter=1, tol=0.0, schedule="constant")
             settings = {"sizes": sizes, "n_components": H, "key": key_from(random), "running": True}
-            found = learn(method, X, weights, lambda: before, schedule, **settings)
-        outcome = outcome_of_batch(found.outcome is not Outcome.NON_FINITE)
-        bounds = found.bounds if first else (*self.lower_bounds_, *found.bounds)
-        self._set(self._fitted(found._replace(bounds=bounds), sizes, outcome))
+            state = learn(method, X, weights, lambda: before, schedule, **settings)
+        outcome = outcome_of_batch(state.outcome is not Outcome.NON_FINITE)
+        bounds = state.bounds if first else (*self.lower_bounds_, *state.bounds)
+        self._set(self._fitted(state._replace(bounds=bounds), sizes, outcome))
         if outcome is Outcome.NON_FINITE:
             warn_of(outcome, self)
         return self

@@ -64,9 +64,9 @@ def check_parameters(method: JointMethod, parameters: Any, n_components: int, n_
     dtype = np.asarray(jax.tree.leaves(parameters)[0]).dtype
     states = jax.ShapeDtypeStruct((1, 2, n_components), dtype)
     rows = jax.ShapeDtypeStruct((1, n_features), dtype)
-    found = jax.eval_shape(method.model.log_joint, parameters, states, rows)
-    if found.shape != (1, 2):
-        raise ValueError(f"the log joint of its parameters has shape {found.shape}, not (1, 2)")
+    log_joint = jax.eval_shape(method.model.log_joint, parameters, states, rows)
+    if log_joint.shape != (1, 2):
+        raise ValueError(f"the log joint of its parameters has shape {log_joint.shape}, not (1, 2)")
     arrays = jax.eval_shape(method.optimizer.transformation(jnp.ones(())).init, parameters)
     shapes = [leaf.shape for leaf in jax.tree.leaves(arrays)], [np.shape(leaf) for leaf in moments]
     if shapes[0] != shapes[1]:

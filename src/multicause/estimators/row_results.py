@@ -57,13 +57,13 @@ class RowResults(FittedState):
         with double_precision():
             data = inference.arrange(model, data, len(self.components_))
 
-            def own(block: Any) -> Any:
+            def of_block(block: Any) -> Any:
                 return function(model, block, self._parameters, *arguments)
 
             if out is not None:
-                return write_rows(out, data.n_rows, _finished(finish, original, data.results(own)))
-            (found,) = _finished(finish, original, [data.collect(data.map(own))])
-            return found
+                return write_rows(out, data.n_rows, _finished(finish, original, data.results(of_block)))
+            (results,) = _finished(finish, original, [data.collect(data.map(of_block))])
+            return results
 
     def _set_threshold(self, data: Data) -> None:
         """Store the data from which :attr:`evidence_threshold_` is computed; None if all states are considered."""
@@ -109,6 +109,6 @@ def _finished(finish: Finish | None, data: Data, parts: Iterable[Any]) -> Iterat
         if finish is None:
             yield part
             continue
-        own = np.arange(start, start + len(part))
-        yield finish(part, partial(data.rows, own))
+        places = np.arange(start, start + len(part))
+        yield finish(part, partial(data.rows, places))
         start += len(part)

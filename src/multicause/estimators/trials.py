@@ -59,8 +59,8 @@ def fit_trials(
     if causes is not None:
         if "causes" not in signature(type(estimator).fit).parameters:
             raise ValueError(f"{type(estimator).__name__} does not use causes; leave causes=None.")
-        known = [{"causes": np.asarray(each)} for each in causes]
-        _check_causes([each["causes"].shape for each in known], len(arrays))
+        known = [{"causes": np.asarray(of_trial)} for of_trial in causes]
+        _check_causes([of_trial["causes"].shape for of_trial in known], len(arrays))
     models = [clone(estimator).set_params(random_state=int(random_state) + t) for t in range(len(arrays))]
     tasks = list(zip(models, arrays, known, strict=True))
     # The first trial compiles the programs that all others use.

@@ -46,8 +46,8 @@ def receptive_fields_by_gratings(model: Any, image_shape: tuple[int, int], *, co
         raise ValueError(
             f"image_shape must have {model.n_features_in_} pixels, one for each feature; got {image_shape}."
         )
-    shown = contrast * stimuli.reshape(-1, stimuli.shape[-1]).astype(model.components_.dtype)
-    responses = 0.5 * (model.transform(shown) - model.transform(-shown))
+    rows = contrast * stimuli.reshape(-1, stimuli.shape[-1]).astype(model.components_.dtype)
+    responses = 0.5 * (model.transform(rows) - model.transform(-rows))
     responses = responses.reshape(len(down), 2, -1)
     transform = (responses[:, 0] - 1j * responses[:, 1]).T.reshape(-1, *image_shape)
     return np.fft.ifft2(transform).real.reshape(len(transform), -1)
@@ -55,12 +55,12 @@ def receptive_fields_by_gratings(model: Any, image_shape: tuple[int, int], *, co
 
 def found_causes(fields: ArrayLike, causes: ArrayLike) -> np.ndarray:
     """Return which true causes (n_causes, D) match a field (n_fields, D), up to scale and offset: (n_causes,)."""
-    shown, true = (np.asarray(values, dtype=float) for values in (fields, causes))
-    if shown.ndim != 2 or true.ndim != 2 or shown.shape[1] != true.shape[1]:
-        raise ValueError(f"fields and causes must have rows of the same length; got {shown.shape} and {true.shape}.")
+    learned, true = (np.asarray(values, dtype=float) for values in (fields, causes))
+    if learned.ndim != 2 or true.ndim != 2 or learned.shape[1] != true.shape[1]:
+        raise ValueError(f"fields and causes must have rows of the same length; got {learned.shape} and {true.shape}.")
 
     def standard(values: np.ndarray) -> np.ndarray:
         centred = values - values.mean(axis=1, keepdims=True)
         return centred / np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-12)
 
-    return (standard(true) @ standard(shown).T).max(axis=1) > ALIKE
+    return (standard(true) @ standard(learned).T).max(axis=1) > ALIKE

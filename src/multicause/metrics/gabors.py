@@ -83,10 +83,10 @@ def fit_gabors(filters: ArrayLike, image_shape: tuple[int, int]) -> Gabors:
     normed = images / np.sqrt(power)[:, None]
     starts = np.stack([_starts(image.reshape(height, width)) for image in normed])  # (n, S, 6)
     with double_precision():
-        found, errors, waves = jax.device_get(_fit((height, width), jnp.asarray(normed), jnp.asarray(starts)))
+        fitted, errors, waves = jax.device_get(_fit((height, width), jnp.asarray(normed), jnp.asarray(starts)))
     best = errors.argmin(axis=1)
     rows = np.arange(len(images))
-    theta, error, (cosine, sine) = found[rows, best], errors[rows, best], waves[rows, best].T
+    theta, error, (cosine, sine) = fitted[rows, best], errors[rows, best], waves[rows, best].T
     position, size = theta[:, :2], np.exp(theta[:, 2:4])
     frequency = np.hypot(theta[:, 4], theta[:, 5])
     angle = np.arctan2(theta[:, 4], theta[:, 5])  # angle of the vector (row, column)

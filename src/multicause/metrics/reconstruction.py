@@ -59,24 +59,24 @@ def reconstruction_quality(
         places = np.arange(start, start + size) % len(rows)
         n = min(size, len(rows) - start)
         again = np.asarray(model.reconstruct(rows[places]), dtype=float)[:n]
-        block, own = rows[start : start + n].astype(float), weights[start : start + n, None]
+        block, block_weights = rows[start : start + n].astype(float), weights[start : start + n, None]
         # Missing values are left out of every row that is compared.
         again, usual = (np.where(np.isnan(block), np.nan, values) for values in (again, mean))
         for number, centred in enumerate((lambda values: values, _without_row_means)):
-            errors[number] += np.nansum(own * (centred(block) - centred(again)) ** 2)
-            totals[number] += np.nansum(own * (centred(block) - centred(usual)) ** 2)
+            errors[number] += np.nansum(block_weights * (centred(block) - centred(again)) ** 2)
+            totals[number] += np.nansum(block_weights * (centred(block) - centred(usual)) ** 2)
     least = (np.finfo(rows.dtype).eps * np.nanmax(np.abs(rows))) ** 2 * rows.shape[1] * weights.sum()
-    found = np.where(totals > least, 1 - errors / np.where(totals > least, totals, 1), np.nan)
-    return ReconstructionQuality(*(float(value) for value in found))
+    r2 = np.where(totals > least, 1 - errors / np.where(totals > least, totals, 1), np.nan)
+    return ReconstructionQuality(*(float(value) for value in r2))
 
 
 def _mean_row(rows: np.ndarray, weights: np.ndarray, starts: range, size: int) -> np.ndarray:
     """Return the weighted mean of the observed values of each column: (D,)."""
     total, count = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for start in starts:
-        block, own = rows[start : start + size].astype(float), weights[start : start + size]
+        block, block_weights = rows[start : start + size].astype(float), weights[start : start + size]
         observed = ~np.isnan(block)
-        total, count = total + own @ np.where(observed, block, 0), count + own @ observed
+        total, count = total + block_weights @ np.where(observed, block, 0), count + block_weights @ observed
     return total / np.where(count > 0, count, 1)
 
 

@@ -109,8 +109,8 @@ class Noise(Part):
 
     def split_parameters(self, parameters: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
         """Return the parameters with one value for each dimension, and all others."""
-        own = {name: value for name, value in parameters.items() if name in self.of_features}
-        return own, {name: value for name, value in parameters.items() if name not in own}
+        of_features = {name: value for name, value in parameters.items() if name in self.of_features}
+        return of_features, {name: value for name, value in parameters.items() if name not in of_features}
 
     def summarize(self, rows: Array) -> Array:
         """Return a number for each row (n, D) that :meth:`log_base` needs, computed once; zero by default: (n,)."""

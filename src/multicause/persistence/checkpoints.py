@@ -80,8 +80,8 @@ def newest_checkpoint(folder: str | PathLike[str]) -> Path | None:
     ``model.fit(X, resume=newest_checkpoint("run"))`` starts from the beginning if the folder is empty, and resumes
     otherwise.
     """
-    found = _checkpoints(Path(folder))
-    return found[0] if found else None
+    files = _checkpoints(Path(folder))
+    return files[0] if files else None
 
 
 def read_checkpoint(resume: str | PathLike[str], identity: Identity) -> Resumption:
@@ -89,19 +89,19 @@ def read_checkpoint(resume: str | PathLike[str], identity: Identity) -> Resumpti
     path = Path(resume)
     if not path.is_dir():
         return _understood(path, *container.read(path), identity)
-    found = _checkpoints(path)
-    if not found:
+    files = _checkpoints(path)
+    if not files:
         raise FileNotFoundError(f"There is no checkpoint in {path} to resume from. Leave out resume to start over.")
-    own = [file for file in found if f"-{identity.short}-" in file.name]
+    of_fit = [file for file in files if f"-{identity.short}-" in file.name]
     # A checkpoint of another fit is read to report the differences.
-    for file in own[:-1]:
+    for file in of_fit[:-1]:
         try:
             contents = container.read(file)
         except ModelFileError as error:
             warn_user(f"{error} Using the previous checkpoint instead.")
         else:
             return _understood(file, *contents, identity)
-    oldest = own[-1] if own else found[0]
+    oldest = of_fit[-1] if of_fit else files[0]
     return _understood(oldest, *container.read(oldest), identity)
 
 

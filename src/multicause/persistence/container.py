@@ -56,22 +56,23 @@ def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, n
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read the header and arrays of a file that :func:`write` wrote."""
     content = _read_whole(path)
-    found = OPENING.match(content)
-    if found is None:
+    opening = OPENING.match(content)
+    if opening is None:
         raise ModelFileError(f"{path} {_what_else(content)}. Expected a file made by save() or a checkpoint.")
-    if int(found["format"]) > FORMAT:
+    if int(opening["format"]) > FORMAT:
         raise ModelFileError(
-            f"{path} has format {int(found['format'])}, and this version of multicause reads formats up to {FORMAT}. "
+            f"{path} has format {int(opening['format'])}, and this version of multicause reads formats up to {FORMAT}. "
             "Update multicause, or save the model with an older version."
         )
     damaged = ModelFileError(f"{path} {_damage(content)}. Restore it from a copy, or save the model again.")
     try:
         contents = json.loads(content[LENGTH : LENGTH + _length(content)])
-        text = contents["__metadata__"]["multicause"][found.end() - found.start("format") + len("format ") :]
+        text = contents["__metadata__"]["multicause"][opening.end() - opening.start("format") + len("format ") :]
         arrays = {name: np.array(array) for name, array in safetensors.numpy.load(content).items()}
     except Exception as error:  # any error here means that bytes are missing or have changed
         raise damaged from error
-    if found["digest"].decode() != (_digest(text, arrays) if int(found["format"]) > 1 else _digest_of_bytes(content)):
+    digest = _digest(text, arrays) if int(opening["format"]) > 1 else _digest_of_bytes(content)
+    if opening["digest"].decode() != digest:
         raise damaged
     header = json.loads(text)
     if not isinstance(header, dict):
@@ -81,18 +82,18 @@ def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarra
 
 def _digest(text: str, arrays: dict[str, np.ndarray]) -> str:
     """Return the SHA-256 of a header and of the names, dtypes, shapes and values of all arrays."""
-    found = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(text.encode())
     for name, array in sorted(arrays.items()):
-        found.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
-        found.update(array.tobytes())
-    return found.hexdigest()
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
 
 
 def _digest_of_bytes(content: bytes) -> str:
     """Return the SHA-256 of the whole file with zeros in place of the digest, which files of format 1 contain."""
-    found = OPENING.match(content)
-    assert found is not None
-    start, end = found.span("digest")
+    opening = OPENING.match(content)
+    assert opening is not None
+    start, end = opening.span("digest")
     return hashlib.sha256(content[:start] + NO_DIGEST + content[end:]).hexdigest()
 
 
@@ -190,6 +191,6 @@ def explained(error: OSError, what: str) -> OSError:
         errno.EDQUOT: "the disk quota is exceeded; free some space, or use another folder",
     }
     number = error.errno if error.errno is not None else -1
-    found = type(error)(f"{what}: {reasons.get(number, one_line(error))}.")
-    found.errno = error.errno
-    return found
+    explained = type(error)(f"{what}: {reasons.get(number, one_line(error))}.")
+    explained.errno = error.errno
+    return explained

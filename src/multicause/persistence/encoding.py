@@ -108,7 +108,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
 def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, Any]) -> Any:
     """Decode an encoded value; ``known`` maps names to the caller's own classes and functions."""
 
-    def each(values: dict[str, Any]) -> dict[str, Any]:
+    def encoded(values: dict[str, Any]) -> dict[str, Any]:
         return {k: decode(v, arrays, known) for k, v in values.items()}
 
     match value:
@@ -117,13 +117,13 @@ def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, Any]) -> 
         case {"outcome": text}:
             return Outcome(text)
         case {"part": name, "settings": dict(settings)}:
-            return known_class(name, known)(**each(settings))
+            return known_class(name, known)(**encoded(settings))
         case {"function": str(name)}:
             return _known_function(name, known)
         case {"dict": dict(items)}:
-            return each(items)
+            return encoded(items)
         case {"record": name, "fields": dict(fields)}:
-            return _record(name)(**each(fields))
+            return _record(name)(**encoded(fields))
         case {"tuple": list(items)}:
             return tuple(decode(item, arrays, known) for item in items)
         case {"names": list(names)}:
@@ -138,14 +138,14 @@ def known_class(name: str, known: dict[str, Any]) -> type[Any]:
     """Return a class of the caller or of this package by name; nothing else is ever imported from a file."""
     if isinstance(known.get(name), type):
         return known[name]
-    found = _our_own(name)
-    if found is None or not issubclass(found, BaseEstimator):
+    kind = _our_own(name)
+    if kind is None or not issubclass(kind, BaseEstimator):
         module, _, qualname = str(name).partition(":")
         raise ModelFileError(
             f"The model uses {qualname!r} of {module!r}, which is not a part of multicause. If the class is yours and "
             f"you trust the file, pass it: load(path, parts=[{qualname}])."
         )
-    return found
+    return kind
 
 
 def _function_name(function: Any, what: str) -> str:
@@ -171,10 +171,10 @@ def _known_function(name: str, known: dict[str, Any]) -> Any:
 
 def _record(name: str) -> type[Any]:
     """Return the record class with this name."""
-    found = _our_own(name)
-    if found is None or not _is_record(found):
+    kind = _our_own(name)
+    if kind is None or not _is_record(kind):
         raise ModelFileError(f"{name!r} is not a record of multicause.")
-    return found
+    return kind
 
 
 def _our_own(name: Any) -> type | None:
@@ -188,10 +188,10 @@ def _our_own(name: Any) -> type | None:
     if package != "multicause" or words[0] not in HOMES or not all(word.isidentifier() for word in words):
         return None
     try:
-        found = getattr(importlib.import_module(module), qualname, None)
+        named = getattr(importlib.import_module(module), qualname, None)
     except ModuleNotFoundError:
         return None
-    return found if isinstance(found, type) and found.__module__ == module else None
+    return named if isinstance(named, type) and named.__module__ == module else None
 
 
 def _is_record(kind: type) -> bool:

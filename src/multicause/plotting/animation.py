@@ -68,12 +68,12 @@ def animate_fields(
             raise ValueError(f"{name} must be a positive number; got {value!r}.")
     plt = pyplot()
     chosen = np.unique(np.linspace(0, len(fields) - 1, min(most, len(fields))).round().astype(int))
-    shown = [np.asarray(fields[number]) for number in chosen]
-    display = ComponentsDisplay(shown[0], image_shape=image_shape)
-    display.plot(columns=columns, scale=shared_limits(*shown), cmap=cmap, origin=origin)
+    recorded = [np.asarray(fields[number]) for number in chosen]
+    display = ComponentsDisplay(recorded[0], image_shape=image_shape)
+    display.plot(columns=columns, scale=shared_limits(*recorded), cmap=cmap, origin=origin)
     try:
         frames = []
-        for number, components in zip(chosen, shown, strict=True):
+        for number, components in zip(chosen, recorded, strict=True):
             for artist, values in zip(display.artists_, components, strict=True):
                 move_field(artist, values, image_shape)
             display.figure_.suptitle(f"iteration {iterations[number]}", fontsize=9)

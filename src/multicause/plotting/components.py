@@ -59,9 +59,9 @@ class ComponentsDisplay:
         self.activity = None if activity is None else np.asarray(activity, dtype=float)
         self.numbers = np.arange(len(self.components)) if numbers is None else np.asarray(numbers)
         for name in ("activity", "numbers"):
-            given = getattr(self, name)
-            if given is not None and given.shape != (len(self.components),):
-                raise ValueError(f"{name} must have shape ({len(self.components)},), as components; got {given.shape}.")
+            value = getattr(self, name)
+            if value is not None and value.shape != (len(self.components),):
+                raise ValueError(f"{name} must have shape ({len(self.components)},), as components; got {value.shape}.")
 
     @classmethod
     def from_estimator(
@@ -100,8 +100,8 @@ class ComponentsDisplay:
         if most is not None and most < 1:
             raise ValueError(f"most must be a positive number of components, or None for all; got {most!r}.")
         order = order[:most]
-        shown = None if activity is None else np.asarray(activity)[order]
-        return cls(components[order], image_shape=image_shape, activity=shown, numbers=order).plot(ax, **settings)
+        ordered = None if activity is None else np.asarray(activity)[order]
+        return cls(components[order], image_shape=image_shape, activity=ordered, numbers=order).plot(ax, **settings)
 
     def plot(
         self,

@@ -27,13 +27,13 @@ def pyplot() -> Any:
 
 def check_rows(rows: ArrayLike, name: str, image_shape: Sequence[int] | None) -> np.ndarray:
     """Return validated, finite rows (n, D), which must match ``image_shape`` if it is given."""
-    found = np.asarray(rows, dtype=float)
-    if found.ndim != 2 or found.size == 0:
-        raise ValueError(f"{name} must have two axes, (n, n_features); got shape {found.shape}.")
-    if not np.isfinite(found).all():
+    numbers = np.asarray(rows, dtype=float)
+    if numbers.ndim != 2 or numbers.size == 0:
+        raise ValueError(f"{name} must have two axes, (n, n_features); got shape {numbers.shape}.")
+    if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must be finite; they hold NaN or infinity, which cannot be drawn.")
-    check_image_shape(image_shape, found.shape[1], name)
-    return found
+    check_image_shape(image_shape, numbers.shape[1], name)
+    return numbers
 
 
 def check_one_of(value: Any, name: str, known: tuple[str, ...]) -> None:

@@ -112,12 +112,12 @@ class PosteriorDisplay:
         if not isinstance(row, Integral) or not -len(rows) <= row < len(rows):
             raise ValueError(f"row must be the number of a row of X, below {len(rows)}; got {row!r}.")
         one = rows[[row]]
-        found = model.recognize(one, top=top)
+        recognition = model.recognize(one, top=top)
         return cls(
             one[0],
             model.reconstruct(one)[0],
-            found.states[0],
-            found.probabilities[0],
+            recognition.states[0],
+            recognition.probabilities[0],
             model.transform(one)[0],
             image_shape=image_shape,
             limits=(float(rows.min()), float(rows.max())),

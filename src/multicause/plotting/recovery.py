@@ -124,12 +124,12 @@ class RecoveryDisplay:
         style: dict[str, Any] = {"cmap": cmap, "origin": origin}
         self.artists_: list[list[Any]] = [[], []]
         for c, (above, below) in enumerate(self.axes_.T):
-            words = f"{self.mapping[c]}: {self.errors[c]:.2g}" if self.found[c] else f"missing: {self.errors[c]:.2g}"
+            label = f"{self.mapping[c]}: {self.errors[c]:.2g}" if self.found[c] else f"missing: {self.errors[c]:.2g}"
             self.artists_[0].append(
                 draw_field(above, self.causes[c], self.image_shape, limits, title=f"cause {c}", **style)
             )
             self.artists_[1].append(
-                draw_field(below, self.components[self.mapping[c]], self.image_shape, limits, title=words, **style)
+                draw_field(below, self.components[self.mapping[c]], self.image_shape, limits, title=label, **style)
             )
             if not self.found[c]:
                 below.title.set_color(MISSING)

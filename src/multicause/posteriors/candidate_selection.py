@@ -55,8 +55,8 @@ class UpperBound(Selection):
         of_features, shared = model.noise.split_parameters(parameters.noise)
 
         def of_feature(weights: Array, values: Array, own: dict[str, Array]) -> Array:
-            found = model.noise.overshoot(weights[:, None], values[None, :], shared | own)
-            return jnp.where(jnp.isnan(values), 0, found) if model.missing else found
+            overshoot = model.noise.overshoot(weights[:, None], values[None, :], shared | own)
+            return jnp.where(jnp.isnan(values), 0, overshoot) if model.missing else overshoot
 
         zero = jnp.zeros((components.shape[0], rows.shape[0]), rows.dtype)
         total = sum_over_features(of_feature, zero, components.T, rows.T, of_features)

@@ -106,8 +106,8 @@ class IncompleteGaussianCauses(RowTotals):
         assert self.observed is not None
         weighted = (self.observed * self.row_weights[:, None]).T
         of_features = matmul(weighted, self._covariances.reshape(n, H * H)).reshape(-1, H, H)
-        found = jnp.einsum("dij,jd->id", of_features, components, precision=jax.lax.Precision.HIGHEST)
-        return self._temperature * found
+        products = jnp.einsum("dij,jd->id", of_features, components, precision=jax.lax.Precision.HIGHEST)
+        return self._temperature * products
 
     @property
     def total_log_likelihood(self) -> Array:  # type: ignore[override]

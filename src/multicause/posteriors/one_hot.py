@@ -215,8 +215,8 @@ class Responsibilities(Inference):
         if self.observed is None:
             return self.mean_data()
         components, noise, weights = self._parameters.components, self._parameters.noise, self._u / self._z
-        found = self._model.noise.conditional_mean(components, noise, self._data, self.observed, weights)
-        return self.mean_data() if found is None else found
+        means = self._model.noise.conditional_mean(components, noise, self._data, self.observed, weights)
+        return self.mean_data() if means is None else means
 
     @property
     def cause_data(self) -> Array:  # type: ignore[override]

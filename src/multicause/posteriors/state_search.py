@@ -71,9 +71,9 @@ def best_distinct(states: Array, log_joint: Array, top: int) -> tuple[Array, Arr
     first = jnp.concatenate([jnp.ones((len(codes), 1), bool), codes[:, 1:] != codes[:, :-1]], axis=1)
     log_joint = jnp.where(first, log_joint, -jnp.inf)
     largest, best = jax.lax.top_k(log_joint, top)
-    found = jnp.take_along_axis(states, jnp.take_along_axis(order, best, axis=1)[..., None], axis=1)
+    best_states = jnp.take_along_axis(states, jnp.take_along_axis(order, best, axis=1)[..., None], axis=1)
     probabilities = jnp.exp(largest - jax.nn.logsumexp(log_joint, axis=1, keepdims=True))
-    return jnp.where(jnp.isneginf(largest)[..., None], 0, found), probabilities
+    return jnp.where(jnp.isneginf(largest)[..., None], 0, best_states), probabilities
 
 
 def _take(values: Array, indices: Array) -> Array:

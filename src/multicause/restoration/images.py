@@ -141,7 +141,7 @@ def inpaint_image(
     missing = np.isnan(with_mask(pixels, mask))
     if not missing.any():
         return pixels
-    found = restore_image(
+    restored = restore_image(
         image,
         mask,
         patch_size=patch_size,
@@ -152,7 +152,7 @@ def inpaint_image(
         random_state=random_state,
         progress=progress,
     )
-    return np.where(missing, found.image, pixels)
+    return np.where(missing, restored.image, pixels)
 
 
 def restore_image(

@@ -80,18 +80,18 @@ def restore_patches(
         means = patch_means(outer.extract(centres), image.shape[2])
         rows -= means
         certain = None if precision is None else outer.extract(precision)
-        found = infer(rows, learned, *search, precision=certain)
+        restored = infer(rows, learned, *search, precision=certain)
         inner = slice((begin - max(0, begin - radius)) * per_line, (end - max(0, begin - radius)) * per_line)
         if radius:
-            nearby = outer.average_nearby(found.active, radius)[inner]
+            nearby = outer.average_nearby(restored.active, radius)[inner]
             everywhere = (1 - neighbourhood.share) * learned.activity.astype(np.float32)
             activity = (neighbourhood.share * nearby + everywhere).clip(max=MOST_ACTIVE)
             certain = None if certain is None else certain[inner]
-            found = infer(rows[inner], learned, *search, activity, certain)
+            restored = infer(rows[inner], learned, *search, activity, certain)
         else:
-            found = Restored(found.mean[inner], found.variance[inner], found.active[inner])
-        weights = 1 / (found.variance + least_variance * learned.noise_variance)
-        grid.strip(begin, end).add(found.mean + means[inner], weights, sums, total)
+            restored = Restored(restored.mean[inner], restored.variance[inner], restored.active[inner])
+        weights = 1 / (restored.variance + least_variance * learned.noise_variance)
+        grid.strip(begin, end).add(restored.mean + means[inner], weights, sums, total)
         progress(end / lines)
     return np.divide(sums, total, out=sums).astype(image.dtype)
 

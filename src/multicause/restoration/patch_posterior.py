@@ -96,12 +96,12 @@ def _posterior(
     n, H = len(rows), len(components)
     causes, active = jnp.zeros((n, H), rows.dtype), jnp.zeros((n, H), rows.dtype)
     square, begin = jnp.zeros(n, rows.dtype), 0
-    each = jnp.arange(n)[:, None, None]
+    row_numbers = jnp.arange(n)[:, None, None]
     for states in found:
         weights = probabilities[:, begin : begin + states.score.shape[1]]
         begin += states.score.shape[1]
-        causes = causes.at[each, states.active].add(weights[..., None] * states.mean)
-        active = active.at[each, states.active].add(jnp.broadcast_to(weights[..., None], states.active.shape))
+        causes = causes.at[row_numbers, states.active].add(weights[..., None] * states.mean)
+        active = active.at[row_numbers, states.active].add(jnp.broadcast_to(weights[..., None], states.active.shape))
         moments = states.mean[..., :, None] * states.mean[..., None, :] + states.covariance
         overlaps = gram[states.active[..., :, None], states.active[..., None, :]]
         square += jnp.sum(weights * jnp.sum(moments * overlaps, axis=(-2, -1)), axis=1)

@@ -43,11 +43,11 @@ class PatchGrid:
         """Return all patches, or those with the ``chosen`` numbers, as rows (n, size · size · channels)."""
         windows = np.lib.stride_tricks.sliding_window_view(image, (self.size, self.size), axis=(0, 1))
         if chosen is None:
-            found = windows[np.ix_(self.tops, self.lefts)]
+            patches = windows[np.ix_(self.tops, self.lefts)]
         else:
-            found = windows[self.tops[chosen // self.shape[1]], self.lefts[chosen % self.shape[1]]]
+            patches = windows[self.tops[chosen // self.shape[1]], self.lefts[chosen % self.shape[1]]]
         # The axes of a window come last; a row has the order of the image's own axes.
-        return np.moveaxis(found, -3, -1).reshape(-1, self.size**2 * self.image_shape[2])
+        return np.moveaxis(patches, -3, -1).reshape(-1, self.size**2 * self.image_shape[2])
 
     def add(self, rows: np.ndarray, weights: np.ndarray, sums: np.ndarray, total: np.ndarray) -> None:
         """Add patches (n, size · size · channels), times their weights (n,), to ``sums`` and the weights to ``total``.

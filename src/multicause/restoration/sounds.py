@@ -55,11 +55,11 @@ def denoise_sound(
     ndarray of the shape of samples
         Floats in the units of the recording.
     """
-    given = np.asarray(samples)
-    if given.dtype.kind not in "buif" or given.ndim not in (1, 2):
+    wave = np.asarray(samples)
+    if wave.dtype.kind not in "buif" or wave.ndim not in (1, 2):
         raise ValueError(
-            f"samples must be real numbers of shape (n_samples,) or (n_samples, n_channels); got dtype {given.dtype} "
-            f"and shape {given.shape}."
+            f"samples must be real numbers of shape (n_samples,) or (n_samples, n_channels); got dtype {wave.dtype} "
+            f"and shape {wave.shape}."
         )
     for name, value, least in (
         ("window", window, 4),
@@ -74,12 +74,12 @@ def denoise_sound(
             f"A window of {window} samples has {window // 2 + 1} frequencies, fewer than the {patch_size} of a patch. "
             "Use a larger window or a smaller patch_size."
         )
-    if len(given) < patch_size * window:
+    if len(wave) < patch_size * window:
         raise ValueError(
-            f"The recording has {len(given)} samples; at least {patch_size * window}, {patch_size} windows of "
+            f"The recording has {len(wave)} samples; at least {patch_size * window}, {patch_size} windows of "
             f"{window}, are needed. Use a longer recording or a smaller window."
         )
-    waves = given.reshape(len(given), -1).astype(np.float64)
+    waves = wave.reshape(len(wave), -1).astype(np.float64)
     bad = int((~np.isfinite(waves)).sum())
     if bad:
         raise ValueError(f"samples has {bad} values that are NaN or infinite; cut them off or replace them.")
@@ -91,7 +91,7 @@ def denoise_sound(
         _restore(waves[:, c], window, settings, random, lambda part, text, c=c: tell((c + part) / n_channels, text))  # type: ignore[misc]
         for c in range(n_channels)
     ]
-    return np.stack(restored, axis=1).reshape(given.shape)
+    return np.stack(restored, axis=1).reshape(wave.shape)
 
 
 def _restore(
@@ -108,8 +108,8 @@ def _restore(
         return wave.copy()  # silence
     logarithm = np.log(np.maximum(power, SILENCE**2 * power.max()))
     level, spread = logarithm.mean(), logarithm.std()
-    found = denoise(((logarithm - level) / spread)[..., None], settings, random, progress).image[..., 0]
-    expected = np.exp(level + spread * found) / LOG_BIAS
+    denoised = denoise(((logarithm - level) / spread)[..., None], settings, random, progress).image[..., 0]
+    expected = np.exp(level + spread * denoised) / LOG_BIAS
     noise = np.quantile(expected, QUIETEST, axis=1, keepdims=True)
     gain = np.maximum(1 - noise / expected, FLOOR)  # Wiener's filter
     _, restored = istft(gain * spectrum, nperseg=window, noverlap=window - window // 4)

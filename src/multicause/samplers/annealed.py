@@ -128,10 +128,12 @@ def follow_path(
     size = int(max(1, min(n_chains, memory // per_chain)))
     groups = []
     for first in range(0, n_chains, size):
-        own = keys[first : first + size]
-        missing = size - len(own)  # pad the last group, so that no further program is compiled
-        own = jnp.concatenate([own, keys[:missing]]) if missing else own
-        groups.append(jax.device_get(anneal(energy, base.expert, parameters, start, betas, step_sizes, own, n_more)))
+        keys_of_batch = keys[first : first + size]
+        missing = size - len(keys_of_batch)  # pad the last group, so that no further program is compiled
+        keys_of_batch = jnp.concatenate([keys_of_batch, keys[:missing]]) if missing else keys_of_batch
+        groups.append(
+            jax.device_get(anneal(energy, base.expert, parameters, start, betas, step_sizes, keys_of_batch, n_more))
+        )
     ends = Annealed(*(np.concatenate(parts)[:n_chains] for parts in zip(*groups, strict=True)))
     return ends._replace(positions=ends.positions.astype(given))
 

@@ -162,23 +162,25 @@ def component_curve(
         ]
         score = _score_rows if by_row else _score_entries
         # The first fit compiles what the others use.
-        found = run_all(score, tasks[:1], 1) + run_all(score, tasks[1:], number_of_jobs(n_jobs))
-        scores[index] = np.concatenate(found)
+        scored = run_all(score, tasks[:1], 1) + run_all(score, tasks[1:], number_of_jobs(n_jobs))
+        scores[index] = np.concatenate(scored)
         if watch is not None:
             watch(int(number), float(np.average(scores[index], weights=None if weights is None else weights[places])))
         before = models
-    sizes = np.cumsum([len(part) for part in found])[:-1]
+    sizes = np.cumsum([len(part) for part in scored])[:-1]
     return _curve(wanted, scores, places, np.ones(len(rows)) if weights is None else weights, sizes)
 
 
 def _check_numbers(numbers: Iterable[int]) -> np.ndarray:
-    given: list[Any] = list(numbers) if isinstance(numbers, Iterable) else [numbers]
-    whole = all(isinstance(number, Integral) and not isinstance(number, bool) and int(number) > 0 for number in given)
-    if not given or not whole or len(set(given)) < len(given):
+    requested: list[Any] = list(numbers) if isinstance(numbers, Iterable) else [numbers]
+    whole = all(
+        isinstance(number, Integral) and not isinstance(number, bool) and int(number) > 0 for number in requested
+    )
+    if not requested or not whole or len(set(requested)) < len(requested):
         raise ValueError(
             f"numbers must be different whole numbers of at least 1, such as [5, 10, 20]; got {numbers!r}."
         )
-    return np.sort(np.array([int(number) for number in given]))
+    return np.sort(np.array([int(number) for number in requested]))
 
 
 def _splits(cv: Any, rows: np.ndarray, random: np.random.RandomState) -> Iterable[tuple[np.ndarray, np.ndarray]]:

@@ -137,8 +137,8 @@ def learn_round(
     def one(number: Array, carry: tuple[UpdateState, Array, Array]) -> tuple[UpdateState, Array, Array]:
         updates, contrast, acceptance = carry
         rows = Z[jnp.minimum(number, n_batches - 1)]
-        own = jax.random.fold_in(key, updates.n_updates)
-        updates, new_contrast, new_acceptance = update(method, updates, rows, batches.shares, rates, own)
+        update_key = jax.random.fold_in(key, updates.n_updates)
+        updates, new_contrast, new_acceptance = update(method, updates, rows, batches.shares, rates, update_key)
         return updates, contrast + new_contrast / n, acceptance + new_acceptance / n
 
     zero = jnp.zeros((), Z.dtype)

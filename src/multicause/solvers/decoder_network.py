@@ -73,8 +73,8 @@ class DecoderNetwork(JointModel):
         least = 0.5 / sums.n_rows
         activity = jnp.clip(sums.active / sums.n_rows, least, 1 - least)
         variance = jnp.maximum(sums.squares / jnp.maximum(sums.n_values, 1), parameters["least_variance"])
-        found = {"log_odds": jnp.log(activity) - jnp.log1p(-activity), "log_variance": jnp.log(variance)}
-        return {**parameters, **{name: value.astype(parameters[name].dtype) for name, value in found.items()}}
+        solved = {"log_odds": jnp.log(activity) - jnp.log1p(-activity), "log_variance": jnp.log(variance)}
+        return {**parameters, **{name: value.astype(parameters[name].dtype) for name, value in solved.items()}}
 
     def _errors(self, parameters: Any, states: Array, rows: Array) -> tuple[Array, Array]:
         """Return Σ_d (y_d − μ_d(s))² over observed values (n, S), and the number of these (n,)."""

@@ -97,8 +97,8 @@ def learn(
         updates, report = learn_round(method, state.updates, draw(length), whitening, rates, np.asarray(n), seed)
         learned_before = state.reports[-1, -1] if len(state.reports) else 0.0
         before_end = updates.parameters.filters if learned_before < 1 - end else state.before_end
-        found, finite = jax.device_get((report, updates.finite))
-        reports = np.vstack([state.reports, np.array(found, dtype=float)])
+        reported, finite = jax.device_get((report, updates.finite))
+        reports = np.vstack([state.reports, np.array(reported, dtype=float)])
         outcome = None if finite else Outcome.NON_FINITE
         return ContrastiveDivergenceState(updates, before_end, reports, state.n_updates + n, outcome)
 

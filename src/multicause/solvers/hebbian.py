@@ -134,8 +134,8 @@ def show(
     def one(network: Network, given: tuple[Array, Array, Array]) -> tuple[Network, None]:
         row, disturbance, temperature = given
         weights, response = present(network.weights, row, disturbance, temperature, rule, cooling)
-        shown = jnp.any(row > 0)  # rows of zeros change nothing
-        weights, response = jnp.where(shown, weights, network.weights), jnp.where(shown, response, 0)
+        has_signal = jnp.any(row > 0)  # rows of zeros change nothing
+        weights, response = jnp.where(has_signal, weights, network.weights), jnp.where(has_signal, response, 0)
         presented, scores = network.presented + 1, _scores(weights, network.probes)
         units, own = jnp.argmax(scores, axis=1), jnp.take_along_axis(scores, network.units[:, None], axis=1)[:, 0]
         lost = scores.max(axis=1) - own > LOST * temperature
@@ -221,8 +221,8 @@ def stream(
     def temperature_at(presented: Array) -> Array:
         return temperature_of(rule, schedule, epochs + (presented - before) / len(rows)).astype(rows.dtype)
 
-    def chunk(network: Network, given: tuple[Array, Array]) -> tuple[Network, None]:
-        some, key = given
+    def chunk(network: Network, rows_and_key: tuple[Array, Array]) -> tuple[Network, None]:
+        some, key = rows_and_key
         return show(network, some, key, rule, temperature_at, **kind), None
 
     whole = rows[: n_chunks * CHUNK].reshape(n_chunks, CHUNK, rows.shape[1])

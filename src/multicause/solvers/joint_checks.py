@@ -26,49 +26,49 @@ def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_co
     """Raise ValueError if a user's function fails on some rows, is not pure, or returns another shape or NaN."""
     n, S = len(rows), 3
     states = jnp.asarray(np.random.RandomState(0).uniform(size=(n, S, n_components)) < 0.5, rows.dtype)
-    given = (parameters, states, jnp.asarray(rows))
+    arguments = (parameters, states, jnp.asarray(rows))
     what = (
         "log_joint must take parameters, states (n, S, H) and rows (n, D), and return log p(s, y) of every state "
         "and row, an array (n, S)"
     )
     try:
-        found, again = (np.asarray(log_joint(*given)) for _ in range(2))
+        first, again = (np.asarray(log_joint(*arguments)) for _ in range(2))
     except Exception as error:
         raise ValueError(f"{what}; it failed with {type(error).__name__}: {error}.") from error
-    if found.shape != (n, S):
-        raise ValueError(f"{what}, here {(n, S)}; got {found.shape}. Sum over features and causes alone.")
+    if first.shape != (n, S):
+        raise ValueError(f"{what}, here {(n, S)}; got {first.shape}. Sum over features and causes alone.")
     gaps = np.isnan(rows).any(axis=1)
-    if np.isnan(found[gaps]).any() and not np.isnan(found[~gaps]).any():
+    if np.isnan(first[gaps]).any() and not np.isnan(first[~gaps]).any():
         raise ValueError(
             f"{what}; it returned NaN for rows with missing values, which are NaN. Leave them out in the function, as "
             "by errors = jnp.where(jnp.isnan(rows), 0, rows)[:, None] - means, and jnp.where(jnp.isnan(rows)[:, None], "
             "0, errors), or fill them in before."
         )
-    if np.isnan(found).any() or np.isposinf(found).any():
-        raise ValueError(f"{what}, without NaN and +∞; {np.sum(np.isnan(found))} of {found.size} values were NaN.")
-    if not np.array_equal(found, again):
+    if np.isnan(first).any() or np.isposinf(first).any():
+        raise ValueError(f"{what}, without NaN and +∞; {np.sum(np.isnan(first))} of {first.size} values were NaN.")
+    if not np.array_equal(first, again):
         raise ValueError(
             f"{what}, the same whenever it is called with the same arguments; two calls differed. Draw no random "
             "numbers in it, and change nothing outside of it."
         )
     try:
-        value, gradient = jax.jit(jax.value_and_grad(lambda *all_of: jnp.sum(log_joint(*all_of))))(*given)
+        value, gradient = jax.jit(jax.value_and_grad(lambda *all_of: jnp.sum(log_joint(*all_of))))(*arguments)
     except Exception as error:
         raise ValueError(
             f"{what}, and be written with jax.numpy, so that it can be compiled and differentiated; that failed with "
             f"{type(error).__name__}: {str(error).splitlines()[0]}"
         ) from error
     # Sums of all values differ by rounding errors only, unless the function depends on what it computed before.
-    if not np.isclose(float(value), found.sum(), rtol=1e-3):
+    if not np.isclose(float(value), first.sum(), rtol=1e-3):
         raise ValueError(
             f"{what}, the same when it is compiled; the compiled function differed. It must depend on nothing but its "
             "arguments."
         )
     alone = np.asarray(log_joint(parameters, states[:1, :1], jnp.asarray(rows[:1])))
-    if not np.allclose(alone, found[:1, :1], rtol=1e-3):
+    if not np.allclose(alone, first[:1, :1], rtol=1e-3):
         raise ValueError(f"{what}, for each state and row on its own; it changed with the other rows and states.")
     bad = [leaf for leaf in jax.tree.leaves(gradient) if not np.isfinite(np.asarray(leaf)).all()]
-    if bad and np.isfinite(found).all():
+    if bad and np.isfinite(first).all():
         raise ValueError(
             f"{what}, whose gradient is finite; derivatives with respect to {len(bad)} of the arrays have NaN or "
             "infinity. Bound arguments of logarithms and square roots away from zero."

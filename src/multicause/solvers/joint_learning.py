@@ -84,8 +84,8 @@ def begin(method: JointMethod, parameters: Any, X: Any, n_components: int, batch
 
 def searched(method: JointMethod, parameters: Any, X: Any, n_components: int, batch_size: int) -> np.ndarray:
     """Return packed states of rows that have none yet: (N, S, ⌈H / 8⌉)."""
-    found = [np.asarray(_first(method, parameters, rows, n_components)) for rows in batches_of(X, batch_size)]
-    return np.concatenate(found)[: len(X)]
+    states = [np.asarray(_first(method, parameters, rows, n_components)) for rows in batches_of(X, batch_size)]
+    return np.concatenate(states)[: len(X)]
 
 
 def batches_of(X: Any, batch_size: int) -> Iterator[Array]:
@@ -128,7 +128,7 @@ def learn(
     def step(state: GradientState) -> GradientState:
         number = len(state.bounds)
         random = generator(key, number)
-        shown = random.permutation(rows_to_show(expected, random))
+        order = random.permutation(rows_to_show(expected, random))
         progress = jnp.asarray(number / max(1, schedule.max_iter - 1), jnp.float32)
         first = jnp.asarray(schedule.learning_rate, jnp.float32)
         rate = learning_rate_at(schedule.schedule, first, LAST_RATE * first, progress)
@@ -138,12 +138,12 @@ def learn(
             n_components,
             (state.parameters, state.moments, jnp.asarray(state.states), sums),
             rows,
-            _batches(shown, schedule.batch_size, len(X)),
+            _batches(order, schedule.batch_size, len(X)),
             sizes,
             rate.astype(X.dtype),
             jax.random.fold_in(key, number),
         )
-        bounds = (*state.bounds, float(total) / len(shown))
+        bounds = (*state.bounds, float(total) / len(order))
         if not np.isfinite(bounds[-1]) or not is_finite(parameters):
             return state._replace(bounds=bounds, outcome=Outcome.NON_FINITE)
         resting = has_settled(np.array(bounds)[:, None], schedule.tol)

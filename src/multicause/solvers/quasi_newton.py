@@ -105,9 +105,9 @@ def learn_second_order(
         for change in (direction(state.gradient, state.curvature, steps), state.gradient):
             if np.sum(change * state.gradient) <= 0:
                 continue
-            found = _search(at, state, change, epsilon)
-            if found is not None:
-                length, after = found
+            line_search = _search(at, state, change, epsilon)
+            if line_search is not None:
+                length, after = line_search
                 steps = (*steps, (length * change, state.gradient - after.gradient))[-MEMORY:]
                 return after._replace(steps=steps, bounds=(*state.bounds, after.bound))
             steps = ()

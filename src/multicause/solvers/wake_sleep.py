@@ -101,9 +101,9 @@ def one_pass(
     def one(machine: Machine, moments: Moments, key: Array) -> tuple[Machine, Moments, Array]:
         def learn(number: Array, state: tuple[Machine, Moments, Array]) -> tuple[Machine, Moments, Array]:
             machine, moments, total = state
-            own, length = jax.random.fold_in(key, number), rate * batches.lengths[number]
+            batch_key, length = jax.random.fold_in(key, number), rate * batches.lengths[number]
             data, weights = rows[batches.rows[number]], batches.weights[number]
-            machine, moments, bound = step(recipe, optimizer, machine, moments, data, weights, own, length)
+            machine, moments, bound = step(recipe, optimizer, machine, moments, data, weights, batch_key, length)
             return machine, moments, total + bound.astype(jnp.float64)
 
         return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, moments, jnp.zeros((), jnp.float64)))
@@ -135,8 +135,8 @@ class WakeSleepPasses(Solver):
         # Fold in the batch number: otherwise the same seed would draw the same samples for every batch.
         key = jax.random.fold_in(key_from(problem.random), problem.n_batches)
         model, data, starts = problem.model, problem.data, problem.starts
-        own: dict[str, Any] = {"batch_size": self.batch_size, "optimizer": self.optimizer}
-        result = learn_by_wake_and_sleep(model, data, starts, **own, max_iter=1, tol=0.0, key=key)
+        settings: dict[str, Any] = {"batch_size": self.batch_size, "optimizer": self.optimizer}
+        result = learn_by_wake_and_sleep(model, data, starts, **settings, max_iter=1, tol=0.0, key=key)
         n_batches, finite = problem.n_batches + 1, bool(np.isfinite(result.bound))
         # The bound of the pass is that before its steps; the bound at the end is of the new parameters.
         batch = batch_result(result.parameters, result.bound, n_batches, finite=finite, bounds=result.bounds[:1])
@@ -229,13 +229,13 @@ def learn_by_wake_and_sleep(
         journal=journal,
     )
     every = _parameters_of(state.machines, starts)
-    found = []
+    evaluated = []
     for start in range(n_starts):
         parameters = start_of(every, start)
         sums = jax.device_get(data.sum(partial(evaluate, model), parameters))
-        found.append((float(sums.bound / sums.seen), parameters, sums))
-    best = int(np.argmax([bound for bound, _, _ in found]))
-    final, parameters, statistics = found[best]
+        evaluated.append((float(sums.bound / sums.seen), parameters, sums))
+    best = int(np.argmax([bound for bound, _, _ in evaluated]))
+    final, parameters, statistics = evaluated[best]
     activity = (statistics.prior["active"] / statistics.weight).astype(parameters.components.dtype)
     parameters = parameters._replace(prior={**parameters.prior, "activity": activity})
     bounds = [*state.bounds[:, best], final]

@@ -88,20 +88,20 @@ def transform(
             folder = f"a folder ({str(out)!r}), without one of {', '.join(WRITTEN_TABLES)},"
             refused = folder if step is None else "--step"
             raise ValueError(f"{refused} is only for models of patches and data that are images.")
-        found = fitted.read(
+        user_data = fitted.read(
             data,
             memory_budget=fitted.memory_budget,
             **files.settings(),
         )
-        tell_data(output, data, found)
-        if isinstance(found.rows, Source):
-            check_array_file(out, found.rows, fitted)
+        tell_data(output, data, user_data)
+        if isinstance(user_data.rows, Source):
+            check_array_file(out, user_data.rows, fitted)
             with errors_in_options(fitted.model):
-                causes = fitted.model.transform(found.rows, out=out)
+                causes = fitted.model.transform(user_data.rows, out=out)
         else:
             with errors_in_options(fitted.model):
-                causes = np.asarray(fitted.model.transform(found.rows))
-            tell_lost(output, out, write_table(out, causes, component_names(fitted.model), found.others()))
+                causes = np.asarray(fitted.model.transform(user_data.rows))
+            tell_lost(output, out, write_table(out, causes, component_names(fitted.model), user_data.others()))
         output.say(f"Causes of {causes.shape[0]} rows: {out}")
         output.result(out=str(out), shape=list(causes.shape))
 
@@ -228,13 +228,13 @@ def reconstruct(
                 raise ValueError("--impute fills in missing values of tables; recordings have none.")
             reconstruct_recordings(output, fitted, data, out, files.channel, noise_level, force)
         else:
-            found = fitted.read(
+            user_data = fitted.read(
                 data,
                 memory_budget=fitted.memory_budget,
                 **files.settings(),
             )
-            tell_data(output, data, found)
-            _reconstruct_rows(output, fitted, found, out, impute)
+            tell_data(output, data, user_data)
+            _reconstruct_rows(output, fitted, user_data, out, impute)
 
 
 def check_array_file(out: Path, source: Source, fitted: Any) -> None:

@@ -48,26 +48,26 @@ def benchmark(
         products = time_products(X, components)
         output.say(f"{rows} rows, {features} features, {components} components, {dtype}, on {backend}.")
         lines: list[list[str]] = []
-        found: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         for name in model or MODELS:
             try:
                 with output.working(f"{name}: compiling and timing"):
                     timing = time_model(MODELS[name], X, components, products)
             except Exception as error:  # one model that fails must not lose the results of the others
                 lines.append([name, "failed", ""])
-                found.append({"model": name, "error": describe(error)})
+                results.append({"model": name, "error": describe(error)})
                 output.say(f"{name}: failed: {describe(error)}", style="yellow")
             else:
                 known = math.isfinite(timing.iteration)
                 numbers = [f"{timing.iteration:.3f}", f"{timing.ratio:.1f}"] if known else ["not measurable", ""]
                 lines.append([name, *numbers])
-                found.append({"model": name, "milliseconds": _known(timing.iteration), "ratio": _known(timing.ratio)})
+                results.append({"model": name, "milliseconds": _known(timing.iteration), "ratio": _known(timing.ratio)})
                 text = f"{numbers[0]} ms, {numbers[1]} times the products" if known else "too short to measure"
                 output.say(f"{name}: {text}", style="dim")
         title = f"One iteration; the two matrix products take {products:.3f} ms"
         output.table(title, ["model", "milliseconds", "times the products"], lines)
-        output.result(device=backend, dtype=dtype, products_milliseconds=products, models=found)
-        if any("error" in one for one in found):
+        output.result(device=backend, dtype=dtype, products_milliseconds=products, models=results)
+        if any("error" in one for one in results):
             raise typer.Exit(FAILED)
 
 

@@ -48,9 +48,9 @@ def choose(
     numbers of components that are compared, and ``given`` the settings of the estimator that the user gave. Rows
     that are not ``in_memory`` cannot be prepared.
     """
-    found = automatic(kind, rows, numbers, given, in_memory) if name == AUTO else Choice(name)
+    choice = automatic(kind, rows, numbers, given, in_memory) if name == AUTO else Choice(name)
     asked = {"center": center, "standardize": standardize, "whiten": whiten}
-    steps = {key: getattr(found, key) if value is None else value for key, value in asked.items()}
+    steps = {key: getattr(choice, key) if value is None else value for key, value in asked.items()}
     if whiten and standardize is None:
         steps["standardize"] = False
     said = tuple(
@@ -58,7 +58,7 @@ def choose(
         for key, value in asked.items()
         if value is not None
     )
-    return Choice(found.name, found.settings, **steps, reasons=(*found.reasons, *said))
+    return Choice(choice.name, choice.settings, **steps, reasons=(*choice.reasons, *said))
 
 
 def automatic(kind: str, rows: np.ndarray, numbers: list[int], given: dict[str, Any], in_memory: bool = True) -> Choice:

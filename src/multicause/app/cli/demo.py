@@ -57,12 +57,12 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
         model.fit(bars.data)
     seconds = perf_counter() - started
 
-    found, reference = recovered_causes(model, bars.causes), generating_bound(model, bars)
-    lit = model.components_[found.mapping][bars.causes > 0]
-    error = float(np.abs(model.activity_[found.mapping] - bars.states.mean(axis=0)).mean())
+    recovery, reference = recovered_causes(model, bars.causes), generating_bound(model, bars)
+    lit = model.components_[recovery.mapping][bars.causes > 0]
+    error = float(np.abs(model.activity_[recovery.mapping] - bars.states.mean(axis=0)).mean())
     lines = [
-        ["bars with their own cause", str(found.n_found), str(len(bars.causes))],
-        ["mean absolute error of the weights", f"{found.mean_absolute_error:.3f}", "0"],
+        ["bars with their own cause", str(recovery.n_found), str(len(bars.causes))],
+        ["mean absolute error of the weights", f"{recovery.mean_absolute_error:.3f}", "0"],
         ["mean weight of bar pixels", f"{lit.mean():.2f}", "10"],
         ["mean error of the causes' frequency", f"{error:.4f}", "0"],
         ["mean log evidence of an image", f"{model.lower_bound_:.3f}", f"{reference:.3f}"],
@@ -70,12 +70,12 @@ def run_demo(output: Output, out: Path, seed: int) -> dict[str, Any]:
     title = f"Learned in {model.n_iter_} iterations, {seconds:.1f} s ({model.outcome_})"
     output.table(title, ["", "found", "truth"], lines)
     picture, report = out / "bars.png", out / "report.html"
-    draw(picture, bars, model, found, reference)
+    draw(picture, bars, model, recovery, reference)
     write_report(model, bars.data, report, image_shape=bars.image_shape, title="Bars that occlude each other")
     output.say(f"Picture: {picture}\nReport: {report}")
     return {
         "bars": len(bars.causes),
-        "found": int(found.n_found),
+        "found": int(recovery.n_found),
         "outcome": model.outcome_,
         "n_iter": int(model.n_iter_),
         "lower_bound": float(model.lower_bound_),
@@ -105,8 +105,8 @@ def show_photograph(output: Output, out: Path, seed: int) -> dict[str, Any]:
     again = reconstruct_image(model, image.astype(float), (8, 8), step=4)
     explained = 1 - float(((again - image) ** 2).mean()) / float(image.var())
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained")
-    for axis, shown, title in ((axes[0], image, "a photograph"), (axes[2], again, "from 16 components")):
-        axis.imshow(shown, cmap="gray", vmin=0, vmax=255)
+    for axis, picture, title in ((axes[0], image, "a photograph"), (axes[2], again, "from 16 components")):
+        axis.imshow(picture, cmap="gray", vmin=0, vmax=255)
         axis.set_title(title)
         axis.axis("off")
     draw_images(axes[1], model.components_, (8, 8), columns=4, title="components of its patches, 8×8")
@@ -119,7 +119,7 @@ def show_photograph(output: Output, out: Path, seed: int) -> dict[str, Any]:
     return {"photograph": str(path), "photograph_r2": explained}
 
 
-def draw(path: Path, bars: Any, model: Any, found: Any, reference: float) -> None:
+def draw(path: Path, bars: Any, model: Any, recovery: Any, reference: float) -> None:
     """Draw data, true causes, learned components in the same order, and the bound."""
     import matplotlib
 
@@ -131,7 +131,7 @@ def draw(path: Path, bars: Any, model: Any, found: Any, reference: float) -> Non
     figure, axes = plt.subplots(4, 1, figsize=(7, 6.6), height_ratios=[2.2, 1, 1, 2.2], layout="constrained")
     draw_images(axes[0], bars.data[:20], bars.image_shape, title="data: 20 of 500 images")
     draw_images(axes[1], bars.causes, bars.image_shape, title="the true causes, never shown to the model")
-    order = [*found.mapping, *(h for h in range(len(model.components_)) if h not in found.mapping)]
+    order = [*recovery.mapping, *(h for h in range(len(model.components_)) if h not in recovery.mapping)]
     draw_images(axes[2], model.components_[order], bars.image_shape, title="learned components, in the same order")
     ConvergenceDisplay.from_estimator(model, reference=reference, ax=axes[3])
     _save(figure, path)

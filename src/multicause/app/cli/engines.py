@@ -57,12 +57,12 @@ class EngineChoice:
             )
         if self.name == "local" and self.timeout is not None:
             raise ValueError("--timeout is a time limit of a Dask cluster. Use --engine dask, or leave out --timeout.")
-        given = [
+        options = [
             option for option, value in (("--n-jobs", self.n_jobs), ("--devices", self.devices)) if value is not None
         ]
-        if self.name == "dask" and given:
+        if self.name == "dask" and options:
             raise ValueError(
-                f"{given[0]} requires --engine local. On a Dask cluster, workers have the threads and devices that "
+                f"{options[0]} requires --engine local. On a Dask cluster, workers have the threads and devices that "
                 "they were started with."
             )
         self._devices()

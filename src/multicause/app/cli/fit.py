@@ -251,8 +251,10 @@ def fit(
                 with_report=report if "report" in given else recorded.with_report,
                 engine=place if given.intersection(ENGINE_OPTIONS) else recorded.engine,
             )
-        found = fit_run(output, request, out, device=device, every=checkpoint, resume=recorded is not None, force=force)
-        output.result(out=str(out), **found)
+        summary = fit_run(
+            output, request, out, device=device, every=checkpoint, resume=recorded is not None, force=force
+        )
+        output.result(out=str(out), **summary)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

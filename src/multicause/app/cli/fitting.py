@@ -67,8 +67,8 @@ def fit_run(
     choice = chosen_model(request, data, numbers if several else [numbers])
     for reason in choice.reasons:
         output.say(reason)
-    own = {**choice.settings, **{key: value for key, value in first.items() if value is not None}}
-    model = checked_model(choice.name, {**own, "engine": engine}, request.extra)
+    settings_of_model = {**choice.settings, **{key: value for key, value in first.items() if value is not None}}
+    model = checked_model(choice.name, {**settings_of_model, "engine": engine}, request.extra)
     if place.name == "dask":
         tell_cluster(output, engine)
     preparation = prepare(data, choice)
@@ -176,8 +176,8 @@ def chosen_components(
     ]
     output.table("held-out rows", ["components", "mean score", "below the highest"], lines)
     output.say(f"Chosen: {curve.best} components, the smallest number that is not clearly below the highest score.")
-    found = {name: np.asarray(getattr(curve, name)).tolist() for name in CURVE}
-    return {**found, "best": curve.best}
+    values = {name: np.asarray(getattr(curve, name)).tolist() for name in CURVE}
+    return {**values, "best": curve.best}
 
 
 def described_rows(data: UserData, memory_budget: str | int) -> UserData:
@@ -223,8 +223,8 @@ def learn(output: Output, model: Any, data: UserData, checkpoints: Path, every: 
         warnings.simplefilter("always")
         with errors_in_options(model):
             model.fit(data.rows, resume=None if resume is None else checkpoints)
-    seconds, own = perf_counter() - started, model.get_params(deep=False)
-    return seconds, list(dict.fromkeys(in_options(str(warning.message), own) for warning in caught))
+    seconds, parameters = perf_counter() - started, model.get_params(deep=False)
+    return seconds, list(dict.fromkeys(in_options(str(warning.message), parameters) for warning in caught))
 
 
 def write_run_report(

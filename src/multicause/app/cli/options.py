@@ -56,8 +56,10 @@ class FileOptions:
 
 def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
     """Return a command in which each parameter that is a dataclass of options is replaced by these options."""
-    given = signature(function, eval_str=True)
-    groups: dict[str, Any] = {name: p.annotation for name, p in given.parameters.items() if is_dataclass(p.annotation)}
+    own_signature = signature(function, eval_str=True)
+    groups: dict[str, Any] = {
+        name: p.annotation for name, p in own_signature.parameters.items() if is_dataclass(p.annotation)
+    }
 
     @wraps(function)
     def with_groups(**values: Any) -> None:
@@ -66,7 +68,7 @@ def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
         function(**values)
 
     options: list[Parameter] = []
-    for name, parameter in given.parameters.items():
+    for name, parameter in own_signature.parameters.items():
         if name in groups:
             hints = get_type_hints(groups[name], include_extras=True)
             options += [
@@ -75,17 +77,17 @@ def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
             ]
         else:
             options.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-    with_groups.__signature__ = given.replace(parameters=options)  # type: ignore[attr-defined]
+    with_groups.__signature__ = own_signature.replace(parameters=options)  # type: ignore[attr-defined]
     with_groups.__annotations__ = {option.name: option.annotation for option in options}
     return with_groups
 
 
 def numbers_from(text: str, name: str) -> list[int]:
     """Parse whole numbers such as "5,10,20"."""
-    words = text.split(",")
-    if not all(re.fullmatch(r"\s*[1-9]\d*\s*", word) for word in words) or len({*map(int, words)}) < len(words):
+    numbers = text.split(",")
+    if not all(re.fullmatch(r"\s*[1-9]\d*\s*", word) for word in numbers) or len({*map(int, numbers)}) < len(numbers):
         raise ValueError(f"{name} must be a whole number of at least 1, or several such as 5,10,20; got {text!r}.")
-    return sorted(map(int, words))
+    return sorted(map(int, numbers))
 
 
 def shape_from(text: str | None, name: str) -> tuple[int, int] | None:

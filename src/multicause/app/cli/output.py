@@ -84,8 +84,8 @@ class Commands(TyperGroup):
         **extra: Any,
     ) -> Any:
         """Run the command that the arguments name, and exit with its code."""
-        words = sys.argv[1:] if args is None else list(args)
-        if not standalone_mode or not words:  # without arguments the help is shown
+        arguments = sys.argv[1:] if args is None else list(args)
+        if not standalone_mode or not arguments:  # without arguments the help is shown
             return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
@@ -95,7 +95,7 @@ class Commands(TyperGroup):
                 raise
             place = getattr(getattr(error, "ctx", None), "command_path", "multicause")
             text = f"{' '.join(error.format_message().split()).rstrip('.')}. See {place} --help."
-            _tell(text, BAD_INPUT, "--json" in words)
+            _tell(text, BAD_INPUT, "--json" in arguments)
             code = BAD_INPUT
         sys.exit(code)
 

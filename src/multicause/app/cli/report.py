@@ -97,8 +97,8 @@ def write_one(output: Output, fitted: Run, data: list[Path] | None, out: Path, s
         raise FileNotFoundError(
             f"The data of this run are no longer at {str(missing[0])!r}; give their path with --data."
         )
-    found = described_rows(fitted.read(paths, memory_budget=fitted.memory_budget, **settings), fitted.memory_budget)
-    write_run_report(out, fitted.model, found, paths, fitted.settings)
+    described = described_rows(fitted.read(paths, memory_budget=fitted.memory_budget, **settings), fitted.memory_budget)
+    write_run_report(out, fitted.model, described, paths, fitted.settings)
     output.say(f"Report: {out}")
     output.result(out=str(out), bytes=out.stat().st_size)
 
@@ -133,8 +133,8 @@ def _compared(run: Run, data: list[Path] | None, reading: dict[str, Any]) -> Com
     values = {"r2": settings.get("r2"), "r2_without_row_means": settings.get("r2_without_row_means")}
     score, summary = settings.get("lower_bound"), settings["data"].get("summary", "")
     if data:
-        found = described_rows(run.read(data, memory_budget=run.memory_budget, **reading), run.memory_budget)
-        rows, summary = found.rows, found.summary
+        described = described_rows(run.read(data, memory_budget=run.memory_budget, **reading), run.memory_budget)
+        rows, summary = described.rows, described.summary
         values = dict.fromkeys(values)
         if hasattr(run.model, "reconstruct"):
             values = dict(reconstruction_quality(run.model, rows)._asdict())

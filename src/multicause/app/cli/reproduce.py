@@ -112,8 +112,8 @@ def reproduce_all(output: Output, quick: bool, jobs: int, out: Path) -> None:
             problem = f"{type(error).__name__}: {describe(error)}"
         seconds = perf_counter() - started
         reached = sum(line.reached for line in lines)
-        found = f"failed: {problem}" if problem else f"{reached} of {len(lines)} reached"
-        output.say(f"  {found}, {seconds:.0f} s", style="red" if problem else "dim")
+        summary = f"failed: {problem}" if problem else f"{reached} of {len(lines)} reached"
+        output.say(f"  {summary}, {seconds:.0f} s", style="red" if problem else "dim")
         sections.append(Section(name, SUBJECTS[name], lines, seconds, problem))
         write_reproduction(out, sections, quick=quick, n_experiments=len(QUICK))
     failed = [section.name for section in sections if section.problem]

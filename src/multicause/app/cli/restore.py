@@ -166,16 +166,17 @@ def _missing(stored: StoredPicture, mask: Path | None, color: str | None) -> np.
     if stored.alpha is not None:
         missing |= stored.alpha == 0
     if mask is not None:
-        shown = read_picture(mask).pixels
-        if shown.shape[:2] != pixels.shape[:2]:
+        mask_pixels = read_picture(mask).pixels
+        if mask_pixels.shape[:2] != pixels.shape[:2]:
             raise ValueError(
                 f"The mask must have the size of the image, {pixels.shape[0]}×{pixels.shape[1]} pixels; {str(mask)!r} "
-                f"has {shown.shape[0]}×{shown.shape[1]}."
+                f"has {mask_pixels.shape[0]}×{mask_pixels.shape[1]}."
             )
-        missing |= (shown.reshape(*shown.shape[:2], -1) != 0).any(axis=2)
+        missing |= (mask_pixels.reshape(*mask_pixels.shape[:2], -1) != 0).any(axis=2)
     if color is not None:
-        shown = pixels.reshape(*pixels.shape[:2], -1)
-        missing |= np.isclose(shown, _color(color, pixels), rtol=0, atol=1e-6 * max(white_of(pixels), 1.0)).all(axis=2)
+        colours = pixels.reshape(*pixels.shape[:2], -1)
+        tolerance = 1e-6 * max(white_of(pixels), 1.0)
+        missing |= np.isclose(colours, _color(color, pixels), rtol=0, atol=tolerance).all(axis=2)
     return missing
 
 
@@ -217,26 +218,26 @@ def _restore(
     from multicause.restoration.images import restore_image
 
     with _progress_bar(output) as progress:
-        found = restore_image(stored.pixels, missing, random_state=seed, progress=progress, **given)
-    before, after = stored.pixels.astype(float), found.image
+        restored = restore_image(stored.pixels, missing, random_state=seed, progress=progress, **given)
+    before, after = stored.pixels.astype(float), restored.image
     if missing is not None:
         lost = missing.reshape(*missing.shape, *[1] * (before.ndim - 2))
         after = np.where(lost, after, before)
         before = np.where(lost, np.nan, before)
     write_picture(out, after, stored)
-    output.say(f"Estimated noise, standard deviation: {found.noise_level:.4g}")
+    output.say(f"Estimated noise, standard deviation: {restored.noise_level:.4g}")
     output.say(f"Restored image: {out}")
     if report is not None:
         what = "denoised" if missing is None else "inpainted"
         white = float(np.iinfo(stored.pixels.dtype).max) if stored.pixels.dtype.kind in "ui" else None
-        write_comparison(report, before, after, found, title=f"{data.name}, {what}", white=white)
+        write_comparison(report, before, after, restored, title=f"{data.name}, {what}", white=white)
         output.say(f"Report: {report}")
     output.result(
         out=str(out),
         report=None if report is None else str(report),
         shape=list(after.shape),
-        noise_level=found.noise_level,
-        patch_size=found.patch_size,
+        noise_level=restored.noise_level,
+        patch_size=restored.patch_size,
         missing=0.0 if missing is None else float(missing.mean()),
     )
 

@@ -72,9 +72,9 @@ class Run(NamedTuple):
         if given.get("separator", self.reading.separator) != self.reading.separator:
             # A file of another format, whose decimal marks are detected, too.
             given = {"decimal": None, "thousands": None, **given}
-        own = replace(self.reading, drop=(), index="none", columns=columns, **given)
+        reading = replace(self.reading, drop=(), index="none", columns=columns, **given)
         with reading_errors_in_options():
-            data = read_data(paths, own, memory_budget=memory_budget)
+            data = read_data(paths, reading, memory_budget=memory_budget)
         data = data._replace(remarks=tuple(map(reading_in_options, data.remarks)))
         if data.rows.shape[1] != self.model.n_features_in_:
             raise ValueError(
@@ -176,8 +176,8 @@ def write_run(folder: Path, model: Any, settings: dict[str, Any]) -> None:
 
 def write_history(path: Path, model: Any) -> None:
     """Write one line for each iteration, with one column for each curve of the model."""
-    found = {name: getattr(model, attribute, None) for name, attribute in CURVES.items()}
-    curves = {name: np.asarray(values) for name, values in found.items() if values is not None}
+    by_name = {name: getattr(model, attribute, None) for name, attribute in CURVES.items()}
+    curves = {name: np.asarray(values) for name, values in by_name.items() if values is not None}
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["iteration", *curves])
@@ -189,13 +189,13 @@ def versions() -> dict[str, str]:
     """Return the versions of the packages that made a run."""
     import jax
 
-    found = {"python": platform.python_version(), "platform": platform.platform(), "device": jax.default_backend()}
+    installed = {"python": platform.python_version(), "platform": platform.platform(), "device": jax.default_backend()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            installed[package] = "not installed"
+    return installed
 
 
 def plain(value: Any) -> Any:

@@ -53,9 +53,9 @@ def reconstruct_images(
     if any(level is not None for level in levels):
         known = [level for level in levels if level is not None]
         shown = f"{min(known):.3g}" if len(known) == 1 else f"{min(known):.3g} to {max(known):.3g}"
-        told = "given" if isinstance(noise, float) else "estimated"
+        origin = "given" if isinstance(noise, float) else "estimated"
         output.say(
-            f"Noise with a standard deviation of {shown} ({told}; white is 1) was removed. --noise-level none "
+            f"Noise with a standard deviation of {shown} ({origin}; white is 1) was removed. --noise-level none "
             "reconstructs from the causes alone.",
             style="dim",
         )
@@ -94,11 +94,12 @@ def reconstructed_image(
         try:
             model = fitted.model
             if noise != NONE:
-                found = estimate_noise_level(image) if isinstance(noise, str) else noise
-                if found > 0:
+                noise_level = estimate_noise_level(image) if isinstance(noise, str) else noise
+                if noise_level > 0:
                     rows = patches_at(image, shape, scale=reading.scale, step=min(shape))[0]
-                    in_rows = reading.scale * found / (image.max() - image.min())
-                    model, level = NoisyPatches(model, in_rows, rows.reshape(-1, shape[0] * shape[1])), float(found)
+                    in_rows = reading.scale * noise_level / (image.max() - image.min())
+                    model = NoisyPatches(model, in_rows, rows.reshape(-1, shape[0] * shape[1]))
+                    level = float(noise_level)
             again = reconstruct_image(model, image, shape, scale=reading.scale, step=step, dtype=reading.dtype)
             return again, level
         except ValueError as error:
@@ -171,19 +172,19 @@ def write_cause_maps(
     files, _ = files_of(paths)
     maps, places = [], []
     for file in files:
-        found, tops, lefts = _causes_on_grid(fitted, file, step)
-        maps.append(found)
+        causes, tops, lefts = _causes_on_grid(fitted, file, step)
+        maps.append(causes)
         places.append((tops, lefts))
-    names, n_patches = component_names(fitted.model), sum(found.shape[0] * found.shape[1] for found in maps)
+    names, n_patches = component_names(fitted.model), sum(causes.shape[0] * causes.shape[1] for causes in maps)
     if not out.suffix:
-        low, high = min(found.min() for found in maps), max(found.max() for found in maps)
-        made = [f"{n:05d}-{file.stem}-{name}.png" for n, file in enumerate(files) for name in sortable(names)]
-        with new_folder(out, force=force, files=made) as folder:
-            every = (found[:, :, h] for found in maps for h in range(len(names)))
-            for name, values in zip(made, every, strict=True):
+        low, high = min(causes.min() for causes in maps), max(causes.max() for causes in maps)
+        file_names = [f"{n:05d}-{file.stem}-{name}.png" for n, file in enumerate(files) for name in sortable(names)]
+        with new_folder(out, force=force, files=file_names) as folder:
+            images = (causes[:, :, h] for causes in maps for h in range(len(names)))
+            for name, values in zip(file_names, images, strict=True):
                 write_image(folder / name, (values - low) / ((high - low) or 1))
-        output.say(f"{len(made)} maps of causes, from {low:.4g} (black) to {high:.4g} (white): {out}")
-        output.result(out=str(out), maps=len(made), black=float(low), white=float(high))
+        output.say(f"{len(file_names)} maps of causes, from {low:.4g} (black) to {high:.4g} (white): {out}")
+        output.result(out=str(out), maps=len(file_names), black=float(low), white=float(high))
         return
     check_ending(out, WRITTEN_TABLES)
     if suffix_of(out) in ARRAYS:
@@ -194,9 +195,10 @@ def write_cause_maps(
             )
         write_table(out, maps[0])
     else:
-        rows = np.concatenate([found.reshape(-1, found.shape[2]) for found in maps])
-        sizes = [found.shape[0] * found.shape[1] for found in maps]
-        corners = np.concatenate([np.stack(np.meshgrid(*own, indexing="ij"), -1).reshape(-1, 2) for own in places])
+        rows = np.concatenate([causes.reshape(-1, causes.shape[2]) for causes in maps])
+        sizes = [causes.shape[0] * causes.shape[1] for causes in maps]
+        grids = [np.stack(np.meshgrid(tops, lefts, indexing="ij"), -1) for tops, lefts in places]
+        corners = np.concatenate([grid.reshape(-1, 2) for grid in grids])
         others = {
             "file": np.repeat([str(file) for file in files], sizes),
             "row": corners[:, 0],

@@ -57,8 +57,8 @@ def reading_in_options(text: str) -> str:
     """Translate a message on files that are read, such as "Use separator=';'", for a user of the command line."""
     text = text.replace("model.impute(X)", "'multicause reconstruct --impute'")
     names = "|".join(READING)
-    text = re.sub(rf"(?<![\w.'\"-])({names})(?= must be )", lambda found: _reading_option(found[1]), text)
-    text = re.sub(rf"(?<![\w.'\"-])({names})=\.\.\.", lambda found: _reading_option(found[1]), text)
+    text = re.sub(rf"(?<![\w.'\"-])({names})(?= must be )", lambda match: _reading_option(match[1]), text)
+    text = re.sub(rf"(?<![\w.'\"-])({names})=\.\.\.", lambda match: _reading_option(match[1]), text)
     return re.sub(rf"(?<![\w.'\"-])({names})=({VALUE})", _reading_value, text)
 
 
@@ -84,8 +84,8 @@ def errors_in_options(model: Any) -> Iterator[None]:
         raise
 
 
-def _with_value(name: str, found: re.Match[str]) -> str:
-    value = found[1]
+def _with_value(name: str, match: re.Match[str]) -> str:
+    value = match[1]
     plain = value[1:-1] if value[:1] in "'\"" else "null" if value == "None" else value
     return f"{OPTIONS[name]} {plain}" if name in OPTIONS else f"--set {name}={plain}"
 
@@ -94,12 +94,12 @@ def _reading_option(name: str) -> str:
     return "--header or --no-header" if name == "header" else READING_OPTIONS.get(name, f"--{name}")
 
 
-def _reading_value(found: re.Match[str]) -> str:
-    name = found[1]
+def _reading_value(match: re.Match[str]) -> str:
+    name = match[1]
     try:
-        value = ast.literal_eval(found[2])
+        value = ast.literal_eval(match[2])
     except (SyntaxError, ValueError):  # the name belongs to a text of the user
-        return found[0]
+        return match[0]
     if name == "header":
         return "--header" if value else "--no-header"
     if isinstance(value, tuple):

@@ -39,10 +39,10 @@ def learn_mixture(X: np.ndarray, n_components: int, *, prior_rows: float, seed: 
     random, X = np.random.RandomState(seed), X.astype(float)
     mean = X.mean(axis=0)
     chosen = X[random.choice(len(X), n_components, replace=False)]
-    found = BernoulliMixture(np.full(n_components, 1 / n_components), 0.1 + 0.4 * (mean + chosen))
+    mixture = BernoulliMixture(np.full(n_components, 1 / n_components), 0.1 + 0.4 * (mean + chosen))
     last = -np.inf
     for _ in range(MAX_ITER):
-        joint = found.log_joint(X)
+        joint = mixture.log_joint(X)
         evidence = logsumexp(joint, axis=1)
         if evidence.mean() - last < TOL:
             break
@@ -50,5 +50,7 @@ def learn_mixture(X: np.ndarray, n_components: int, *, prior_rows: float, seed: 
         posterior = np.exp(joint - evidence[:, None])
         counts = posterior.sum(axis=0)
         on = posterior.T @ X + prior_rows * mean + 0.5 * LEAST
-        found = BernoulliMixture((counts + LEAST) / (counts + LEAST).sum(), on / (counts + prior_rows + LEAST)[:, None])
-    return found
+        mixture = BernoulliMixture(
+            (counts + LEAST) / (counts + LEAST).sum(), on / (counts + prior_rows + LEAST)[:, None]
+        )
+    return mixture

@@ -37,7 +37,7 @@ def sources() -> tuple[str, np.ndarray]:
     place = files.stored("music16")
     if place is not None:
         waves = np.load(place / "music16_blind_44100.npz")["x"].astype(float)
-        found, name = resample_poly(waves, 1, 5, axis=1), "music"
+        sources, name = resample_poly(waves, 1, 5, axis=1), "music"
     else:
         random, n = np.random.RandomState(0), 40_000
         shapes = [
@@ -46,9 +46,9 @@ def sources() -> tuple[str, np.ndarray]:
             *(random.normal(size=n) * np.exp(spread * random.normal(size=n)) for spread in (0.3, 0.4, 0.5, 0.6)),
             *(random.logistic(size=n) for _ in range(4)),
         ]
-        found, name = np.stack(shapes), "synthetic sources"
-    found = found - found.mean(axis=1, keepdims=True)
-    return name, found / found.std(axis=1, keepdims=True)
+        sources, name = np.stack(shapes), "synthetic sources"
+    sources = sources - sources.mean(axis=1, keepdims=True)
+    return name, sources / sources.std(axis=1, keepdims=True)
 
 
 def segments() -> tuple[str, np.ndarray]:

@@ -98,11 +98,11 @@ def figure_4(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
 
 def figure_5(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """Draw 144 filters of natural images, ordered by spatial frequency."""
-    model, found, lines = _images(setting)
+    model, gabors, lines = _images(setting)
     side = IMAGES[setting].side
-    n = min(144, len(found.error))
-    chosen = np.random.RandomState(0).choice(len(found.error), n, replace=False)
-    chosen = chosen[np.argsort(found.frequency[chosen])]
+    n = min(144, len(gabors.error))
+    chosen = np.random.RandomState(0).choice(len(gabors.error), n, replace=False)
+    chosen = chosen[np.argsort(gabors.frequency[chosen])]
     filters = model.whitened_components_[chosen]
 
     def draw(plt: Any) -> Any:
@@ -110,7 +110,7 @@ def figure_5(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
 
         figure, axes = plt.subplots(figsize=(8, 8.2), layout="constrained")
         scaled = filters / np.abs(filters).max(axis=1, keepdims=True)
-        draw_images(axes, scaled, (side, side), columns=12, title=f"EBM01 figure 5: {n} of {len(found.error)} filters")
+        draw_images(axes, scaled, (side, side), columns=12, title=f"EBM01 figure 5: {n} of {len(gabors.error)} filters")
         return figure
 
     return [*lines, save_picture("ebm01_fig5", draw)]
@@ -118,12 +118,12 @@ def figure_5(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
 
 def figure_6(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """Draw the position and size of the filters that Gabor functions describe, as bars."""
-    _, found, lines = _images(setting)
+    _, gabors, lines = _images(setting)
     side = IMAGES[setting].side
 
     def draw(plt: Any) -> Any:
         figure, axes = plt.subplots(figsize=(5, 5), layout="constrained")
-        for row, column, along, across, angle in _of_localized(found):
+        for row, column, along, across, angle in _of_localized(gabors):
             # A bar is perpendicular to the wave, with the length and width of the envelope at one standard deviation.
             step = across * np.array([np.cos(angle), -np.sin(angle)])
             axes.plot(
@@ -135,11 +135,11 @@ def figure_6(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
                 solid_capstyle="butt",
             )
         axes.set(xlim=(-0.5, side - 0.5), ylim=(side - 0.5, -0.5), aspect="equal")
-        _mark_if_empty(axes, found.localized)
-        axes.set_title(f"EBM01 figure 6: {int(found.localized.sum())} filters", loc="left", fontsize=10)
+        _mark_if_empty(axes, gabors.localized)
+        axes.set_title(f"EBM01 figure 6: {int(gabors.localized.sum())} filters", loc="left", fontsize=10)
         return figure
 
-    centres = np.clip(np.floor((found.position[found.localized] + 0.5) / (side / 4)), 0, 3).astype(int)
+    centres = np.clip(np.floor((gabors.position[gabors.localized] + 0.5) / (side / 4)), 0, 3).astype(int)
     covered = len({tuple(centre) for centre in centres})
     lines.append(Line("sixteenths of the image with a filter's centre", "all", f"{covered} of 16", covered == 16))
     return [*lines, save_picture("ebm01_fig6", draw)]
@@ -147,15 +147,15 @@ def figure_6(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
 
 def figure_7(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[Line]:
     """Draw frequency and orientation of the filters, as crosses in a polar plot."""
-    _, found, lines = _images(setting)
-    good = found.localized
+    _, gabors, lines = _images(setting)
+    good = gabors.localized
 
     def draw(plt: Any) -> Any:
         figure, axes = plt.subplots(figsize=(5.5, 5.5), layout="constrained", subplot_kw={"projection": "polar"})
         # For an envelope σ, the spectrum falls to one sixteenth at √(2 log 16)/(2πσ) from its peak.
-        width = np.sqrt(2 * np.log(16)) / (2 * np.pi * found.size)
+        width = np.sqrt(2 * np.log(16)) / (2 * np.pi * gabors.size)
         for f, angle, (along, across) in zip(
-            found.frequency[good], found.orientation[good], width[good] / 16, strict=True
+            gabors.frequency[good], gabors.orientation[good], width[good] / 16, strict=True
         ):
             axes.plot([angle, angle], [max(f - along, 0), f + along], color="black", linewidth=0.5)
             spread = np.arctan2(across, max(f, 1e-3))
@@ -166,7 +166,7 @@ def figure_7(trials: int = 1, *, setting: str = "paper", jobs: int = 1) -> list[
         axes.set_title(f"EBM01 figure 7: {int(good.sum())} filters, cycles per pixel", fontsize=10)
         return figure
 
-    lines += _statistics(found.frequency[good], found.orientation[good])
+    lines += _statistics(gabors.frequency[good], gabors.orientation[good])
     return [*lines, save_picture("ebm01_fig7", draw)]
 
 
@@ -192,9 +192,9 @@ def _statistics(frequency: np.ndarray, orientation: np.ndarray) -> list[Line]:
     ]
 
 
-def _of_localized(found: Gabors) -> np.ndarray:
-    good = found.localized
-    return np.column_stack([found.position[good], found.size[good], found.orientation[good]])
+def _of_localized(gabors: Gabors) -> np.ndarray:
+    good = gabors.localized
+    return np.column_stack([gabors.position[good], gabors.size[good], gabors.orientation[good]])
 
 
 def _fitted(path: Path, model: EnergyComponents, X: np.ndarray) -> tuple[Any, str]:
@@ -254,12 +254,12 @@ def _images(setting: str) -> tuple[Any, Gabors, list[Line]]:
     )
     kept = OUT / f"ebm01_{name.replace(' ', '_')}_{side}_{n_components}_{n_updates}.model"
     model, took = _fitted(kept, model, X)
-    found = fit_gabors(model.whitened_components_, (side, side))
-    share = float(found.localized.mean())
-    return model, found, [
+    gabors = fit_gabors(model.whitened_components_, (side, side))
+    share = float(gabors.localized.mean())
+    return model, gabors, [
         Line(f"{len(X)} patches of {name}, {model.n_iter_} updates", "run to the end", took,
              bool(np.isfinite(model.components_).all())),
         Line("filters that a Gabor function describes (error < 0.3, inside, size <= side/2)",
              f">= {EXPECTED_GABORS:.0%} (paper: about 87 %, by eye)",
-             f"{int(found.localized.sum())} of {len(found.error)} ({share:.0%})", share >= EXPECTED_GABORS),
+             f"{int(gabors.localized.sum())} of {len(gabors.error)} ({share:.0%})", share >= EXPECTED_GABORS),
     ]  # fmt: skip

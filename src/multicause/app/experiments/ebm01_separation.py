@@ -118,11 +118,13 @@ def _runs(trials: int, setting: str, jobs: int) -> Runs:
     X = (A @ S).T.astype(np.float32)
     tasks = [(sampler, seed) for sampler in STEPS for seed in range(trials)]
     curves = Parallel(n_jobs=jobs)(delayed(_run)(X, A, sampler, seed, max_iter) for sampler, seed in tasks)
-    found = np.array(curves).reshape(len(STEPS), trials, -1)
-    updates = np.linspace(0, max_iter, found.shape[-1] + 1)[1:].round().astype(int)
+    errors = np.array(curves).reshape(len(STEPS), trials, -1)
+    updates = np.linspace(0, max_iter, errors.shape[-1] + 1)[1:].round().astype(int)
     others = _others(X, A)
-    _keep(kept, curves=found, updates=updates, others=np.array(list(others)), distances=np.array(list(others.values())))
-    return Runs(name, found, updates, others)
+    _keep(
+        kept, curves=errors, updates=updates, others=np.array(list(others)), distances=np.array(list(others.values()))
+    )
+    return Runs(name, errors, updates, others)
 
 
 class _Watch(IterationCallback):
@@ -159,20 +161,20 @@ def _others(X: np.ndarray, A: np.ndarray) -> dict[str, float]:
     """Return the distances of FastICA with its three contrasts and, if it is installed, of picard."""
     from sklearn.decomposition import FastICA
 
-    truth, rows, found = np.linalg.inv(A), X.astype(float), {}
+    truth, rows, distances = np.linalg.inv(A), X.astype(float), {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for fun in ("logcosh", "exp", "cube"):
             ica = FastICA(fun=fun, whiten="unit-variance", max_iter=1000, tol=1e-6, random_state=0).fit(rows)
-            found[f"FastICA {fun}"] = amari_distance(ica.components_, truth)
+            distances[f"FastICA {fun}"] = amari_distance(ica.components_, truth)
         try:
             from picard import picard
         except ImportError:
-            return found
+            return distances
         for ortho in (False, True):
             K, W, _ = picard(rows.T, ortho=ortho, extended=ortho, max_iter=500, tol=1e-7, random_state=0)
-            found["picard-o" if ortho else "picard"] = amari_distance(W @ K, truth)
-    return found
+            distances["picard-o" if ortho else "picard"] = amari_distance(W @ K, truth)
+    return distances
 
 
 def _keep(path: Path, **arrays: np.ndarray) -> None:

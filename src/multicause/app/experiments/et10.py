@@ -156,9 +156,9 @@ def _result(model: Any, bars: Any, rule: str) -> Result:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(bars.data)
-    found = recovered_causes(model, bars.causes)
+    recovery = recovered_causes(model, bars.causes)
     known = components_from_states(bars.data, bars.states, bars.causes, rule)
-    return Result(found.all_found, found.mean_absolute_error, float(np.abs(known - bars.causes).mean()))
+    return Result(recovery.all_found, recovery.mean_absolute_error, float(np.abs(known - bars.causes).mean()))
 
 
 def _summary(results: list[Result]) -> tuple[int, float, float]:
@@ -170,21 +170,21 @@ def _summary(results: list[Result]) -> tuple[int, float, float]:
 
 
 def _line_of_paper(row: Row, results: list[Result]) -> Line:
-    n, (found, error, _) = len(results), _summary(results)
+    n, (recovered, error, _) = len(results), _summary(results)
     what = f"{row.kind}, {'noise' if row.noise else 'no noise'}, N={row.n_samples}, {row.n_iter} iterations"
     least = max(1, int(np.floor(row.found * n)))
     expected = f">= {least} of {n}" + (f", MAE <= {row.error}" if row.error else "") + f" (ET10: {row.reported})"
-    reached = found >= least and (row.error is None or error <= row.error)
-    return Line(what, expected, f"{found} of {n}" + (f", MAE {error:.3f}" if found else ""), reached)
+    reached = recovered >= least and (row.error is None or error <= row.error)
+    return Line(what, expected, f"{recovered} of {n}" + (f", MAE {error:.3f}" if recovered else ""), reached)
 
 
 def _lines_of_default(kind: str, noise: str | None, results: list[Result]) -> list[Line]:
-    n, (found, error, floor) = len(results), _summary(results)
+    n, (recovered, error, floor) = len(results), _summary(results)
     what = f"{kind}, {'noise' if noise else 'no noise'}"
     least = max(1, int(np.floor((EXPECTED_NOISY if noise else EXPECTED_NOISELESS) * n)))
     most = ABOVE_FLOOR * floor if noise else max(ABOVE_FLOOR * floor, NOISELESS_ERROR * 10)
-    success = Line(f"{what}: all causes found", f">= {least} of {n}", f"{found} of {n}", found >= least)
-    if not found:
+    success = Line(f"{what}: all causes found", f">= {least} of {n}", f"{recovered} of {n}", recovered >= least)
+    if not recovered:
         return [success, Line(f"{what}: MAE", "of trials that find all causes", "none", False)]
     return [
         success,

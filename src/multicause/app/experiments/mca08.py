@@ -197,22 +197,22 @@ def mca08(trials: int = 0, *, setting: str = "paper", jobs: int = 1) -> Iterator
 def _lines(test: Test, algorithm: str, n: int, setting: str, jobs: int) -> list[Line]:
     """Return one cell of the table, and further statistics for the first row."""
     models, sets = fitted(test, algorithm, n, setting, jobs)
-    found = sum(recovered_causes(m, d.causes).injective for m, d in zip(models, sets, strict=True))
+    n_recovered = sum(recovered_causes(m, d.causes).injective for m, d in zip(models, sets, strict=True))
     more = setting == "paper" and test is TESTS[0]
-    return [_line(test, algorithm, found, n, setting), *(_recovery(algorithm, models, sets) if more else [])]
+    return [_line(test, algorithm, n_recovered, n, setting), *(_recovery(algorithm, models, sets) if more else [])]
 
 
-def _line(test: Test, algorithm: str, found: int, n: int, setting: str) -> Line:
+def _line(test: Test, algorithm: str, n_recovered: int, n: int, setting: str) -> Line:
     paper = test.paper[algorithm]
-    interval = binomtest(found, n).proportion_ci(0.95)
-    measured = f"{found} of {n} ({interval.low:.0%}–{interval.high:.0%})"
+    interval = binomtest(n_recovered, n).proportion_ci(0.95)
+    measured = f"{n_recovered} of {n} ({interval.low:.0%}–{interval.high:.0%})"
     if setting == "default":
-        reached = found >= int(np.floor(DEFAULT_ASKED * n))
+        reached = n_recovered >= int(np.floor(DEFAULT_ASKED * n))
         return Line(
             f"{test.name}: {type(default_model(algorithm, test)).__name__}", f"{DEFAULT_ASKED:.0%}", measured, reached
         )
     theirs = round(paper * test.n_trials)
-    table = [[found, n - found], [theirs, test.n_trials - theirs]]
+    table = [[n_recovered, n - n_recovered], [theirs, test.n_trials - theirs]]
     below = fisher_exact(table, alternative="less").pvalue < LEVEL
     return Line(f"{test.name}: {NAMES[algorithm]}", f"{paper:.0%} of {test.n_trials}", measured, not below)
 

@@ -83,7 +83,7 @@ def search_states(
         jnp.zeros((m, 1, 0, 0), jnp.float64),
     )
     least = ROUNDINGS * jnp.finfo(data.dtype).eps * lengths
-    found, complete = [], True
+    levels, complete = [], True
     for size, n_states in enumerate(kept, 1):
         scores = states.score[..., None] + gains(strengths, products, lengths)
         if complete := complete and n_states == comb(H, size):
@@ -103,7 +103,7 @@ def search_states(
         before, states = states, _grown(states, score, added, mean, variance, shares)
         shares = shares.astype(data.dtype)
         mean_and_covariance = (each.astype(data.dtype) for each in (states.mean, states.covariance))
-        found.append(States(states.score, states.active, *mean_and_covariance))
+        levels.append(States(states.score, states.active, *mean_and_covariance))
         if size == len(kept):
             break
         if observed is None and size == 1:
@@ -116,7 +116,7 @@ def search_states(
             shared = matmul(left.reshape(m * n_states, -1), components.T).reshape(m, n_states, H)
         products = _of_parent(products, parent) - mean[..., None] * shared
         lengths = jnp.maximum(_of_parent(lengths, parent) - variance[..., None] * shared**2, least)
-    return found
+    return levels
 
 
 def gains(strengths: Strengths, products: Array, lengths: Array) -> Array:

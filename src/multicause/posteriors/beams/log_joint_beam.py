@@ -30,13 +30,13 @@ class LogJointBeam(LogJointSearch):
         """Return the empty state and those that are kept, of any size up to ``max_active``: (n, S, H)."""
         n, H = n_rows, n_components
         level = jnp.zeros((n, 1, H), jnp.int8)
-        found, causes = [level], jnp.eye(H, dtype=jnp.int8)
+        levels, causes = [level], jnp.eye(H, dtype=jnp.int8)
         for size in numbers_of_states(H, self.max_active, self.width):
             grown = jnp.maximum(level[:, :, None], causes).reshape(n, -1, H)
             larger = jnp.sum(grown, axis=-1) > jnp.repeat(jnp.sum(level, axis=-1), H, axis=1)
             level, _ = survivors(grown, jnp.where(larger, log_joint(grown), -jnp.inf), size)
-            found.append(level)
-        return jnp.concatenate(found, axis=1)
+            levels.append(level)
+        return jnp.concatenate(levels, axis=1)
 
     def _improve(self, log_joint: LogJoint, states: Array, key: Array) -> Array:
         """Return the states of a new search, which uses nothing of the last one."""

@@ -57,12 +57,16 @@ def scores_of_means(model: Model, parameters: Parameters, data: Array, candidate
     components = components if origin is None else combination.shift(components, origin)
 
     def scores(mine: Array, values: Array, of_feature: dict[str, Array]) -> Array:
-        own = shared | of_feature
-        point = noise.origin(own)
+        noise_parameters = shared | of_feature
+        point = noise.origin(noise_parameters)
         means = combination.combine(mine, tree, None if point is None else -point)
-        natural = combination.natural(noise, mine, tree, own) if point is None else noise.natural(means, own)
-        found = natural * values - noise.log_normalizer(means, own)
-        return jnp.where(jnp.isnan(values), 0, found) if model.missing else found
+        natural = (
+            combination.natural(noise, mine, tree, noise_parameters)
+            if point is None
+            else noise.natural(means, noise_parameters)
+        )
+        log_likelihood = natural * values - noise.log_normalizer(means, noise_parameters)
+        return jnp.where(jnp.isnan(values), 0, log_likelihood) if model.missing else log_likelihood
 
     return Features(components, candidates, data, of_features).sum(scores, tree.n_states)
 

@@ -217,11 +217,13 @@ class CandidateStates(Inference):
         _, shared = noise.split_parameters(self._parameters.noise)
 
         def values_of(mine: Array, data: Array, of_feature: dict[str, Array], weights: Array) -> list[Array]:
-            own = shared | of_feature
-            means = combination.relative_means(mine, tree, noise.origin(own))
+            noise_parameters = shared | of_feature
+            means = combination.relative_means(mine, tree, noise.origin(noise_parameters))
             # The credit of causes does not depend on the data, so terms that share a function share one pull.
             pulled = {
-                function: combination.pull(mine, tree, function(means, overlap, own) * weights, self._temperature)
+                function: combination.pull(
+                    mine, tree, function(means, overlap, noise_parameters) * weights, self._temperature
+                )
                 for function in functions
             }
 
@@ -245,8 +247,8 @@ class CandidateStates(Inference):
 
         def of_candidates(mine: Array, values: Array, of_feature: dict[str, Array], weights: Array) -> Array:
             means = combination.relative_means(mine, tree, noise.origin(shared | of_feature))[first:]
-            found = jnp.sum((values - means) ** 2 * weights, axis=0)
-            return jnp.where(jnp.isnan(values), 0, found) if self._model.missing else found
+            squares = jnp.sum((values - means) ** 2 * weights, axis=0)
+            return jnp.where(jnp.isnan(values), 0, squares) if self._model.missing else squares
 
         own = sum_in_double(self._features.map(of_candidates, self._weighed.own * self._scale), axis=0)
         rows = observed_data(self.rows, None, self.observed).astype(jnp.float64)

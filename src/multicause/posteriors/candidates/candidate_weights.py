@@ -79,10 +79,10 @@ def weigh(
     gram = stored(gram_of(model, parameters, max_active)) if model.linear else None
 
     def of_piece(rows: Array, weights: Array) -> tuple[Sums, Weighed]:
-        found = _weigh_rows(model, parameters, rows, temperature, tree, selection, singletons, gram)
-        scale = weights / found.z
+        weighed = _weigh_rows(model, parameters, rows, temperature, tree, selection, singletons, gram)
+        scale = weights / weighed.z
         data = relative(rows, model.noise.origin(parameters.noise))
-        return sum_rows(model, data, scale, found.singles, found.candidates, found.moments), found
+        return sum_rows(model, data, scale, weighed.singles, weighed.candidates, weighed.moments), weighed
 
     sums, found = pieces.scan(of_piece, pieces.split_rows(block.rows), pieces.split(block.weights))
     return jax.tree.map(pieces.join, found._replace(singles=None))._replace(singles=found.singles), sums

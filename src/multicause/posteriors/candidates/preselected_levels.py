@@ -63,8 +63,8 @@ class PreselectedLevels(Preselected):
     def n_states(self, n_components: int) -> int:
         """Return the number of states: empty, single causes (all or candidates), and those of several candidates."""
         candidates, _ = self.numbers
-        own = sparse_states(*self.numbers, self.strengths).n_states
-        return own + len(self.strengths) * (int(n_components) - candidates if self.singletons else 0)
+        n_sparse = sparse_states(*self.numbers, self.strengths).n_states
+        return n_sparse + len(self.strengths) * (int(n_components) - candidates if self.singletons else 0)
 
     def bytes_per_row(self, n_components: int, n_features: int, itemsize: int, linear: bool = False) -> int:
         """Return the memory of a row: a few numbers for each state; with missing values, a mean for each."""

@@ -39,8 +39,8 @@ def first_states(
         words, scores = carry
         reference = reference_of(sums, words[:, 0])
         numbers = jnp.full(n, number, jnp.uint32)
-        found = next_generation(sums, reference, words, scores, seeds, numbers, n_children)
-        return found.words, found.scores - found.scores[0]
+        offspring = next_generation(sums, reference, words, scores, seeds, numbers, n_children)
+        return offspring.words, offspring.scores - offspring.scores[0]
 
     begin = (jnp.zeros((n_words(H), size, n), jnp.uint64), scores)
     words, scores = jax.lax.fori_loop(0, n_generations, generation, begin)
@@ -71,11 +71,11 @@ def bred(
 ) -> tuple[FlipStates, Memory]:
     """Return expectations over the states of the next generation, and its memory."""
     sums, reference, scores = _scored(model, parameters, block, memory)
-    found = next_generation(
+    offspring = next_generation(
         sums, reference, memory["states"], scores, memory["seeds"], memory["generation"], n_children
     )
-    inference = FlipStates(model, parameters, block, temperature, sums, reference, found.words, found.scores)
-    after = {"states": found.words, "has": found.scores > -jnp.inf, "generation": memory["generation"] + 1}
+    inference = FlipStates(model, parameters, block, temperature, sums, reference, offspring.words, offspring.scores)
+    after = {"states": offspring.words, "has": offspring.scores > -jnp.inf, "generation": memory["generation"] + 1}
     return inference, memory | after
 
 

@@ -63,10 +63,10 @@ def next_generation(
 def _chosen(draws: tuple[Array, Array], scores: Array) -> Array:
     """Return the place of a parent in the list of states, the better one of two that are drawn: (n,)."""
     places = [below(each, len(scores)) for each in draws]
-    found = [jnp.take_along_axis(scores, place[None], axis=0)[0] for place in places]
-    place = jnp.where(found[0] >= found[1], places[0], places[1])
+    compared = [jnp.take_along_axis(scores, place[None], axis=0)[0] for place in places]
+    place = jnp.where(compared[0] >= compared[1], places[0], places[1])
     # The first place always has a state.
-    return jnp.where(jnp.maximum(found[0], found[1]) > -jnp.inf, place, 0)
+    return jnp.where(jnp.maximum(compared[0], compared[1]) > -jnp.inf, place, 0)
 
 
 def _taken(words: Array, place: Array) -> Array:

@@ -57,12 +57,14 @@ class LogJointBreeding(LogJointSearch):
 
         def generation(number: Array, population: tuple[Array, Array]) -> tuple[Array, Array]:
             states, scores = population
-            own = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)))(keys)
+            keys_of_rows = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)))(keys)
             mutants = jax.vmap(lambda key, some: children_of(key, some[None], self.n_children - n_guided, 2)[0])(
-                own[:, 0], states
+                keys_of_rows[:, 0], states
             )
             guided = (
-                guided_children(log_joint, states, own[:, 1], n_guided, scores.dtype) if n_guided else states[:, :0]
+                guided_children(log_joint, states, keys_of_rows[:, 1], n_guided, scores.dtype)
+                if n_guided
+                else states[:, :0]
             )
             children = jnp.concatenate([mutants, guided], axis=1)
             scores = jnp.concatenate([scores, log_joint(children)], axis=1)

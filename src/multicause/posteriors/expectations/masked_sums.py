@@ -63,8 +63,8 @@ def _scores_of_list(tree: StateList, singles: Array, products: Array) -> Array:
 
 
 def _moments_of_list(tree: StateList, weights: Array) -> tuple[Array, Array]:
-    found = matmul(jnp.asarray(np.abs(members_of(tree)), weights.dtype).T, weights)
-    return found[: tree.n_components], found[tree.n_components :]
+    totals = matmul(jnp.asarray(np.abs(members_of(tree)), weights.dtype).T, weights)
+    return totals[: tree.n_components], totals[tree.n_components :]
 
 
 class _Halves(NamedTuple):

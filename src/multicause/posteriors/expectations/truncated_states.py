@@ -36,8 +36,8 @@ class TruncatedStates(SharedStates):
         """Exclude the empty state in rows that are not all zero, unless it is allowed (MCA08 appendix C.2)."""
         if self._empty_state:
             return log_joint
-        shown = jnp.any(self.rows != 0 if self.observed is None else (self.rows != 0) & (self.observed > 0), axis=1)
-        return log_joint.at[0].set(jnp.where(shown, -jnp.inf, log_joint[0]))
+        nonzero = jnp.any(self.rows != 0 if self.observed is None else (self.rows != 0) & (self.observed > 0), axis=1)
+        return log_joint.at[0].set(jnp.where(nonzero, -jnp.inf, log_joint[0]))
 
     @cached_property
     def _credited(self) -> StateList:
