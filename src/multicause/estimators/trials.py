@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from multicause.estimators.base import BaseModel
 from multicause.runtime.parallel import number_of_jobs, run_all
 
 
@@ -45,7 +46,7 @@ def fit_trials(
     list of fitted estimators
         One for each trial.
     """
-    if isinstance(estimator, type) or not hasattr(estimator, "_so_far"):
+    if not isinstance(estimator, BaseModel):
         name = estimator.__name__ + ", a class" if isinstance(estimator, type) else type(estimator).__name__
         raise ValueError(f"fit_trials expects an instance of a multicause estimator; got {name}.")
     if not isinstance(random_state, Integral) or isinstance(random_state, bool) or random_state < 0:
