@@ -62,6 +62,7 @@ def test_a_prepared_model_works_in_the_units_of_the_data(rows, standardize, whit
     empty = prepared.inverse_transform(np.zeros((1, 4)))
     np.testing.assert_allclose(empty + causes @ prepared.components_, centred, rtol=1e-6, atol=1e-5)
     assert reconstruction_quality(prepared, rows).r2 == pytest.approx(1)
+    assert prepared.score(rows) == pytest.approx(np.mean(model.score_samples(steps.apply(rows))))
     assert not hasattr(PreparedModel(multicause.EnergyComponents(2), steps), "reconstruct")
 
 

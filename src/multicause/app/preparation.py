@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,10 @@ import numpy as np
 EPSILON = 1e-3
 # Smaller standard deviations, relative to the largest absolute value of a column, are those of a constant column.
 CONSTANT = 1e-12
+# Methods of estimators that take rows and return no rows.
+OF_ROWS = frozenset(
+    {"transform", "recognize", "score", "score_samples", "free_energy", "is_explained", "score_single_causes", "energy"}
+)
 
 
 @dataclass(frozen=True)
@@ -105,9 +111,9 @@ class PreparedModel:
     """Fitted model together with the preparation of its rows: takes and returns rows in the units of the data.
 
     Commands and reports have all models in this form, also those whose preparation changes nothing.
-    Everything that is not defined here is that of the estimator, in particular scores, which are those of prepared
-    rows. A component is in the units of the data, and data generated from causes have row means of zero if rows are
-    centred.
+    Everything that is not defined here is that of the estimator; its methods ``OF_ROWS`` get prepared rows, so that
+    scores are those of prepared rows. A component is in the units of the data, and data generated from causes have row
+    means of zero if rows are centred.
     """
 
     def __init__(self, estimator: Any, preparation: RowPreparation) -> None:
@@ -119,7 +125,11 @@ class PreparedModel:
                 setattr(self, name, getattr(self, f"_{name}"))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["estimator"], name)
+        attribute = getattr(self.__dict__["estimator"], name)
+        return partial(self._of_prepared_rows, attribute) if name in OF_ROWS else attribute
+
+    def _of_prepared_rows(self, method: Callable[..., Any], X: Any, *arguments: Any, **settings: Any) -> Any:
+        return method(self.preparation.apply(X), *arguments, **settings)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -142,22 +152,6 @@ class PreparedModel:
     def row_levels(self, X: np.ndarray) -> np.ndarray:
         """Return the mean of each row, which the model does not explain, or zeros: (n, 1)."""
         return self.preparation.levels(X)
-
-    def transform(self, X: np.ndarray, **settings: Any) -> np.ndarray:
-        """Return the causes of rows."""
-        return self.estimator.transform(self.preparation.apply(X), **settings)
-
-    def recognize(self, X: np.ndarray, **settings: Any) -> Any:
-        """Return the most probable states of rows."""
-        return self.estimator.recognize(self.preparation.apply(X), **settings)
-
-    def score_samples(self, X: np.ndarray) -> np.ndarray:
-        """Return the scores of prepared rows."""
-        return self.estimator.score_samples(self.preparation.apply(X))
-
-    def is_explained(self, X: np.ndarray) -> np.ndarray:
-        """Return which rows are explained as well as those of the fit."""
-        return self.estimator.is_explained(self.preparation.apply(X))
 
     def inverse_transform(self, causes: np.ndarray) -> np.ndarray:
         """Return the data that causes generate."""
