@@ -14,7 +14,7 @@ import numpy as np
 
 from multicause.engines.base import Engine
 from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
-from multicause.engines.dask_data import DaskData
+from multicause.engines.dask_data import DaskData, DaskSettings
 from multicause.engines.dask_inputs import delayed_blocks, is_distributed
 from multicause.engines.dask_lazy import LazyDaskResults
 from multicause.engines.dask_loading import load
@@ -121,4 +121,4 @@ class Dask(Engine):
         n_threads = client.nthreads()
         if not n_threads:  # workers have been lost since
             raise self._without_workers(client)
-        return load(self, client, n_threads, X, weights, refusal)
+        return load(DaskSettings(self.memory_budget, self.timeout), client, n_threads, X, weights, refusal)

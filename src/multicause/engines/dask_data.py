@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -22,12 +22,17 @@ from multicause.model import Block
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from multicause.engines.dask import Dask
-
 # Number of results that one task of the tree sums.
 FAN_IN = 8
 # Number of rows inspected to find starts.
 ROWS_TO_LOOK_AT = 10_000
+
+
+class DaskSettings(NamedTuple):
+    """Settings of the engine that its data need."""
+
+    memory_budget: str | int
+    timeout: float
 
 
 class DaskData(Data):
@@ -38,13 +43,13 @@ class DaskData(Data):
 
     def __init__(
         self,
-        engine: Dask,
+        settings: DaskSettings,
         client: Client,
         parts: Parts,
         facts: Sequence[tuple[int, int, int, str]],
         shapes: Sequence[Block] = (),
     ) -> None:
-        self._engine, self._connection, self._facts, self._shapes = engine, client, facts, shapes
+        self._settings, self._connection, self._facts, self._shapes = settings, client, facts, shapes
         self._parts, self._numbers, self._homes = parts.futures, parts.numbers, parts.homes
         self._address = address_of(client)
         if not facts:
@@ -75,8 +80,8 @@ class DaskData(Data):
 
     def _replaced(self, function: Callable[..., Any]) -> DaskData:
         parts = self._made(function)
-        facts = gather_facts(self._client, parts, self._engine.timeout)
-        return DaskData(self._engine, self._client, parts, facts)
+        facts = gather_facts(self._client, parts, self._settings.timeout)
+        return DaskData(self._settings, self._client, parts, facts)
 
     def _made(self, function: Callable[[LocalData], LocalData]) -> Parts:
         """Return new parts that are made of these."""
@@ -87,21 +92,21 @@ class DaskData(Data):
         return [value] * len(self._parts)
 
     def _gather(self, wanted: Any) -> Any:
-        return gather(self._client, wanted, self._parts, self._numbers, self._engine.timeout)
+        return gather(self._client, wanted, self._parts, self._numbers, self._settings.timeout)
 
     def arranged(
         self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
     ) -> DaskData:
         """Arrange each part in blocks, on its worker."""
         parts = self._made(partial(tasks.arrange_part, summarize, bytes_per_row, fixed_bytes, exact))
-        local = Local(memory_budget=self._engine.memory_budget)
+        local = Local(memory_budget=self._settings.memory_budget)
         shapes = []
         for n_rows in self._sizes:
             size, n_blocks = block_shape(local, n_rows, bytes_per_row, fixed_bytes, exact=exact)
             numbers: Any = jax.ShapeDtypeStruct((size,), self.dtype)
             rows: Any = jax.ShapeDtypeStruct((size, self.n_features), self.dtype)
             shapes += [Block(rows, numbers, numbers)] * n_blocks
-        return self._sharing(DaskData(self._engine, self._client, parts, self._facts, shapes))
+        return self._sharing(DaskData(self._settings, self._client, parts, self._facts, shapes))
 
     @property
     def blocks(self) -> Sequence[Block]:
@@ -224,7 +229,7 @@ class DaskData(Data):
 
     def can_keep(self, n_bytes: int) -> bool:
         """Return whether the size is within the budget for temporary arrays of all workers."""
-        return n_bytes <= bytes_from(self._engine.memory_budget) * max(1, len(self._client.nthreads()))
+        return n_bytes <= bytes_from(self._settings.memory_budget) * max(1, len(self._client.nthreads()))
 
     def _hashes(self) -> list[np.ndarray]:
         """Compute the hashes of the parts on the workers."""
@@ -276,7 +281,7 @@ class DaskData(Data):
         return (
             self
             if not (weights > 0).any()
-            else LocalData(Local(memory_budget=self._engine.memory_budget), rows, weights)
+            else LocalData(Local(memory_budget=self._settings.memory_budget), rows, weights)
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from multicause.engines import dask_tasks as tasks
-from multicause.engines.dask_data import DaskData
+from multicause.engines.dask_data import DaskData, DaskSettings
 from multicause.engines.dask_inputs import delayed_blocks, is_dask
 from multicause.engines.dask_placement import Parts, balanced_homes, map_at
 from multicause.engines.dask_results import gather, gather_facts
@@ -20,14 +20,12 @@ from multicause.runtime.user_warnings import warn_user
 if TYPE_CHECKING:
     from distributed import Client
 
-    from multicause.engines.dask import Dask
-
 # Largest memory of a part that workers read from files.
 BYTES_PER_PART = 2**28
 
 
 def load(
-    engine: Dask,
+    settings: DaskSettings,
     client: Client,
     n_threads: Mapping[str, int],
     X: Any,
@@ -40,7 +38,7 @@ def load(
     _check_numbers(X)
     chunks = _chunks(client, X, n_threads)
     numbers = list(range(len(chunks)))
-    sizes = gather(client, client.map(len, chunks, pure=False), chunks, numbers, engine.timeout)
+    sizes = gather(client, client.map(len, chunks, pure=False), chunks, numbers, settings.timeout)
     starts = np.cumsum([0, *sizes])
     if weights is not None and len(weights) != starts[-1]:
         raise ValueError(f"sample_weight has {len(weights)} values, but X has {starts[-1]:,} rows.")
@@ -49,13 +47,13 @@ def load(
     homes = balanced_homes(
         [sizes[number] for number in numbers], [holders[chunks[number].key] for number in numbers], n_threads
     )
-    make = partial(tasks.make_part, engine.memory_budget, refusal)
+    make = partial(tasks.make_part, settings.memory_budget, refusal)
     of_parts = [None if weights is None else np.asarray(weights[starts[n] : starts[n + 1]]) for n in numbers]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")  # weights
         columns = [chunks[n] for n in numbers], of_parts, numbers, [int(starts[n]) for n in numbers]
         parts = Parts(map_at(client, make, homes, *columns), numbers, homes)
-    return DaskData(engine, client, parts, gather_facts(client, parts, engine.timeout))
+    return DaskData(settings, client, parts, gather_facts(client, parts, settings.timeout))
 
 
 def _check_numbers(X: Any) -> None:
