@@ -129,22 +129,7 @@ def _weigh_rows(
     if not singletons:
         chosen = jnp.any(candidates[:, None, :] == jnp.arange(H)[:, None], axis=0)
         singles = jnp.where(chosen, every_single, -jnp.inf)
-    if model.missing and model.sums_squares:
-
-        def of_pairs() -> Array:
-            of_candidates = jnp.take_along_axis(single_score, candidates, axis=0)
-            pairs = products_of_candidates(model, parameters, marked, candidates)
-            return masked_sums.scores(tree, of_candidates, empty_score, pairs)
-
-        def of_means() -> Array:
-            return scores_of_means(model, parameters, marked, candidates, tree)
-
-        own_score = jax.lax.cond(masked_sums.is_far(model, parameters), of_means, of_pairs)[first:]
-    elif gram is None:
-        own_score = scores_of_means(model, parameters, marked, candidates, tree)[first:]
-    else:
-        own_score = scores_of_sums(model, parameters, data, single_score, empty_score, candidates, tree, gram)
-        own_score = own_score[first:]
+    own_score = _scores_of_own(model, parameters, marked, data, single_score, empty_score, candidates, tree, gram)
     own_prior = model.prior.log_probability_among(candidates, tree.states()[first:], parameters.prior)
     own = own_score + own_prior
 
@@ -163,6 +148,39 @@ def _weigh_rows(
     score = expected(empty_score, single_score, own_score)
     moments = _moments(tree, u_own, pairs=model.sums_squares)
     return Weighed(candidates, u_empty, u_singles, u_own, moments, z, jnp.log(z) + largest, log_joint, score)
+
+
+def _scores_of_own(
+    model: Model,
+    parameters: Parameters,
+    marked: Array,
+    data: Array,
+    single_score: Array,
+    empty_score: Array,
+    candidates: Array,
+    tree: StateList,
+    gram: Gram | None,
+) -> Array:
+    """Return η·y − A of the states with two and more active candidates (S', n), from means or from sums of causes.
+
+    Missing values are NaN in ``marked`` rows and zero in ``data``.
+    """
+
+    def of_means() -> Array:
+        return scores_of_means(model, parameters, marked, candidates, tree)
+
+    def of_pairs() -> Array:
+        of_candidates = jnp.take_along_axis(single_score, candidates, axis=0)
+        pairs = products_of_candidates(model, parameters, marked, candidates)
+        return masked_sums.scores(tree, of_candidates, empty_score, pairs)
+
+    if model.missing and model.sums_squares:
+        scores = jax.lax.cond(masked_sums.is_far(model, parameters), of_means, of_pairs)
+    elif gram is None:
+        scores = of_means()
+    else:
+        scores = scores_of_sums(model, parameters, data, single_score, empty_score, candidates, tree, gram)
+    return scores[1 + tree.n_components :]
 
 
 def _moments(tree: StateList, own: Array, *, pairs: bool) -> Array:
