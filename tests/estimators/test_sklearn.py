@@ -1,6 +1,7 @@
 """The estimators are scikit-learn estimators: its own checks, pipelines, searches, data frames and callbacks."""
 
 import io
+import warnings
 from contextlib import redirect_stdout
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 from multicause import (
     EnergyComponents,
@@ -27,12 +28,12 @@ from multicause import (
     SparseCoding,
     samplers,
 )
-from multicause.combinations import Maximum
+from multicause.combinations import Maximum, MaximumMagnitude
 from multicause.datasets import make_bars
 from multicause.engines import Local
 from multicause.noises import Poisson
 from multicause.posteriors import Exact, MostProbable, Preselected, RecognitionNetwork, Truncated
-from multicause.priors import Bernoulli, Cauchy, Laplace
+from multicause.priors import Bernoulli, Cauchy, Graded, Laplace, Ternary
 from multicause.samplers import Hamiltonian
 from multicause.updates import Coordinates, DeltaRule, Gradient, NaturalGradient
 from multicause.updates.wake_sleep import WakeSleep
@@ -70,6 +71,28 @@ def test_scikit_learns_own_checks(estimator):
     assert sorted(others) == sorted(["check_array_api_input", *failures])
     # The check that NaN is refused is not for models that allow it.
     assert len(results) >= (53 if get_tags(estimator).input_tags.allow_nan else 54)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"combination": MaximumMagnitude()}, {"prior": Ternary()}, {"prior": Graded((0, 1, 2))}],
+    ids=["magnitude", "ternary", "graded"],
+)
+def test_scikit_learns_own_checks_of_what_depends_on_parts(parts):
+    """Checks of parameters, of files and of unusual data; the others depend on the estimator alone."""
+    estimator = (MaximalCauses if "combination" in parts else LinearCauses)(2, **parts, **SMALL)
+    names = {"check_estimators_pickle", "check_set_params", "check_fit2d_1feature", "check_transformer_general"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        checks = [(own, check) for own, check in estimator_checks_generator(estimator) if name_of(check) in names]
+        for own, check in checks:
+            check(own)
+    assert {name_of(check) for _, check in checks} == names
+
+
+def name_of(check):
+    """The name of a check, which may have further arguments."""
+    return getattr(check, "func", check).__name__
 
 
 def test_grid_search_over_a_parts_parameter(X):
