@@ -1,11 +1,12 @@
 """The noisy-or of Bayesian networks: each active cause may set a feature to one, independently of the others."""
 
+from functools import partial, reduce
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, matmul, rows_at
 from multicause.combinations.base import Combination, random_positive
 from multicause.compatibility import Rule
 from multicause.model import Moments
@@ -40,8 +41,17 @@ class NoisyOr(Combination):
             raise ValueError(f"upper of NoisyOr must be a probability below 1; got {self.upper!r}.")
 
     def combine(self, components: Array, tree: StateList, empty: Array | None = None) -> Array:
-        """Return 1 − exp(S·log(1 − W)) of all states, plus the empty state's mean: (S, D)."""
-        means = self.mean(components, jnp.asarray(tree.states(), dtype=components.dtype))
+        """Return the noisy-or of all states, plus the empty state's mean: (S, D).
+
+        Members of sparse states are added one by one, w̄ ← w̄ + (1 − w̄) W_hd, which is faster than exp and log.
+        """
+        if tree.sparsest_first and tree.strengths == (1,):
+            weights = jnp.concatenate([self.project(components), jnp.zeros_like(components[:1])])
+            means = reduce(
+                lambda mean, more: mean + (1 - mean) * more, map(partial(rows_at, weights), tree.padded_members().T)
+            )
+        else:
+            means = self.mean(components, jnp.asarray(tree.states(), dtype=components.dtype))
         return means if empty is None else means + empty
 
     def shift(self, components: Array, origin: Array) -> Array:
