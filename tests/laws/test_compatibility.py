@@ -121,9 +121,10 @@ PARTS = {
 @cache
 def all_models():
     """Every product of parts: those that fit, and all others."""
-    models = [Model(*parts, LEARN) for parts in product(*PARTS.values())]
-    fitting = [model for model in models if fits(model)]
-    refused = [model for model in models if not fits(model)]
+    fitting, refused = [], []
+    for parts in product(*PARTS.values()):
+        model = Model(*parts, LEARN)
+        (fitting if fits(model) else refused).append(model)
     return fitting, refused
 
 
