@@ -72,7 +72,8 @@ class SoftmaxNetwork(HebbianEstimator):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Weights: their mean over the last epoch after ``fit``, the present ones after ``partial_fit``.
+        Weights: after ``fit`` their mean over the epochs in which no unit changed its cause, or over the last one if
+        there is a schedule; the present ones after ``partial_fit``.
     temperature_, n_presentations_, n_learned_ : float, int, int
         Temperature T (the first one of a schedule), number of rows shown, and number of them after which no cause
         changed its unit.

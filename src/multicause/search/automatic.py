@@ -7,8 +7,9 @@
    posterior itself.
 3. Learn all parameters by plain EM, and repair remaining local optima. The model's own posterior does this if its
    states are the same for all rows, which makes them cheap; otherwise the sparse one.
-4. Finish by EM with the model's own posterior on all data; causes that die in it come back where data are explained
-   worst, as long as the bound rises.
+4. Finish by EM with the model's own posterior on all data. If step 3 had other states of the same rows, and a cause is
+   not needed now, it is recycled once more. Causes that die come back where data are explained worst, as long as the
+   bound rises.
 
 Steps 1 to 3 use only some thousand rows, if there are more.
 """
@@ -48,9 +49,17 @@ from multicause.search.phases import (
 from multicause.search.repair import repair, revive_dead
 from multicause.search.search_models import choose_models
 from multicause.search.search_plan import SearchPlan
+from multicause.search.variants import falls_without
 
 # Fraction of the iterations until then after which repair begins, because causes that have died can come back there.
 UNTIL_REPAIR = 2 / 3
+# Number of causes that are recycled in the last phase.
+FINAL_ATTEMPTS = 1
+# A cause is needed if the bound falls without it by more than this, relative to the median of all causes.
+NEEDED = 0.1
+# Share of causes up to which those that are not needed, or a single one, may be in place of a cause that is missing;
+# where more of them are left over, one of them would have found it.
+MOST_LEFT_OVER = 1 / 8
 
 
 def search(
@@ -107,6 +116,7 @@ def phases_of(plan: SearchPlan, *, annealed: bool, repairing: bool) -> list[Call
         partial(run_em, plan, learning),
         *([partial(run_repair, plan)] if repairing else []),
         *finish,
+        *([partial(run_final_repair, plan)] if repairing and plan.repairs_again and comparable else []),
         *([partial(run_revival, plan)] if repairing and plan.finishing and comparable else []),
     ]
 
@@ -212,6 +222,40 @@ def run_repair(plan: SearchPlan, state: Search) -> Search:
         **plan.loop,
     )
     return state._replace(fit=repaired)
+
+
+def run_final_repair(plan: SearchPlan, state: Search) -> Search:
+    """Repair local optima of the sparse posterior, with the user's model.
+
+    Where few causes can be active, a cause for a rare coincidence of many explains rows that the others cannot, so that
+    repair leaves it in place of a cause that is missing. If all causes are needed, or many are not, none is recycled.
+    """
+    assert state.fit is not None
+    falls = falls_without(plan.models.final, plan.data, state.fit.parameters)
+    if not 1 <= np.sum(falls < NEEDED * np.median(falls)) <= max(1, MOST_LEFT_OVER * len(falls)):
+        return state
+    repaired = repair(
+        plan.models.final,
+        plan.data,
+        state.fit,
+        max_iter=plan.max_iter,
+        tol=plan.tol,
+        random=plan.random,
+        ranking=plan.models.annealing,
+        attempts=FINAL_ATTEMPTS,
+        least_rise=rise_worth_a_cause(plan.data),
+        watch=plan.watch_phase(plan.models.final, "final learning"),
+        **plan.loop,
+    )
+    return state._replace(fit=repaired)
+
+
+def rise_worth_a_cause(data: Data) -> float:
+    """Return the rise of the bound per row that one more component is worth, by the Bayesian information criterion.
+
+    Otherwise causes that are not needed would be recycled again and again to explain noise.
+    """
+    return 0.5 * data.n_features * float(np.log(data.n_rows)) / data.n_rows
 
 
 def run_revival(plan: SearchPlan, state: Search) -> Search:

@@ -37,7 +37,7 @@ from multicause.engines.base import Data
 from multicause.model import Model, Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
-from multicause.search.tournament import is_better, report_best, run_tournament
+from multicause.search.tournament import VARIANT_TOL, is_better, report_best, run_tournament
 from multicause.search.variants import REVIVALS, all_variants, least_missed, revived
 
 # Number of causes that are recycled one after the other, those with the smallest contribution first, before repair
@@ -64,9 +64,14 @@ def repair(
     max_iter: int,
     random: np.random.RandomState,
     ranking: Model | None = None,
+    attempts: int = ATTEMPTS,
+    least_rise: float = VARIANT_TOL,
     **settings: Any,
 ) -> FitResult:
     """Improve a fit until no variant is better, or until ``max_iter`` iterations in total.
+
+    At most so many ``attempts`` in a row may fail, each of which recycles another cause. A variant succeeds if its
+    bound per row is higher by more than ``least_rise``.
 
     A fit that has not converged is continued, unless causes have died: these come back first. The model ``ranking``,
     which may have a cheaper posterior, selects the variants that are worth more iterations. ``settings`` are those of
@@ -88,12 +93,12 @@ def repair(
     def variants(state: Repair) -> Parameters:
         return all_variants(model, data, state.fit, state.least_missed, state.failures, random)
 
-    attempts = min(ATTEMPTS, len(fit.parameters.components))
     rounds: dict[str, Any] = {
         "ranked": ranked,
         "ranking": ranking,
         "is_possible": _can_go_on,
-        "attempts": attempts,
+        "attempts": min(attempts, len(fit.parameters.components)),
+        "least_rise": least_rise,
     }
     return _improve(model, data, begin, variants, **rounds, max_iter=max_iter, **settings)
 
@@ -136,6 +141,7 @@ def _improve(
     ranking: Model | None = None,
     is_possible: Callable[[FitResult], bool],
     attempts: int,
+    least_rise: float = VARIANT_TOL,
     max_iter: int,
     tol: float,
     key: Array,
@@ -160,13 +166,14 @@ def _improve(
             partial(variants, state),
             ranking=ranking or model,
             to_beat=state.fit.bound,
+            least_rise=least_rise,
             max_iter=max_iter - state.spent,
             watch=report_best(watch, state.fit, state.spent),
             **settings,
         )
         state = state._replace(spent=state.spent + winner.n_rounds)
         stopped = winner.outcome == Outcome.STOPPED
-        if not is_better(winner, state.fit, tol):
+        if not is_better(winner, state.fit, max(tol, least_rise)):
             failures = state.failures + 1
             best = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
             return state._replace(fit=best, failures=failures, given_up=stopped or failures == attempts)

@@ -44,6 +44,11 @@ class SearchPlan:
         return self.models.search is not self.models.final or self.search_data is not self.data
 
     @property
+    def repairs_again(self) -> bool:
+        """Return whether the last phase has the rows of the search, but states that its repair did not have."""
+        return self.search_data is self.data and self.models.search is not self.models.final
+
+    @property
     def to_find(self) -> int:
         """Return the number of iterations until the causes must be found."""
         return iterations_to_find(self.max_iter, self.finishing)

@@ -45,13 +45,16 @@ def run_tournament(
     *,
     ranking: Model,
     to_beat: float,
+    least_rise: float,
     max_iter: int,
     tol: float,
     watch: Callable[[Progress], bool] | None,
     journal: Journal,
     **settings: Any,
 ) -> FitResult:
-    """Run a few iterations from all variants, and more from the best while they may reach the bound ``to_beat``.
+    """Run a few iterations from all variants, and more from the best while they may exceed the bound ``to_beat``.
+
+    They must exceed it by more than ``least_rise``.
 
     The model ``ranking`` runs the first round. It may have another posterior, whose bounds rank variants but cannot be
     compared with ``to_beat``.
@@ -77,7 +80,7 @@ def run_tournament(
         best = np.argsort(bounds)[::-1][:survivors]
         if using is model:
             rise = bounds[best] - results.bounds[-2:][0, best]
-            best = best[bounds[best] + HORIZON * rise > to_beat + max(tol, VARIANT_TOL)]  # see is_better
+            best = best[bounds[best] + HORIZON * rise > to_beat + max(tol, least_rise)]  # see is_better
         done = number == len(ROUNDS) or spent >= max_iter or (results.outcome == Outcome.STOPPED).any()
         if done and using is not model:
             results = _measured(model, data, results, best[:1], tol=tol, **settings)
@@ -99,9 +102,9 @@ def _measured(model: Model, data: Data, results: StartResults, chosen: np.ndarra
     return own_results._replace(outcome=results.outcome[chosen], n_rounds=results.n_rounds)
 
 
-def is_better(variant: FitResult, fit: FitResult, tol: float) -> bool:
-    """Return whether the bound of a variant is higher than that of the fit by more than a tolerance."""
-    return bool(variant.bound > fit.bound + max(tol, VARIANT_TOL))
+def is_better(variant: FitResult, fit: FitResult, least_rise: float) -> bool:
+    """Return whether the bound of a variant is higher than that of the fit by more than ``least_rise``."""
+    return bool(variant.bound > fit.bound + least_rise)
 
 
 def report_best(

@@ -34,7 +34,12 @@ LIFT = 0.2
 
 
 def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
-    """Return the causes ordered by how much the bound falls without them, smallest fall first.
+    """Return the causes ordered by how much the bound falls without them, smallest fall first."""
+    return np.argsort(falls_without(model, data, parameters), kind="stable").tolist()
+
+
+def falls_without(model: Model, data: Data, parameters: Parameters) -> np.ndarray:
+    """Return by how much the bound of all data falls without each cause (H,).
 
     Without cause h, the states in which it is active are missing, whose probability is q_n(s_h = 1) for row n, and the
     prior of the others is larger by 1/(1 − π_h). So the bound changes by Σ_n w_n log(1 − ⟨s_h⟩_n) − Σ_n w_n log(1 −
@@ -42,8 +47,7 @@ def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
     """
     *logs, weight = data.sum(partial(_log_remaining, model), parameters)
     activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
-    change = np.array(logs) - weight * np.log1p(-np.minimum(activity, 1 - LEAST_REMAINING))
-    return np.argsort(-change, kind="stable").tolist()
+    return weight * np.log1p(-np.minimum(activity, 1 - LEAST_REMAINING)) - np.array(logs)
 
 
 def _log_remaining(model: Model, block: Block, parameters: Parameters) -> np.ndarray:

@@ -70,6 +70,8 @@ class HebbianState(NamedTuple):
     """State of the loop over the epochs of one network."""
 
     network: hebbian.Network
+    weights: Any  # mean weights of the epochs since a unit last changed its cause
+    n_epochs: int = 0  # number of those epochs
     statistics: Any = None
     bounds: tuple[float, ...] = ()
     temperatures: tuple[float, ...] = ()
@@ -253,28 +255,33 @@ class HebbianEpochs(Solver):
             key = jax.random.fold_in(keys[number], state.network.presented)
             repeated = rows_to_show(expected, generator(key, 0))
             network = hebbian.epoch(state.network, rows, repeated, key, rule, self.annealing, probes is not None)
-            statistics = _expect(problem.model, problem.data, start._replace(components=network.average))
+            # A schedule changes the temperature, and with it the weights, from epoch to epoch.
+            kept = self.annealing is None and bool(network.since <= state.network.presented)
+            n_epochs = state.n_epochs + 1 if kept else 1
+            weights = state.weights + (network.average - state.weights) / n_epochs
+            statistics = _expect(problem.model, problem.data, start._replace(components=weights))
             bounds = (*state.bounds, _bound_of(statistics))
             temperature = float(hebbian.temperature_of(rule, self.annealing, len(bounds)))
             hold = self.presentations_to_hold(problem, len(repeated))
             learned = bool(hebbian.has_learned(network, len(repeated), hold, self.annealing))
-            return HebbianState(network, statistics, bounds, (*state.temperatures, temperature), learned)
+            temperatures = (*state.temperatures, temperature)
+            return HebbianState(network, weights, n_epochs, statistics, bounds, temperatures, learned)
 
         def report(before: HebbianState, after: HebbianState) -> Iterator[Progress]:
-            now = one_start(start._replace(components=after.network.average))
+            now = one_start(start._replace(components=after.weights))
             seen = (np.array(after.temperatures[-1:]), np.array(after.bounds[-1:]), now, after.statistics)
             yield Progress(len(after.bounds) - 1, *seen, results=_results(rule, after.network))
 
         state = run_loop(
             HebbianState,
-            lambda: HebbianState(hebbian.begin(start.components, probes)),
+            lambda: HebbianState(hebbian.begin(start.components, probes), jnp.zeros_like(start.components)),
             step,
             goes_on=lambda state: len(state.bounds) < self.max_iter and not (state.learned or state.stopped),
             report=report,
             stop=lambda state: state._replace(stopped=True),
             **problem.loop,
         )
-        parameters = start._replace(components=state.network.average)
+        parameters = start._replace(components=state.weights)
         evidence = 0.0
         if comparison_data is not None:
             evidence = _bound_of(_expect(problem.recognizer, comparison_data, parameters))
