@@ -105,6 +105,8 @@ def test_bad_input():
         NoisyOrCauses(2).fit(np.random.RandomState(0).normal(size=(10, 3)) ** 2)
     with pytest.raises(ValueError, match="leak of LeakyBernoulli must lie between 1e-06 and 1; got 1.5"):
         NoisyOrCauses(2, noise=LeakyBernoulli(leak=1.5)).fit(BARS.data)
+    with pytest.raises(ValueError, match="leak of LeakyBernoulli must lie between 1e-06 and 1; got 'small'"):
+        NoisyOrCauses(2, noise=LeakyBernoulli(leak="small")).fit(BARS.data)
     with pytest.raises(ValueError, match="upper of NoisyOr must be a probability below 1; got 1.0"):
         NoisyOrCauses(2, combination=NoisyOr(upper=1.0)).fit(BARS.data)
     for outside in (-0.1, 1.1):

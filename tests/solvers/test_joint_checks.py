@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from multicause.arrays import double_precision
-from multicause.solvers.joint_checks import check_log_joint, rows_to_test
+from multicause.solvers.joint_checks import check_initial, check_log_joint, rows_to_test
 
 RANDOM = np.random.RandomState(0)
 ROWS = RANDOM.normal(size=(8, 9))
@@ -39,17 +39,33 @@ class Forgetful:
     [
         (lambda p, s, y: linear(p, s, y).T, r"here \(8, 3\); got \(3, 8\)"),
         (lambda p, s, y: linear(p, s, y) * jnp.nan, "without NaN"),
+        (lambda p, s, y: linear(p, s, y) + jnp.inf, r"24 of 24 values were NaN or \+∞"),
+        (lambda p, s, y: linear(p, s, y) * 1j, "of real numbers; got complex128"),
         (lambda p, s, y: 1 / 0, "it failed with ZeroDivisionError"),
         (lambda p, s, y: linear(p, s, y) - linear(p, s, y).mean(), "for each state and row on its own"),
         (lambda p, s, y: linear(p, s, y) + jnp.sqrt(0 * p["log_sigma"] ** 2), "whose gradient is finite"),
         (lambda p, s, y: jnp.asarray(np.array(linear(p, s, y))), "compiled and differentiated"),
         (Forgetful(), "two calls differed"),
     ],
-    ids=["shape", "nan", "raises", "mixes rows", "gradient", "numpy", "impure"],
+    ids=["shape", "nan", "infinite", "complex", "raises", "mixes rows", "gradient", "numpy", "impure"],
 )
 def test_functions_that_cannot_be_learned_are_refused(function, message):
     with pytest.raises(ValueError, match=message):
         check_log_joint(function, PARAMETERS, ROWS, 6)
+
+
+@pytest.mark.parametrize(
+    ("initial", "message"),
+    [
+        (None, "a dict of arrays of finite numbers; got None"),
+        ({"W": "a"}, r"parameters\['W'\] is 'a'. Use real numbers"),
+        ({"a": 1.0, "W": np.array([1.0, np.nan])}, r"1 of 2 values of parameters\['W'\] are NaN or infinite"),
+    ],
+)
+def test_initial_parameters_that_are_no_finite_numbers_are_refused(initial, message):
+    with pytest.raises(ValueError, match=message):
+        check_initial(initial)
+    check_initial(PARAMETERS)
 
 
 def test_a_pure_function_of_states_and_rows_passes():

@@ -1,6 +1,7 @@
 """The noisy-or of Bayesian networks: each active cause may set a feature to one, independently of the others."""
 
 from functools import partial, reduce
+from numbers import Real
 from typing import Any
 
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ class NoisyOr(Combination):
 
     def validate(self) -> None:
         """Raise ValueError unless the upper bound is a probability below one."""
-        if not 0 < self.upper < 1:
+        if not (isinstance(self.upper, Real) and 0 < self.upper < 1):
             raise ValueError(f"upper of NoisyOr must be a probability below 1; got {self.upper!r}.")
 
     def combine(self, components: Array, tree: StateList, empty: Array | None = None) -> Array:

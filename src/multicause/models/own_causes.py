@@ -14,7 +14,7 @@ import numpy as np
 from multicause.engines import Engine
 from multicause.estimators.gradient_causes import GradientCauses
 from multicause.posteriors import Posterior
-from multicause.solvers.joint_checks import check_log_joint, rows_to_test
+from multicause.solvers.joint_checks import check_initial, check_log_joint, rows_to_test
 from multicause.solvers.joint_model import FunctionModel, LogJoint
 from multicause.solvers.optimizers import Optimizer
 
@@ -113,7 +113,9 @@ class OwnCauses(GradientCauses):
         return FunctionModel(self.log_joint)
 
     def _initial(self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> Any:
-        parameters = self._cast(self.initialize(X, int(self.n_components), random), X.dtype)
+        initial = self.initialize(X, int(self.n_components), random)
+        check_initial(initial)
+        parameters = self._cast(initial, X.dtype)
         check_log_joint(self.log_joint, parameters, rows_to_test(X), int(self.n_components))
         return parameters
 

@@ -1,5 +1,7 @@
 """Bernoulli noise for binary data in which features may be one without a cause."""
 
+from numbers import Real
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -29,7 +31,7 @@ class LeakyBernoulli(BinaryNoise):
 
     def validate(self) -> None:
         """Raise ValueError unless the leak is a probability between zero and one."""
-        if not MARGIN <= self.leak < 1 - MARGIN:
+        if not (isinstance(self.leak, Real) and MARGIN <= self.leak < 1 - MARGIN):
             raise ValueError(f"leak of LeakyBernoulli must lie between {MARGIN:g} and 1; got {self.leak!r}.")
 
     def probability(self, mean: Array) -> Array:

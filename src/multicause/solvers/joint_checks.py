@@ -22,6 +22,24 @@ def rows_to_test(X: np.ndarray) -> np.ndarray:
     return X[np.concatenate([complete, incomplete])]
 
 
+def check_initial(parameters: Any) -> None:
+    """Raise ValueError unless a user's initial parameters are arrays of finite real numbers."""
+    what = "initialize must return initial parameters, a dict of arrays of finite numbers"
+    leaves, _ = jax.tree_util.tree_flatten_with_path(parameters)
+    if not leaves:
+        raise ValueError(f"{what}; got {parameters!r}. Return a dict such as {{'components': array}}.")
+    for path, leaf in leaves:
+        values, name = np.asarray(leaf), jax.tree_util.keystr(path)
+        if values.dtype.kind not in "biuf":
+            raise ValueError(f"{what}; parameters{name} is {leaf!r}. Use real numbers.")
+        n_bad = int(np.sum(~np.isfinite(values)))
+        if n_bad:
+            raise ValueError(
+                f"{what}; {n_bad} of {values.size} values of parameters{name} are NaN or infinite. If X has missing "
+                "values, leave them out, as np.nanmean and np.nanstd do."
+            )
+
+
 def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_components: int) -> None:
     """Raise ValueError if a user's function fails on some rows, is not pure, or returns another shape or NaN."""
     n, S = len(rows), 3
@@ -37,6 +55,8 @@ def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_co
         raise ValueError(f"{what}; it failed with {type(error).__name__}: {error}.") from error
     if first.shape != (n, S):
         raise ValueError(f"{what}, here {(n, S)}; got {first.shape}. Sum over features and causes alone.")
+    if first.dtype.kind != "f":
+        raise ValueError(f"{what} of real numbers; got {first.dtype}. Return floating-point numbers.")
     gaps = np.isnan(rows).any(axis=1)
     if np.isnan(first[gaps]).any() and not np.isnan(first[~gaps]).any():
         raise ValueError(
@@ -44,8 +64,9 @@ def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_co
             "by errors = jnp.where(jnp.isnan(rows), 0, rows)[:, None] - means, and jnp.where(jnp.isnan(rows)[:, None], "
             "0, errors), or fill them in before."
         )
-    if np.isnan(first).any() or np.isposinf(first).any():
-        raise ValueError(f"{what}, without NaN and +∞; {np.sum(np.isnan(first))} of {first.size} values were NaN.")
+    n_bad = int(np.sum(np.isnan(first) | np.isposinf(first)))
+    if n_bad:
+        raise ValueError(f"{what}, without NaN and +∞; {n_bad} of {first.size} values were NaN or +∞.")
     if not np.array_equal(first, again):
         raise ValueError(
             f"{what}, the same whenever it is called with the same arguments; two calls differed. Draw no random "
