@@ -57,6 +57,24 @@ def test_all_experiments_make_one_page(monkeypatch, tmp_path):
     assert "24 of 24 experiments" in page
 
 
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ("peers --quick", (1, "quick")),
+        ("tn10 --quick", (1, "quick")),
+        ("mca08_patches --quick --trials 3", (3, "paper")),
+        ("peers --quick --setting paper", (1, "paper")),
+        ("peers", (20, None)),
+    ],
+)
+def test_a_single_experiment_may_be_short(words, asked, monkeypatch):
+    def run(trials, *, jobs, setting=None):
+        return [Line("trials", "", "", (trials, setting) == asked)]
+
+    monkeypatch.setattr(command, "experiment", lambda name: run)
+    assert result_of("reproduce", *words.split())["reached"]
+
+
 def test_quick_settings_are_known_to_the_experiments():
     for name in ("et10_digits", "et10_patches", "et10_speech"):
         with pytest.raises(ValueError, match="Unknown setting 'slow'. Known: 'paper', 'quick'"):

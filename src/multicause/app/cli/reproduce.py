@@ -16,21 +16,24 @@ from multicause.app.cli.options import Json, Verbose
 from multicause.app.cli.output import Output, command, describe
 from multicause.app.cli.places import check_ending
 from multicause.app.cli.quitting import interrupted_by_exception
-from multicause.app.experiments import DURATIONS, NAMES, PAPERS, QUICK, SUBJECTS, experiment
+from multicause.app.experiments import DURATIONS, NAMES, PAPERS, QUICK, SUBJECTS, experiment, quick_run
 from multicause.runtime.file_kinds import PAGES
 
 ALL = "all"
+TRIALS = 20
 
 
 def reproduce(
     name: Annotated[str, typer.Argument(help=f"Experiment: {', '.join(NAMES)}, or {ALL}.")] = "",
-    trials: Annotated[int, typer.Option(help="Number of trials.", min=1)] = 20,
+    trials: Annotated[
+        int | None, typer.Option(help=f"Number of trials: {TRIALS}, or few with --quick.", min=1, show_default=False)
+    ] = None,
     setting: Annotated[
         str,
         typer.Option(help="Settings: 'default', 'paper' or others; they depend on the experiment."),
     ] = "",
     jobs: Annotated[int, typer.Option(help="Number of processes that run the trials; -1 uses all cores.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="With 'all': few trials and short learning.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few trials and short learning.")] = False,
     out: Annotated[Path, typer.Option(help="With 'all': page with all tables and figures, an html file.")] = Path(
         "out/reproduce/all.html"
     ),
@@ -44,6 +47,8 @@ def reproduce(
       multicause reproduce mca_ex --trials 20
 
       multicause reproduce et10 --trials 50 --jobs 2
+
+      multicause reproduce peers --quick
 
       multicause reproduce all --quick
     """
@@ -64,9 +69,12 @@ def reproduce(
             check_ending(out, PAGES)  # a browser shows a file without it as text
             reproduce_all(output, quick, jobs, out)
             return
+        runner, short = experiment(name), quick_run(name) if quick else None
+        trials = trials or (short.trials if short else TRIALS)
+        setting = setting or (short.setting if short else "")
         lines = []
         with nullcontext() if jobs == 1 else interrupted_by_exception():
-            found = experiment(name)(trials, jobs=jobs, **({"setting": setting} if setting else {}))
+            found = runner(trials, jobs=jobs, **({"setting": setting} if setting else {}))
             for line in found:
                 lines.append(line)
                 if isinstance(found, Iterator):  # it takes long, and reports results as they are found

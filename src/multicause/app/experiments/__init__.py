@@ -110,7 +110,7 @@ DURATIONS = {
 
 
 class Quick(NamedTuple):
-    """How ``multicause reproduce all --quick`` runs an experiment."""
+    """How ``multicause reproduce`` runs an experiment with ``--quick``."""
 
     trials: int
     setting: str
@@ -154,3 +154,8 @@ def experiment(name: str) -> Callable[..., Any]:
         raise ValueError(f"Unknown experiment {name!r}. Known: {', '.join(map(repr, NAMES))}.")
     module, function, _ = _HOME[name]
     return getattr(import_module(module), function)
+
+
+def quick_run(name: str) -> Quick:
+    """Return the short run of an experiment; one that is the sum of its parts has that of the first part."""
+    return next(short for key, short in QUICK.items() if key == name or key.startswith(f"{name}_"))
