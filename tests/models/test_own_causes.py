@@ -6,8 +6,10 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from multicause import LinearCauses, OwnCauses, load
+from multicause.app.report import write_report
 from multicause.datasets import make_bars
 from multicause.persistence import ModelFileError
+from multicause.plotting import ComponentsDisplay
 from multicause.posteriors import Beam, Evolved, Truncated
 from multicause.solvers.optimizers import Optax
 
@@ -125,6 +127,15 @@ def test_a_file_names_the_functions_and_does_not_run_them(tmp_path):
     nameless = OwnCauses(lambda p, s, y: linear(p, s, y), initialize, 6, max_iter=1, random_state=0).fit(BARS.data)
     with pytest.raises(TypeError, match="settings/log_joint cannot be saved: .* a lambda has none"):
         nameless.save(tmp_path / "model")
+
+
+def test_a_report_needs_components(tmp_path):
+    model = OwnCauses(linear, initialize, 6)
+    model.parameters_ = initialize(BARS.data, 6, np.random.RandomState(0))
+    with pytest.raises(TypeError, match="OwnCauses has none, because its parameters may mean anything"):
+        write_report(model, BARS.data, tmp_path / "x.html")
+    with pytest.raises(TypeError, match="A model with components is needed"):
+        ComponentsDisplay.from_estimator(model)
 
 
 def test_a_posterior_that_needs_more_than_a_log_joint_is_refused():

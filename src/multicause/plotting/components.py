@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.plotting.fields import FIELD, check_one_of, check_rows, draw_field, new_axes, shared_limits
-from multicause.plotting.validation import check_model
+from multicause.plotting.validation import check_components
 
 
 class ComponentsDisplay:
@@ -89,7 +89,7 @@ class ComponentsDisplay:
         ax, **settings
             As for :meth:`plot`.
         """
-        check_model(model)
+        check_components(model)
         components, activity = np.asarray(model.components_), getattr(model, "activity_", None)
         order = np.arange(len(components))
         if sort is not None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from multicause.metrics.recovery import LARGEST_ERROR, recovered_causes
 from multicause.plotting.fields import FIELD, check_has_states, check_rows, draw_field, new_axes, shared_limits
-from multicause.plotting.validation import check_model
+from multicause.plotting.validation import check_components
 
 MISSING = "tab:red"
 
@@ -101,7 +101,7 @@ class RecoveryDisplay:
         ax, **settings
             As for :meth:`plot`.
         """
-        check_model(model)
+        check_components(model)
         check_has_states(model, "RecoveryDisplay")
         mapping = recovered_causes(model, causes).mapping
         return cls(causes, model.components_, mapping, image_shape=image_shape).plot(ax, **settings)

@@ -24,6 +24,17 @@ def check_model(model: Any) -> None:
         )
 
 
+def check_components(model: Any) -> None:
+    """Raise an error unless ``model`` is a fitted model of this library that has components."""
+    check_model(model)
+    if not hasattr(model, "components_"):
+        raise TypeError(
+            f"A model with components is needed, rows of features that each cause stands for; {type(model).__name__} "
+            "has none, because its parameters may mean anything. Draw its parameters_ yourself, or what transform and "
+            "recognize return."
+        )
+
+
 def check_image_shape(image_shape: Any, n_features: int, name: str) -> None:
     """Raise ValueError if rows cannot have this image shape; None is for rows that are not images."""
     if image_shape is None:

@@ -18,7 +18,7 @@ from multicause import __version__
 from multicause.app.preparation import PreparedModel, RowPreparation
 from multicause.app.report.contents import collect
 from multicause.persistence.container import write_whole
-from multicause.plotting.validation import check_image_shape, check_model
+from multicause.plotting.validation import check_components, check_image_shape
 from multicause.runtime.optional import need
 
 KINDS = ("table", "images", "patches", "spectrogram", "waveform")
@@ -72,7 +72,7 @@ def write_report(
     preparation : RowPreparation, optional
         How rows were prepared before learning; by default not at all.
     """
-    check_model(model)
+    check_components(model)
     prepared = PreparedModel(model, preparation or RowPreparation())
     if feature_names is None and hasattr(X, "columns"):
         feature_names = [str(name) for name in X.columns]
