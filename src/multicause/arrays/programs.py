@@ -9,9 +9,6 @@ import jax
 # Programs run in parallel in our own threads (see :mod:`multicause.runtime.parallel`). Threads that XLA would start for
 # each of them, or for operations that do not depend on each other, would compete with these for the same cores.
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False, "xla_cpu_enable_concurrency_optimized_scheduler": False}
-# By default, XLA times several implementations of each operation on a GPU while it compiles a program. Without that, an
-# H200 compiled the loop of LinearCauses(200) in 8 instead of 52 seconds, and ran it as fast.
-NO_TRIALS_ON_GPU = {"xla_gpu_autotune_level": 0}
 
 
 def compiled(function: Callable[..., Any], static: tuple[int, ...] = (0,)) -> Any:
@@ -27,7 +24,7 @@ class Compiled:
 
     def __init__(self, function: Callable[..., Any], static: tuple[int, ...]) -> None:
         update_wrapper(self, function)
-        self._program = jax.jit(function, static_argnums=static, compiler_options=ONE_THREAD | NO_TRIALS_ON_GPU)
+        self._program = jax.jit(function, static_argnums=static, compiler_options=ONE_THREAD)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the program, which is compiled first if it does not exist for these shapes yet."""
