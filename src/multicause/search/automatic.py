@@ -56,7 +56,7 @@ UNTIL_REPAIR = 2 / 3
 # Number of causes that are recycled in the last phase.
 FINAL_ATTEMPTS = 1
 # A cause is needed if the bound falls without it by more than this, relative to the median of all causes.
-NEEDED = 0.1
+NEEDED = 0.4
 # Share of causes up to which those that are not needed, or a single one, may be in place of a cause that is missing;
 # where more of them are left over, one of them would have found it.
 MOST_LEFT_OVER = 1 / 8
