@@ -32,7 +32,8 @@ def main() -> None:
     parser.add_argument("--population", type=int, default=64)
     parser.add_argument("--passes", type=int, default=100)
     parser.add_argument("--batch", type=int, default=500)
-    parser.add_argument("--rates", nargs="*", type=float, default=[0.02], help="learning rates")
+    parser.add_argument("--rates", nargs="*", type=float, default=[0.005], help="learning rates")
+    parser.add_argument("--init", default="linear", choices=["linear", "data"], help="initial network")
     parser.add_argument("--layers", nargs="*", type=int, default=None, help="hidden units; none for a linear decoder")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -45,6 +46,7 @@ def main() -> None:
     search = Evolved(arguments.population)
     layers = None if arguments.layers is None else tuple(arguments.layers)
     settings = {"max_iter": arguments.passes, "batch_size": arguments.batch, "posterior": search, "layers": layers}
+    settings["init"] = arguments.init
     models = [LinearCauses(arguments.linear, random_state=0)] if arguments.linear else []
     models += [
         TruncatedAutoencoder(size, learning_rate=rate, tol=0, random_state=0, **settings)

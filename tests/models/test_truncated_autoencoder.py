@@ -5,6 +5,7 @@ import pytest
 from scipy.special import logsumexp
 
 from multicause import LinearCauses, TruncatedAutoencoder
+from multicause.datasets import make_bars
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 H, D = 2, 6
@@ -124,3 +125,15 @@ def test_wrong_settings_are_refused():
         TruncatedAutoencoder(H, posterior="exact").fit(X)
     with pytest.raises(ValueError, match=r"Causes must have shape \(n_samples, 2\)"):
         TruncatedAutoencoder(H, max_iter=1).fit(X).inverse_transform(np.ones((2, 3)))
+
+
+def test_a_network_that_begins_as_linear_causes_keeps_their_fit_and_improves_the_bound():
+    bars = make_bars(200, size=3, combination="sum", noise="gaussian", noise_scale=2.0, random_state=0)
+    settings = {"n_components": 6, "random_state": 0}
+    model = TruncatedAutoencoder(**settings, init="linear", learning_rate=0.005, max_iter=20).fit(bars.data)
+    linear = LinearCauses(**settings).fit(bars.data - bars.data.mean(axis=0))
+    assert model.score(bars.data) > linear.score(bars.data - bars.data.mean(axis=0)) - 0.1
+    narrow = TruncatedAutoencoder(**settings, init="linear", layers=(2,), max_iter=1).fit(bars.data)
+    assert np.isfinite(narrow.lower_bound_)
+    with pytest.raises(ValueError, match="init"):
+        TruncatedAutoencoder(init="random").fit(bars.data)

@@ -6,21 +6,29 @@ ECML PKDD 2022 (2023).
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from multicause.engines import Engine
 from multicause.estimators.network_causes import NetworkCauses
+from multicause.models.linear_causes import LinearCauses
+from multicause.outcomes import Outcome
 from multicause.posteriors import Posterior
-from multicause.solvers.decoder_network import DecoderNetwork, initial_parameters, sizes_of
+from multicause.runtime.scikit_learn import Options
+from multicause.solvers.decoder_network import DecoderNetwork, initial_parameters, sizes_of, with_linear_model
 from multicause.solvers.optimizers import Optimizer
+
+# Iterations of the linear model with which the network begins, for each of its own passes.
+LINEAR_ITERATIONS = 5
 
 
 class TruncatedAutoencoder(NetworkCauses):
     """TVAE: a decoder network with binary causes, whose posterior is truncated to evolved states instead of an encoder.
 
-    Causes are drawn independently, and a network of leaky rectified linear units computes the mean of the data::
+    Causes are independent, and a network of leaky rectified linear units computes the mean of the data::
 
         p(s) = Π_h π_h^{s_h} (1 − π_h)^{1 − s_h}
         μ(s) = W_L φ(… φ(W_1 s + b_1) …) + b_L,  φ(a) = max(a, 0.01 a)
@@ -30,8 +38,6 @@ class TruncatedAutoencoder(NetworkCauses):
     log joint, weights follow the gradient of F, and π and σ² are replaced after every pass over the data by
 
         π_h = Σ_n ⟨s_h⟩ / N,  σ² = Σ_n ⟨‖y_n − μ(s)‖²⟩ / (N D).
-
-    The network begins as a linear model, as :class:`LinearCauses` is, and learns how causes interact.
 
     Parameters
     ----------
@@ -44,6 +50,10 @@ class TruncatedAutoencoder(NetworkCauses):
         States of a row, see :class:`multicause.OwnCauses`.
     optimizer : {"adam", "momentum"} or Optimizer, default="adam"
         Optimizer of the weights.
+    init : {"data", "linear"}, default="data"
+        Initial network: a linear model of differences of rows, or the one that :class:`LinearCauses` learns from the
+        rows, for layers that have a unit for each cause. With tens of causes that nearly add up, as in patches of
+        images, "linear" with a learning rate of 0.005 leads to higher bounds in fewer passes.
     learning_rate : float, default=0.02
         Learning rate of the first pass, relative to the root mean square of the first weights of each layer.
     schedule : {"cosine", "linear", "constant"}, default="cosine"
@@ -79,6 +89,7 @@ class TruncatedAutoencoder(NetworkCauses):
     _parameter_constraints: dict[str, list[Any]] = {
         **NetworkCauses._parameter_constraints,
         "layers": [tuple, list, None],
+        "init": [Options(str, {"linear", "data"})],
     }
 
     def __init__(
@@ -88,6 +99,7 @@ class TruncatedAutoencoder(NetworkCauses):
         layers: tuple[int, ...] | None = None,
         posterior: str | Posterior = "evolved",
         optimizer: str | Optimizer = "adam",
+        init: str = "data",
         learning_rate: float = 0.02,
         schedule: str = "cosine",
         batch_size: int = 200,
@@ -101,6 +113,7 @@ class TruncatedAutoencoder(NetworkCauses):
         self.layers = layers
         self.posterior = posterior
         self.optimizer = optimizer
+        self.init = init
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.batch_size = batch_size
@@ -114,7 +127,22 @@ class TruncatedAutoencoder(NetworkCauses):
         return DecoderNetwork()
 
     def _initial(self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> Any:
-        return initial_parameters(X, weights, [int(self.n_components), *self._hidden()], random)
+        parameters = initial_parameters(X, weights, [int(self.n_components), *self._hidden()], random)
+        if self.init == "data" or min(self._hidden(), default=self.n_components) < self.n_components:
+            return parameters
+        linear = self._linear_model(X - parameters["biases"][-1].astype(X.dtype), weights, random)
+        return with_linear_model(parameters, linear.components_, linear.activity_, linear.noise_variance_)
+
+    def _linear_model(self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> LinearCauses:
+        """Return linear causes of the rows."""
+        n_iter = LINEAR_ITERATIONS * int(self.max_iter)
+        model = LinearCauses(self.n_components, max_iter=n_iter, random_state=random, engine=self.engine)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(X, sample_weight=weights)
+        if model.outcome_ == Outcome.STOPPED:
+            raise KeyboardInterrupt
+        return model
 
     def _sizes(self, parameters: Any) -> Any:
         return sizes_of(parameters)

@@ -118,6 +118,25 @@ def initial_parameters(
     }
 
 
+def with_linear_model(
+    parameters: dict[str, Any], components: np.ndarray, activity: np.ndarray, variance: float
+) -> dict[str, Any]:
+    """Return initial parameters with which the network begins as a given linear model of the data without their mean.
+
+    Hidden units beyond the number of causes begin with small effects.
+    """
+    *hidden, last = parameters["weights"]
+    H = len(components)
+    least = np.finfo(np.float32).eps
+    inside = np.clip(np.asarray(activity, dtype=float), least, 1 - least)
+    return {
+        **parameters,
+        "weights": (*hidden, np.concatenate([components, SPREAD * last[H:]])),
+        "log_odds": np.log(inside) - np.log1p(-inside),
+        "log_variance": np.log(max(float(variance), float(parameters["least_variance"]))),
+    }
+
+
 def sizes_of(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the size of each array to which steps are relative: that of the weights of its layer."""
     of_layers = tuple(np.sqrt(np.mean(np.square(weight))) for weight in parameters["weights"])
