@@ -4,6 +4,7 @@ Statistical tests and laws take a ``seed``. By default it is 0; ``pytest --seeds
 all of which must pass.
 """
 
+import gc
 import os
 import tempfile
 from contextlib import contextmanager
@@ -17,13 +18,15 @@ COMPILED = "JAX_COMPILATION_CACHE_DIR"
 def compile_quickly():
     """Have JAX compile in a quarter of the time, in this process and those that tests start.
 
-    Most programs of tests run for a moment, and compilation is most of what tests cost. Without optimization, and with
-    XLA's older code generator for fused operations, results are the same but for rounding. A name that XLA does not
-    know would end the process, so the flag is given to versions that are known to have it.
+    Most programs of tests run for a moment, and compilation is most of what tests cost. Without optimization, with
+    XLA's older code generator for fused operations, and with each program in one piece instead of pieces for many
+    threads, results are the same but for rounding. A name that XLA does not know would end the process, so the flags
+    are given to versions that are known to have them.
     """
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     if version("jaxlib").startswith(("0.10.", "0.11.")):
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()
+        flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
 
 
 compile_quickly()  # before anything imports JAX
@@ -35,6 +38,13 @@ def pytest_configure(config):
         config.compiled = tempfile.TemporaryDirectory(prefix="multicause-tests-")
         os.environ[COMPILED] = config.compiled.name
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+
+
+def pytest_collection_finish():
+    """Collect garbage less often: the objects of imports and collection stay, and tracing makes thousands of others."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 def pytest_unconfigure(config):
