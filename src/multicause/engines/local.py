@@ -151,8 +151,9 @@ class LocalData(BlockwiseData):
         for number in range(n_blocks):
             own = slice(number * size, (number + 1) * size)
             rows, weights = filled_up(self._X[own], self._weights[own], size)
-            on_device = jnp.asarray(rows)
-            blocks.append(Block(on_device, jnp.asarray(weights), summarize(on_device)))
+            # Copies, because device_put may take the user's array over; jnp.asarray would compile a program per shape.
+            on_device, weights_on_device = jax.device_put((np.array(rows), np.array(weights)))
+            blocks.append(Block(on_device, weights_on_device, summarize(on_device)))
         size_of_block = fixed_bytes + size * bytes_per_row
         return self._sharing(LocalData(self._engine, self._X, self._weights, blocks, size_of_block, mesh))
 
@@ -169,7 +170,7 @@ class LocalData(BlockwiseData):
         if on_cpu() and len(self.blocks) > 1 and self.mesh is None:
             return None
         if on_cpu() and self.mesh is None:
-            return jax.tree.map(lambda leaf: jnp.array(np.asarray(leaf)[None]), self.blocks[0])
+            return jax.tree.map(lambda leaf: jax.device_put(np.array(leaf)[None]), self.blocks[0])
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *self.blocks)
         if self.mesh is not None:
             spread = jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(None, ROWS))

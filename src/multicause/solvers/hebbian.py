@@ -83,6 +83,7 @@ def present(
     return rule.total * moved / moved.sum(axis=1, keepdims=True), response
 
 
+@jax.jit
 def begin(weights: Array, probes: Array | np.ndarray | None) -> Network:
     """Create a network before its first presentation; ``probes`` are the known causes, or None for its own weights."""
     probes = weights if probes is None else jnp.asarray(probes)
@@ -230,10 +231,10 @@ def stream(
     return show(network, rows[n_chunks * CHUNK :], keys[-1], rule, temperature_at, **kind) if rest else network
 
 
-def has_learned(network: Network, n_shown: int, hold: int | Array, schedule: LinearCooling | None) -> Array:
+def has_learned(network: Network, n_shown: int, hold: int, schedule: LinearCooling | None) -> bool:
     """Return whether every probe has kept its unit for ``hold`` presentations, after the end of any schedule.
 
     An epoch has ``n_shown`` presentations.
     """
-    kept = network.presented - network.since >= hold
-    return kept if schedule is None else kept & (network.presented >= schedule.n_iter * n_shown)
+    presented, since = int(network.presented), int(network.since)
+    return presented - since >= hold and (schedule is None or presented >= schedule.n_iter * n_shown)

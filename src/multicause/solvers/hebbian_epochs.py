@@ -263,7 +263,7 @@ class HebbianEpochs(Solver):
             bounds = (*state.bounds, _bound_of(statistics))
             temperature = float(hebbian.temperature_of(rule, self.annealing, len(bounds)))
             hold = self.presentations_to_hold(problem, len(repeated))
-            learned = bool(hebbian.has_learned(network, len(repeated), hold, self.annealing))
+            learned = hebbian.has_learned(network, len(repeated), hold, self.annealing)
             temperatures = (*state.temperatures, temperature)
             return HebbianState(network, weights, n_epochs, statistics, bounds, temperatures, learned)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from multicause.arrays import Array
 from multicause.solvers.joint_model import LogJoint
 
 # Number of rows on which a function is tested.
@@ -73,7 +75,7 @@ def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_co
             "numbers in it, and change nothing outside of it."
         )
     try:
-        value, gradient = jax.jit(jax.value_and_grad(lambda *all_of: jnp.sum(log_joint(*all_of))))(*arguments)
+        value, gradient = _sum_and_gradient(log_joint, *arguments)
     except Exception as error:
         raise ValueError(
             f"{what}, and be written with jax.numpy, so that it can be compiled and differentiated; that failed with "
@@ -85,7 +87,7 @@ def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_co
             f"{what}, the same when it is compiled; the compiled function differed. It must depend on nothing but its "
             "arguments."
         )
-    alone = np.asarray(log_joint(parameters, states[:1, :1], jnp.asarray(rows[:1])))
+    alone = np.asarray(_values(log_joint, parameters, states[:1, :1], rows[:1]))
     if not np.allclose(alone, first[:1, :1], rtol=1e-3):
         raise ValueError(f"{what}, for each state and row on its own; it changed with the other rows and states.")
     bad = [leaf for leaf in jax.tree.leaves(gradient) if not np.isfinite(np.asarray(leaf)).all()]
@@ -94,3 +96,15 @@ def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_co
             f"{what}, whose gradient is finite; derivatives with respect to {len(bad)} of the arrays have NaN or "
             "infinity. Bound arguments of logarithms and square roots away from zero."
         )
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(log_joint: LogJoint, parameters: Any, states: Array, rows: Array) -> Array:
+    """Evaluate a log joint in one program, which later fits of the same function share."""
+    return log_joint(parameters, states, rows)
+
+
+@partial(jax.jit, static_argnums=0)
+def _sum_and_gradient(log_joint: LogJoint, parameters: Any, states: Array, rows: Array) -> tuple[Array, Any]:
+    """Return the sum of a log joint over all states and rows, and its gradient with respect to the parameters."""
+    return jax.value_and_grad(lambda given: jnp.sum(log_joint(given, states, rows)))(parameters)
