@@ -56,7 +56,7 @@ ESTIMATORS = [
 
 
 @pytest.mark.parametrize(("estimator", "failures"), ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_scikit_learns_own_checks(estimator, failures):
+def test_scikit_learns_own_checks(estimator, failures, few_block_sizes):
     """All checks run and pass, but for the one that needs SciPy's experimental array API to be switched on."""
     results = check_estimator(estimator, on_skip=None, on_fail="raise", expected_failed_checks=failures)
     skipped = {r["check_name"] for r in results if r["status"] != "passed"}

@@ -58,7 +58,7 @@ def X():
     ],
     ids=lambda e: type(e).__name__,
 )
-def test_scikit_learns_own_checks(estimator):
+def test_scikit_learns_own_checks(estimator, few_block_sizes):
     """All checks run and pass, but for the one that needs SciPy's experimental array API to be switched on.
 
     The number guards against checks that vanish; it is that of scikit-learn 1.9. A network draws rows at random, and

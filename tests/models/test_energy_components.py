@@ -266,7 +266,7 @@ def test_samples_have_the_models_moments(seed, optimized):
 # ------------------------------------------------------------------------------------------------ the library's laws
 
 
-def test_scikit_learns_own_checks():
+def test_scikit_learns_own_checks(few_block_sizes):
     """All hold but the equality of weighted and repeated rows, which random mini-batches have only on average.
 
     Without whitening, because some of the checks have fewer rows than columns, which whitening refuses.

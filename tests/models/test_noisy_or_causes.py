@@ -132,7 +132,7 @@ class CutNoisyOrCauses(NoisyOrCauses):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_own_checks():
+def test_scikit_learns_own_checks(few_block_sizes):
     results = check_estimator(CutNoisyOrCauses(2, max_iter=3, annealing=None, random_state=0), on_skip=None)
     assert {r["check_name"] for r in results if r["status"] != "passed"} <= {"check_array_api_input"}
     assert len(results) >= 53

@@ -87,7 +87,7 @@ def test_few_states_give_a_lower_bound_and_weights_count():
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_scikit_learns_own_checks():
+def test_scikit_learns_own_checks(few_block_sizes):
     # Checks of models that accept missing values use some.
     model = OwnCauses(observed, incomplete, 2, max_iter=2, random_state=0)
     results = check_estimator(model, on_skip=None, on_fail=None)
