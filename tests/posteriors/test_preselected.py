@@ -137,14 +137,21 @@ def test_rows_in_pieces_give_the_same(case, cut, monkeypatch, seed):
     weights = np.random.RandomState(seed).uniform(0.5, 2, len(X))
 
     def inferred():
-        block = Block(jnp.asarray(X), jnp.asarray(weights), model.noise.summarize(jnp.asarray(X)))
-        given = (model, parameters, block, jnp.asarray(2.0))
-        inference = model.posterior.infer(*given)
-        if cut:
-            weighed = model.posterior.weigh(*given)
-            inference = model.posterior.infer_from(*given, weighed, jnp.median(inference.free_energy))
-        found = statistics_of(model, parameters, block, inference), inference.mean_causes, inference.mean_data()
-        return inference._pieces.number, (*found, inference.recognize(3))
+        numbers = []
+
+        def results(parameters, block):
+            given = (model, parameters, block, jnp.asarray(2.0))
+            inference = model.posterior.infer(*given)
+            if cut:
+                weighed = model.posterior.weigh(*given)
+                inference = model.posterior.infer_from(*given, weighed, jnp.median(inference.free_energy))
+            numbers.append(inference._pieces.number)
+            found = statistics_of(model, parameters, block, inference), inference.mean_causes, inference.mean_data()
+            return *found, inference.recognize(3)
+
+        rows = jnp.asarray(X)
+        found = jax.jit(results)(parameters, Block(rows, jnp.asarray(weights), model.noise.summarize(rows)))
+        return *numbers, found
 
     with double_precision():
         one, whole = inferred()
@@ -160,10 +167,10 @@ def test_selection_sees_no_rows_but_those_of_the_data(monkeypatch):
     """Cosines have no value for rows of zeros, with which a piece must not be filled up."""
     X = make_bars(41, size=3, random_state=0).data + 1.0
 
-    def cosine(rows, components):
-        return rows / jnp.linalg.norm(rows, axis=1, keepdims=True) @ components.T
-
     def fitted(keep):
+        def cosine(rows, components):  # another function for every fit, so that all have programs of their own
+            return rows / jnp.linalg.norm(rows, axis=1, keepdims=True) @ components.T
+
         posterior = Preselected(4, 3, keep=keep, selection=cosine)
         return MaximalCauses(6, posterior=posterior, annealing=None, max_iter=35, tol=0.0, random_state=0).fit(X)
 
@@ -172,9 +179,7 @@ def test_selection_sees_no_rows_but_those_of_the_data(monkeypatch):
             whole = fitted(keep)
             size = 6 * whole._model.posterior.bytes_per_row(6, 9, 8)
             patch.setattr(pieces, "fastest_block", lambda size=size: size)
-            jax.clear_caches()
             in_pieces = fitted(keep)
-        jax.clear_caches()
         assert in_pieces.outcome_ == whole.outcome_ != "non_finite"
         np.testing.assert_allclose(in_pieces.components_, whole.components_, rtol=1e-6, atol=1e-6)
 
