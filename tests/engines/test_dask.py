@@ -229,14 +229,14 @@ def _with_sums(block, carry, factor, entry):
 
 @pytest.mark.parametrize("model", SINGLE_ROWS, ids=name_of)
 def test_models_of_single_rows_learn_from_a_sample_in_this_process(client, rows, model):
-    rows = rows[:120]
-    chunked = da.from_array(rows, chunks=(30, 25))
+    rows = rows[:200]
+    chunked = da.from_array(rows, chunks=(50, 25))
     here, there = clone(model).fit(rows), clone(model).fit(chunked)  # all rows fit into the budget
     np.testing.assert_allclose(there.transform(chunked).compute(), here.transform(rows), rtol=1e-3, atol=1e-3)
     if hasattr(here, "components_"):  # own models have any parameters
         np.testing.assert_allclose(there.components_, here.components_, rtol=1e-4, atol=1e-5)
-    small = clone(model).set_params(engine=Dask(client, memory_budget=6000))
-    with pytest.warns(UserWarning, match=r"holds a random sample of 60 rows, of 120.*Dask\(memory_budget="):
+    small = clone(model).set_params(engine=Dask(client, memory_budget=10_000))
+    with pytest.warns(UserWarning, match=r"holds a random sample of 100 rows, of 200.*Dask\(memory_budget="):
         assert small.fit(chunked).transform(rows[:2]).shape == (2, 3)
 
 
