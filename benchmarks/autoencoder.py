@@ -45,8 +45,13 @@ def main() -> None:
     )
     search = Evolved(arguments.population)
     layers = None if arguments.layers is None else tuple(arguments.layers)
-    settings = {"max_iter": arguments.passes, "batch_size": arguments.batch, "posterior": search, "layers": layers}
-    settings["init"] = arguments.init
+    settings = {
+        "init": arguments.init,
+        "layers": layers,
+        "posterior": search,
+        "max_iter": arguments.passes,
+        "batch_size": arguments.batch,
+    }
     models = [LinearCauses(arguments.linear, random_state=0)] if arguments.linear else []
     models += [
         TruncatedAutoencoder(size, learning_rate=rate, tol=0, random_state=0, **settings)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from multicause.outcomes import Outcome
 from multicause.runtime.scikit_learn import Options, constraints_of_setting
+from multicause.runtime.user_warnings import warn_user
 
 #: Meaning of each unsuccessful outcome.
 MEANINGS = {
@@ -111,3 +113,22 @@ def _on_annealing(estimator: Any, settings: dict[str, Any]) -> str:
         _if("annealing" in settings and offers_auto and settings["annealing"] != "auto", "use annealing='auto'"),
     ]
     return " or ".join(way for way in ways if way)
+
+
+def outcome_of_batch(finite: bool) -> Outcome:
+    """Return the outcome of one call of ``partial_fit``.
+
+    It is "max_iter" (without a warning) if all steps were done, or "non_finite" if parameters became infinite and were
+    not stored.
+    """
+    return Outcome.MAX_ITER if finite else Outcome.NON_FINITE
+
+
+def warn_of_convergence(outcome: Outcome, advice: Advice | None) -> None:
+    """Issue a ConvergenceWarning with advice on an outcome, if there is any."""
+    warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}")
+
+
+def warn(message: str) -> None:
+    """Issue a ConvergenceWarning with the message, unless it is empty, for the user's line that called the package."""
+    warn_user(message, ConvergenceWarning)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -23,7 +22,7 @@ from multicause.engines import Data, Engine, Local, default_engine
 from multicause.engines.missing import check_finite, without_mask
 from multicause.engines.sources import Source
 from multicause.engines.sparse_source import SparseSource
-from multicause.estimators.advice import Advice, advice_on
+from multicause.estimators.advice import Advice, advice_on, warn_of_convergence
 from multicause.estimators.columns import with_names
 from multicause.outcomes import Outcome
 from multicause.parts import NestedParts, PartChoice
@@ -115,6 +114,10 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
     def explain_outcome(self, outcome: Outcome) -> Advice | None:
         """Return what the outcome of a fit means, with advice for the user; None if there is nothing to improve."""
         return advice_on(outcome, self)
+
+    def _warn_of(self, outcome: Outcome) -> None:
+        """Warn about the outcome of a fit if there is advice on it."""
+        warn_of_convergence(outcome, self.explain_outcome(outcome))
 
     @abstractmethod
     def _state(self) -> dict[str, Any]:
@@ -238,26 +241,6 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         tags.input_tags.allow_nan = not self._needs_complete()
         tags.input_tags.sparse = True
         return tags
-
-
-def warn_of(outcome: Outcome, estimator: BaseModel) -> None:
-    """Warn about the outcome of a fit if there is advice on it."""
-    advice = estimator.explain_outcome(outcome)
-    warn("" if advice is None else f"outcome_={outcome.value!r}: {advice}")
-
-
-def outcome_of_batch(finite: bool) -> Outcome:
-    """Return the outcome of one call of ``partial_fit``.
-
-    It is "max_iter" (without a warning) if all steps were done, or "non_finite" if parameters became infinite and were
-    not stored.
-    """
-    return Outcome.MAX_ITER if finite else Outcome.NON_FINITE
-
-
-def warn(message: str) -> None:
-    """Issue a ConvergenceWarning with the message, unless it is empty, for the user's line that called the package."""
-    warn_user(message, ConvergenceWarning)
 
 
 def validate_weights(sample_weight: ArrayLike | None, X: np.ndarray) -> np.ndarray:

@@ -25,8 +25,8 @@ from multicause.em.results import BoundChange, FitResult, Progress, one_start
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines import Data
 from multicause.engines.missing import check_columns
-from multicause.estimators.advice import Advice
-from multicause.estimators.base import validate_weights, warn, warn_of
+from multicause.estimators.advice import Advice, warn
+from multicause.estimators.base import validate_weights
 from multicause.estimators.declaration import DeclaredModel
 from multicause.inference import arrange
 from multicause.initialization.conditions import InitialConditions, first_moments
@@ -101,7 +101,7 @@ class CausalEstimator(DeclaredModel):
             session.watch(rows, y, None if sample_weight is None else weights, so_far, n_tasks=n_tasks)
             result = solver.learn(problem._replace(watch=session, journal=session.journal))
             self._set(self._fitted(model, record, result))
-            warn_of(result.outcome, self)
+            self._warn_of(result.outcome)
             self._set_threshold(data)
             warn(model.posterior.diagnose(model, result.parameters))
         return self
@@ -140,7 +140,7 @@ class CausalEstimator(DeclaredModel):
             self._set({**self._fitted(model, record, batch), "_online": averages})
             self._set_threshold(data)
         if batch.outcome is Outcome.NON_FINITE:
-            warn_of(batch.outcome, self)
+            self._warn_of(batch.outcome)
         return self
 
     # ---------------------------------------------------------------------------------------------- internals

@@ -20,8 +20,8 @@ from multicause.energies import NONLINEARITIES, Expert
 from multicause.engines import Engine
 from multicause.estimators import energy_density as density
 from multicause.estimators import energy_fitting as fitting
-from multicause.estimators.advice import Advice, energy_advice_on, is_single_precision
-from multicause.estimators.base import validate_weights, warn, warn_of
+from multicause.estimators.advice import Advice, energy_advice_on, is_single_precision, warn
+from multicause.estimators.base import validate_weights
 from multicause.estimators.fitted_energy import FittedEnergy
 from multicause.outcomes import Outcome
 from multicause.parts import PartChoice
@@ -106,7 +106,7 @@ class EnergyEstimator(FittedEnergy):
             self.lower_bound_ = float(mean)
         warn(lacking)
         warn(fitting.warning_of_rejections(self.n_rejected_, single_precision=is_single_precision(self)))
-        warn_of(Outcome(self.outcome_), self)
+        self._warn_of(Outcome(self.outcome_))
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -138,7 +138,7 @@ class EnergyEstimator(FittedEnergy):
         n_rejected = self.n_rejected_ - n_rejected
         warn(fitting.warning_of_rejections(n_rejected, single_precision=is_single_precision(self)))
         if self.outcome_ == Outcome.NON_FINITE.value:
-            warn_of(Outcome.NON_FINITE, self)
+            self._warn_of(Outcome.NON_FINITE)
         return self
 
     # ---------------------------------------------------------------------------------------------- internals

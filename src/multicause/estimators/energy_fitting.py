@@ -9,7 +9,7 @@ import numpy as np
 
 from multicause.callbacks.adapter import FitSession, History
 from multicause.engines import Data
-from multicause.estimators.base import outcome_of_batch
+from multicause.estimators.advice import outcome_of_batch
 from multicause.estimators.energy_density import fitted_attributes
 from multicause.outcomes import Outcome
 from multicause.solvers.contrastive_divergence import key_data, with_chains

@@ -21,8 +21,8 @@ from sklearn.utils import check_random_state
 from multicause.arrays import double_precision, key_from
 from multicause.callbacks.adapter import History
 from multicause.engines import Engine
-from multicause.estimators.advice import MEANINGS, Advice
-from multicause.estimators.base import outcome_of_batch, validate_weights, warn_of
+from multicause.estimators.advice import MEANINGS, Advice, outcome_of_batch
+from multicause.estimators.base import validate_weights
 from multicause.estimators.fitted_gradient_causes import FittedGradientCauses
 from multicause.estimators.settings import COUNT, NOT_NEGATIVE, POSITIVE, SCHEDULE
 from multicause.outcomes import Outcome
@@ -119,7 +119,7 @@ class GradientCauses(FittedGradientCauses):
             )
         outcome = Outcome.MAX_ITER if state.outcome is None else state.outcome
         self._set(self._fitted(state, sizes, outcome))
-        warn_of(outcome, self)
+        self._warn_of(outcome)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -152,7 +152,7 @@ class GradientCauses(FittedGradientCauses):
         bounds = state.bounds if first else (*self.lower_bounds_, *state.bounds)
         self._set(self._fitted(state._replace(bounds=bounds), sizes, outcome))
         if outcome is Outcome.NON_FINITE:
-            warn_of(outcome, self)
+            self._warn_of(outcome)
         return self
 
     # ---------------------------------------------------------------------------------------------- internals

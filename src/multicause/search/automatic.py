@@ -214,12 +214,9 @@ def run_repair(plan: SearchPlan, state: Search) -> Search:
         plan.search_data,
         state.fit,
         max_iter=plan.to_find,
-        tol=plan.tol,
-        random=plan.random,
         ranking=ranking if ranking.posterior.ascends_bound else None,
-        watch=plan.watch_phase(plan.models.search, "repairing"),
         places=plan.places,
-        **plan.loop,
+        **repair_settings(plan, plan.models.search, "repairing"),
     )
     return state._replace(fit=repaired)
 
@@ -239,13 +236,10 @@ def run_final_repair(plan: SearchPlan, state: Search) -> Search:
         plan.data,
         state.fit,
         max_iter=plan.max_iter,
-        tol=plan.tol,
-        random=plan.random,
         ranking=plan.models.annealing,
         attempts=FINAL_ATTEMPTS,
         least_rise=rise_worth_a_cause(plan.data),
-        watch=plan.watch_phase(plan.models.final, "final learning"),
-        **plan.loop,
+        **repair_settings(plan, plan.models.final, "final learning"),
     )
     return state._replace(fit=repaired)
 
@@ -267,9 +261,11 @@ def run_revival(plan: SearchPlan, state: Search) -> Search:
         state.fit,
         plan.search_data,
         max_iter=plan.max_iter,
-        tol=plan.tol,
-        random=plan.random,
-        watch=plan.watch_phase(plan.models.final, "final learning"),
-        **plan.loop,
+        **repair_settings(plan, plan.models.final, "final learning"),
     )
     return state._replace(fit=revived)
+
+
+def repair_settings(plan: SearchPlan, model: Model, phase: str) -> dict[str, Any]:
+    """Return the settings that all kinds of repair share, with the callbacks of a phase."""
+    return {"tol": plan.tol, "random": plan.random, "watch": plan.watch_phase(model, phase), **plan.loop}

@@ -15,6 +15,7 @@ After the last phase of a search, only dead causes come back (:func:`revive_dead
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -56,6 +57,18 @@ class Repair(NamedTuple):
     given_up: bool = False
 
 
+@dataclass(frozen=True)
+class Repairs:
+    """What one kind of repair tries, and when it gives up."""
+
+    variants: Callable[[Repair], Parameters]
+    is_possible: Callable[[FitResult], bool]  # whether a fit can have better variants
+    attempts: int  # tournaments in a row that may fail
+    prepare: Callable[[Repair], Repair] = lambda state: state  # called before each tournament
+    ranking: Model | None = None  # model of the first round of tournaments
+    least_rise: float = VARIANT_TOL  # rise of the bound per row by which a variant succeeds
+
+
 def repair(
     model: Model,
     data: Data,
@@ -93,14 +106,9 @@ def repair(
     def variants(state: Repair) -> Parameters:
         return all_variants(model, data, state.fit, state.least_missed, state.failures, random)
 
-    rounds: dict[str, Any] = {
-        "ranked": ranked,
-        "ranking": ranking,
-        "is_possible": _can_go_on,
-        "attempts": min(attempts, len(fit.parameters.components)),
-        "least_rise": least_rise,
-    }
-    return _improve(model, data, begin, variants, **rounds, max_iter=max_iter, **settings)
+    attempts = min(attempts, len(fit.parameters.components))
+    repairs = Repairs(variants, _can_go_on, attempts, prepare=ranked, ranking=ranking, least_rise=least_rise)
+    return _improve(model, data, begin, repairs, max_iter=max_iter, **settings)
 
 
 def revive_dead(
@@ -127,21 +135,16 @@ def revive_dead(
     def has_dead(fit: FitResult) -> bool:
         return fit.outcome == Outcome.CAUSE_DIED
 
-    rounds: dict[str, Any] = {"is_possible": has_dead, "attempts": 1}
-    return _improve(model, data, lambda: Repair(fit, fit.n_rounds), variants, **rounds, max_iter=max_iter, **settings)
+    repairs = Repairs(variants, has_dead, attempts=1)
+    return _improve(model, data, lambda: Repair(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
 
 
 def _improve(
     model: Model,
     data: Data,
     begin: Callable[[], Repair],
-    variants: Callable[[Repair], Parameters],
+    repairs: Repairs,
     *,
-    ranked: Callable[[Repair], Repair] = lambda state: state,
-    ranking: Model | None = None,
-    is_possible: Callable[[FitResult], bool],
-    attempts: int,
-    least_rise: float = VARIANT_TOL,
     max_iter: int,
     tol: float,
     key: Array,
@@ -149,34 +152,30 @@ def _improve(
     journal: Journal | None = None,
     places: int | None = None,
 ) -> FitResult:
-    """Run tournaments of variants, and EM from the winner of each, until so many ``attempts`` in a row have failed.
-
-    ``ranked`` prepares the state for a tournament, ``ranking`` is the model of its first round, and ``is_possible``
-    says whether a fit can have better variants.
-    """
+    """Run tournaments of variants, and EM from the winner of each, until too many in a row have failed."""
     journal = journal or Journal()
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
 
     def attempt(state: Repair) -> Repair:
         """Run a tournament of variants of the fit, and keep its winner if that is better."""
-        state = ranked(state)
+        state = repairs.prepare(state)
         winner = run_tournament(
             model,
             data,
-            partial(variants, state),
-            ranking=ranking or model,
+            partial(repairs.variants, state),
+            ranking=repairs.ranking or model,
             to_beat=state.fit.bound,
-            least_rise=least_rise,
+            least_rise=repairs.least_rise,
             max_iter=max_iter - state.spent,
             watch=report_best(watch, state.fit, state.spent),
             **settings,
         )
         state = state._replace(spent=state.spent + winner.n_rounds)
         stopped = winner.outcome == Outcome.STOPPED
-        if not is_better(winner, state.fit, max(tol, least_rise)):
+        if not is_better(winner, state.fit, max(tol, repairs.least_rise)):
             failures = state.failures + 1
             best = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
-            return state._replace(fit=best, failures=failures, given_up=stopped or failures == attempts)
+            return state._replace(fit=best, failures=failures, given_up=stopped or failures == repairs.attempts)
         state = state._replace(fit=concatenate_history(state.fit, winner), failures=0)
         if stopped or state.spent >= max_iter:
             return state._replace(given_up=True)
@@ -199,7 +198,7 @@ def _improve(
     def goes_on(state: Repair) -> bool:
         if state.winner is not None:
             return True
-        return is_possible(state.fit) and state.spent < max_iter and not state.given_up
+        return repairs.is_possible(state.fit) and state.spent < max_iter and not state.given_up
 
     def step(state: Repair) -> Repair:
         return attempt(state) if state.winner is None else finish(state)
