@@ -151,8 +151,10 @@ class LocalData(BlockwiseData):
         for number in range(n_blocks):
             own = slice(number * size, (number + 1) * size)
             rows, weights = filled_up(self._X[own], self._weights[own], size)
-            # Copies, because device_put may take the user's array over; jnp.asarray would compile a program per shape.
-            on_device, weights_on_device = jax.device_put((np.array(rows), np.array(weights)))
+            # On a CPU, device_put takes the user's array over; jnp.array would compile a program for each shape.
+            if on_cpu():
+                rows, weights = np.array(rows), np.array(weights)
+            on_device, weights_on_device = jax.device_put((rows, weights))
             blocks.append(Block(on_device, weights_on_device, summarize(on_device)))
         size_of_block = fixed_bytes + size * bytes_per_row
         return self._sharing(LocalData(self._engine, self._X, self._weights, blocks, size_of_block, mesh))

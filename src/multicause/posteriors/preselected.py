@@ -133,9 +133,7 @@ class Preselected(Posterior):
         """Return this posterior with numbers H′ and γ that suit the size of the data, and a selection."""
         strengths = model.prior.strengths
         per_state = n_components if model.linear and len(strengths) == 1 else n_features
-        for candidates, max_active in self._sizes(model, n_components, per_state * n_rows):
-            if n_rows * n_own_states(candidates, max_active, strengths) * per_state <= AFFORDABLE:
-                break
+        candidates, max_active = self._size(model, n_components, per_state * n_rows)
         if self.candidates is None and self.max_active is not None and self.max_active > candidates:
             candidates = min(n_components, int(self.max_active))
             max_active = candidates
@@ -155,14 +153,20 @@ class Preselected(Posterior):
             keep=self.keep,
         )
 
-    def _sizes(self, model: Model, n_components: int, cost_of_state: int) -> list[tuple[int, int]]:
-        """Return numbers of candidates and active causes to choose from, those with most states first.
+    def _size(self, model: Model, n_components: int, cost_of_state: int) -> tuple[int, int]:
+        """Return the numbers of candidates and of active causes that suit the size of the data.
 
+        All causes are candidates if their shared states allow as many active ones as a row's own candidates would.
         ``cost_of_state`` is the number of multiply-adds of one state of all rows.
         """
+        for candidates, max_active in self._own_sizes(n_components):
+            if n_own_states(candidates, max_active, model.prior.strengths) * cost_of_state <= AFFORDABLE:
+                break
         shared = self._shared_size(model, n_components, cost_of_state)
-        if shared is not None:
-            return [(n_components, shared)]
+        return (candidates, max_active) if shared is None or shared < max_active else (n_components, shared)
+
+    def _own_sizes(self, n_components: int) -> list[tuple[int, int]]:
+        """Return numbers of candidates and active causes of single rows to choose from, those with most states first."""
         if self.candidates is not None and self.max_active is None:
             return [(self.candidates, number) for number in range(self.candidates, LEAST_ACTIVE, -1)] + [
                 (self.candidates, min(self.candidates, LEAST_ACTIVE))
