@@ -1,7 +1,7 @@
 """Base class of the parts of a model: small objects that hold hyper-parameters and nothing else."""
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 from sklearn.base import BaseEstimator, clone
@@ -20,12 +20,6 @@ class Part(BaseEstimator):
 
     #: Requirements of this part on the other parts of a model (:mod:`multicause.compatibility`).
     requires: Requirements = Requirements()
-    #: Names of the hyper-parameters: inspection takes much longer than the rest of a hash.
-    _setting_names: tuple[str, ...] = ()
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        cls._setting_names = tuple(signature(cls).parameters)
 
     def validate(self) -> None:
         """Raise ValueError if a hyper-parameter is invalid."""
@@ -41,7 +35,7 @@ class Part(BaseEstimator):
 
     def _identity(self) -> tuple[Any, ...]:
         """Return the class and settings, which define equality."""
-        return type(self), *(getattr(self, name) for name in self._setting_names)
+        return type(self), *(getattr(self, name) for name in _setting_names(type(self)))  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Part) and self._identity() == other._identity()
@@ -54,6 +48,12 @@ class Part(BaseEstimator):
                 f"The hyper-parameters of {type(self).__name__} must be hashable (numbers, strings, tuples, "
                 f"functions); got {self.get_params(deep=False)}. Use a tuple instead of a list or an array."
             ) from error
+
+
+@cache
+def _setting_names(kind: type[Part]) -> tuple[str, ...]:
+    """Return the names of the hyper-parameters; inspecting them takes much longer than the rest of a hash."""
+    return tuple(kind._get_param_names())
 
 
 def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:

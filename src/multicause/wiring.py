@@ -117,6 +117,17 @@ def check(model: Model, estimator: type | None = None, *, free: Iterable[str] = 
     raise IncompatiblePartsError(f"{where} do not fit together: {listed}. {_remedies(model, estimator, free)}")
 
 
+def with_posterior(
+    model: Model, posterior: str | Posterior, size: tuple[int, ...], estimator: type | None = None
+) -> Model:
+    """Return a model with another posterior, which is checked and bound to a size (H, D, N) of components and data."""
+    n_components, n_features, n_rows = size
+    chosen = resolve(posterior, posteriors.NAMES, "posterior", Posterior)
+    chosen.check(n_components)
+    model = replace(model, posterior=chosen)
+    return check(replace(model, posterior=chosen.bind(model, n_components, n_features, n_rows)), estimator)
+
+
 def _remedies(model: Model, estimator: type | None, free: set[str]) -> str:
     """Return a text with replacements that make the parts compatible: one part if possible, or else two."""
     known = known_parts()

@@ -1,5 +1,6 @@
 """Preparation of rows and the choice of a model by the kind of data."""
 
+import inspect
 import json
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import multicause
 from multicause.app.cli.choosing import choose
-from multicause.app.preparation import PreparedModel, RowPreparation, fit_preparation
+from multicause.app.preparation import OF_ROWS, PreparedModel, RowPreparation, fit_preparation
 from multicause.metrics import reconstruction_quality
 from tests.app.cli.test_command_line import call, result_of
 
@@ -64,6 +65,27 @@ def test_a_prepared_model_works_in_the_units_of_the_data(rows, standardize, whit
     assert reconstruction_quality(prepared, rows).r2 == pytest.approx(1)
     assert prepared.score(rows) == pytest.approx(np.mean(model.score_samples(steps.apply(rows))))
     assert not hasattr(PreparedModel(multicause.EnergyComponents(2), steps), "reconstruct")
+
+
+@pytest.mark.parametrize("name", [name for name in multicause.__all__ if isinstance(getattr(multicause, name), type)])
+def test_every_method_that_takes_rows_gets_prepared_ones(name):
+    """Except for those that learn."""
+    functions = inspect.getmembers(getattr(multicause, name), inspect.isfunction)
+    of_rows = {
+        name
+        for name, function in functions
+        if not name.startswith("_") and "X" in inspect.signature(function).parameters
+    }
+    assert of_rows - OF_ROWS <= {"fit", "partial_fit", "fit_transform", "fit_predict", "reconstruct", "impute"}
+
+
+def test_clusters_of_prepared_rows_are_predicted():
+    rows = np.random.RandomState(0).normal(size=(60, 2)) * [1, 100] + [[0, 0], [5, 0]] * 30
+    preparation = fit_preparation(rows, center=False, standardize=True, whiten=False)
+    model = multicause.KMeans(2, random_state=0).fit(preparation.apply(rows))
+    labels = PreparedModel(model, preparation).predict(rows)
+    np.testing.assert_array_equal(labels, model.predict(preparation.apply(rows)))
+    assert (labels != model.predict(rows)).any()
 
 
 def test_the_noise_of_a_prepared_model_is_in_the_units_of_the_data():

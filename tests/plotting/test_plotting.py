@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from sklearn.exceptions import NotFittedError
 
-from multicause import EnergyComponents, MaximalCauses, PrincipalComponents
+from multicause import EnergyComponents, MaximalCauses, PrincipalComponents, TruncatedAutoencoder
 from multicause.callbacks import FieldRecorder
 from multicause.datasets import make_bars
 from multicause.metrics import recovered_causes
@@ -218,6 +218,16 @@ def test_an_animation_of_a_fit_has_as_many_pictures_as_are_asked_for(model, reco
     path = animate_fields(recorder, str(tmp_path / "fields.gif"), most=3, dpi=30)
     with Image.open(path) as picture:
         assert picture.n_frames == 3
+
+
+def test_states_of_an_autoencoder_are_drawn(bars):
+    model = TruncatedAutoencoder(2, layers=(), max_iter=1, random_state=0).fit(bars.data)
+    assert model.has_states
+    assert model.has_probabilities
+    display = PosteriorDisplay.from_estimator(model, bars.data, top=2)
+    np.testing.assert_allclose(display.probabilities, model.recognize(bars.data[:1], top=2).probabilities[0])
+    with pytest.raises(ValueError, match="RecoveryDisplay needs a model with the method score_single_causes"):
+        RecoveryDisplay.from_estimator(model, bars.causes)
 
 
 # ------------------------------------------------------------------------------------------------- bad input

@@ -1,5 +1,6 @@
 """The automatic search as a whole: the number of its iterations, and when its last phase repairs again."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,9 +8,17 @@ import pytest
 
 from multicause import MaximalCauses
 from multicause.datasets import make_bars
+from multicause.engines import Local
 from multicause.posteriors import Preselected
 from multicause.search import automatic
 from multicause.search.phases import Search
+from multicause.search.search_models import choose_models
+from multicause.search.search_plan import SearchPlan
+from multicause.search.tournament import VARIANT_TOL
+
+
+def rows_of_weight(n_weighted, weight):
+    return SimpleNamespace(n_features=25, n_weighted=n_weighted, overview=SimpleNamespace(weight=weight))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -35,7 +44,7 @@ def test_the_last_phase_repairs_again_if_few_causes_are_not_needed(falls, repair
     monkeypatch.setattr(automatic, "repair", lambda *given, **settings: "repaired")
     plan = SimpleNamespace(
         models=SimpleNamespace(final=None, annealing=None),
-        data=SimpleNamespace(n_features=25, n_rows=500),
+        data=rows_of_weight(500, 500.0),
         max_iter=9,
         tol=0.0,
         random=None,
@@ -46,6 +55,35 @@ def test_the_last_phase_repairs_again_if_few_causes_are_not_needed(falls, repair
 
 
 def test_a_missing_cause_is_worth_more_than_the_fit_of_noise():
-    """½ log N for each of D values of a component (BIC), per row."""
-    data = SimpleNamespace(n_features=25, n_rows=500)
-    assert automatic.rise_worth_a_cause(data) == pytest.approx(25 * np.log(500) / 1000)
+    """½ log N for each of D values of a component (BIC), per row. A weight of two is two rows."""
+    assert automatic.rise_worth_a_cause(rows_of_weight(500, 500.0)) == pytest.approx(25 * np.log(500) / 1000)
+    assert automatic.rise_worth_a_cause(rows_of_weight(250, 500.0)) == pytest.approx(25 * np.log(500) / 1000)
+    assert automatic.rise_worth_a_cause(rows_of_weight(500, 5.0)) == pytest.approx(25 * np.log(500) / 1000)
+    assert automatic.rise_worth_a_cause(rows_of_weight(1, 1.0)) == VARIANT_TOL
+
+
+@pytest.mark.parametrize(
+    ("posterior", "n_rows", "repairing", "last"),
+    [
+        (Preselected(8, 8, keep=None), 40, True, ["run_repair", "run_em", "run_final_repair", "run_revival"]),
+        (Preselected(8, 8, keep=None), 40, False, ["run_em"]),
+        (Preselected(8, 8, keep=0.9), 40, True, ["run_repair", "run_em"]),  # bounds of other rows
+        (Preselected(8, 8, keep=None), 30, True, ["run_repair", "run_em", "run_revival"]),  # fewer rows were searched
+        ("exact", 40, True, ["run_repair"]),  # repair had the states of the model itself
+    ],
+)
+def test_the_last_phases(posterior, n_rows, repairing, last, monkeypatch):
+    monkeypatch.setattr(automatic, "compiling", lambda *given: None)
+    estimator = MaximalCauses(10, posterior=posterior)
+    data = Local().load(np.ones((40, 25)))
+    parts = estimator._parts()
+    parts = replace(parts, posterior=parts.posterior.bind(parts, 10, 25, 40))
+    plan = SearchPlan(
+        choose_models(parts, 10),
+        data,
+        data if n_rows == 40 else data.sample(n_rows, np.random.RandomState(0)),
+        SimpleNamespace(components=np.ones((1, 10, 25))),
+        *(100, 0.0, None, None, None, None),
+    )
+    phases = automatic.phases_of(plan, annealed=False, repairing=repairing)
+    assert [phase.func.__name__ for phase in phases][1:] == last

@@ -18,13 +18,13 @@ from tests.search.problem import CAUSES, problem
 STUCK = np.array([CAUSES[0], CAUSES[0] + 0.1, 0.5 * (CAUSES[1] + CAUSES[2])]) + 0.05
 
 
-def repaired(fit, max_iter=200, watch=None, sparse=False):
+def repaired(fit, max_iter=200, watch=None, sparse=False, **others):
     """Repair the fit; if ``sparse``, a posterior with at most two active causes ranks the variants."""
     given = problem("max")
     with double_precision():
         posterior = Preselected(3, 2, keep=None).bind(given.model, 3, 1, 1)
         ranking = replace(given.model, posterior=posterior) if sparse else None
-        settings = {"random": np.random.RandomState(0), "watch": watch, "ranking": ranking, **given.settings}
+        settings = {"random": np.random.RandomState(0), "watch": watch, "ranking": ranking, **given.settings, **others}
         return module.repair(given.model, given.data, fit, max_iter=max_iter, **settings)
 
 
@@ -61,6 +61,20 @@ def test_a_fit_that_no_variant_surpasses_is_kept():
     assert kept.n_iter == best.n_iter
     assert kept.n_rounds >= best.n_rounds + module.ATTEMPTS * ROUNDS[0][0]
     np.testing.assert_array_equal(kept.parameters.components, best.parameters.components)
+
+
+@pytest.mark.parametrize(("tol", "least_rise", "kept"), [(0.0, 0.0, False), (0.0, 100.0, True), (100.0, 0.0, True)])
+def test_a_variant_must_be_better_by_a_least_rise_and_by_the_tolerance(stuck, tol, least_rise, kept):
+    found = repaired(stuck, least_rise=least_rise, tol=tol)
+    assert (found.bound == stuck.bound) == kept
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_attempts_that_may_fail_in_a_row(attempts):
+    """Each of them runs a whole tournament, or drops all variants after its first round."""
+    best = problem().fit(CAUSES + 0.05)
+    spent = repaired(best, attempts=attempts).n_rounds - best.n_rounds
+    assert attempts * ROUNDS[0][0] <= spent <= attempts * sum(iterations for iterations, _ in ROUNDS)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -17,7 +17,19 @@ EPSILON = 1e-3
 CONSTANT = 1e-12
 # Methods of estimators that take rows and return no rows.
 OF_ROWS = frozenset(
-    {"transform", "recognize", "score", "score_samples", "free_energy", "is_explained", "score_single_causes", "energy"}
+    {
+        "energy",
+        "free_energy",
+        "is_explained",
+        "predict",
+        "predict_proba",
+        "recognize",
+        "score",
+        "score_samples",
+        "score_samples_under",
+        "score_single_causes",
+        "transform",
+    }
 )
 
 

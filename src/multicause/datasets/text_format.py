@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from multicause.datasets.numerals import AmbiguousMarksError, Marks, find_marks, is_missing, is_number
+from multicause.runtime.file_kinds import GZIP
 
 SEPARATORS = (",", ";", "\t", "|", " ")  # " " stands for any run of white space
 #: Names of separators that are hard to type.
@@ -52,7 +53,7 @@ def open_text(path: Path, encoding: str) -> IO[str]:
 
 
 def _open_bytes(path: Path) -> Any:
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+    return gzip.open(path, "rb") if path.suffix.lower() == GZIP else path.open("rb")
 
 
 def find_format(

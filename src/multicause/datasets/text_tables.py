@@ -92,13 +92,13 @@ def unique_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
     found: list[str] = []
     repeated: list[str] = []
     for place, name in enumerate(names):
-        readable = name or f"Unnamed: {place}"
-        new, number = readable, 0
-        while new in found or (new != readable and new in names):
+        column = name or f"Unnamed: {place}"
+        new, number = column, 0
+        while new in found or (new != column and new in names):
             number += 1
-            new = f"{readable}.{number}"
+            new = f"{column}.{number}"
         if number:
-            repeated.append(readable)
+            repeated.append(column)
         found.append(new)
     return found, list(dict.fromkeys(repeated))
 

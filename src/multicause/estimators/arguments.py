@@ -23,9 +23,14 @@ def validate_causes(S: ArrayLike, n_components: int, dtype: np.dtype) -> np.ndar
     return causes
 
 
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Raise ValueError unless a value is a whole number of at least ``least``."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+
+
 def validate_n_samples(n_samples: Any, width: int, dtype: np.dtype) -> int:
     """Return the number of rows to draw; raise an error if rows of this width would not fit into memory."""
-    if not isinstance(n_samples, Integral) or isinstance(n_samples, bool) or n_samples < 1:
-        raise ValueError(f"n_samples must be a whole number of at least 1; got {n_samples!r}.")
+    check_count("n_samples", n_samples)
     check_room(int(n_samples), width, dtype)
     return int(n_samples)

@@ -84,10 +84,6 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         """Return whether causes have a strength of any size and add up."""
         return False
 
-    def typical_rows(self, causes: np.ndarray) -> np.ndarray:
-        """Return rows of data in which each of the causes (n_causes, D) occurs alone."""
-        return causes
-
     def _part_choices(self) -> dict[str, PartChoice]:
         """Return the parts that names and None stand for; a model adds its own parts."""
         return {"engine": PartChoice(defaults=lambda: (Local(),))}

@@ -23,7 +23,7 @@ from multicause.callbacks.adapter import History
 from multicause.em import online
 from multicause.em.results import BoundChange, FitResult, Progress, one_start
 from multicause.em.solver import FitProblem, Solver
-from multicause.engines import Data
+from multicause.engines import Data, Local
 from multicause.engines.missing import check_columns
 from multicause.estimators.advice import Advice, warn
 from multicause.estimators.base import validate_weights
@@ -207,7 +207,10 @@ class CausalEstimator(DeclaredModel):
         if not solver.needs_rows_in_memory:
             return self._load(X, sample_weight, reset=True)
         rows, weights = self._rows_in_memory(X, sample_weight)
-        return self._engine(rows).load(rows, weights)
+        engine: Any = self._engine(rows)
+        # A cluster would get the rows, and give back a sample of them.
+        local = engine if isinstance(engine, Local) else Local(memory_budget=engine.memory_budget)
+        return local.load(rows, weights)
 
     def _load_batch(self, X: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> Data:
         X = self._validate_rows(X, reset=first)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from multicause.engines.missing import filled
 from multicause.estimators.arguments import validate_causes, validate_n_samples
 from multicause.estimators.row_results import RowResults
 from multicause.posteriors import Posterior
+from multicause.wiring import with_posterior
 
 # Default number of states that ``recognize`` lists for each row.
 DEFAULT_TOP = 16
@@ -112,13 +112,20 @@ class FittedCauses(RowResults):
         """
         return self._by_rows(inference.log_evidence, X)
 
-    def score_samples_under(self, posterior: Posterior, X: ArrayLike) -> np.ndarray:
-        """Return what :meth:`score_samples` would return with another posterior: (n_samples,)."""
-        check_is_fitted(self)
-        parts = replace(self._recognizer, posterior=posterior)
-        n_components, n_features = self.components_.shape
-        bound = posterior.bind(parts, n_components, n_features, len(np.asarray(X)))
-        return self._by_rows(inference.log_evidence, X, model=replace(parts, posterior=bound))
+    def score_samples_under(self, X: ArrayLike, posterior: str | Posterior) -> np.ndarray:
+        """Return what :meth:`score_samples` would return with another posterior: (n_samples,).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Data.
+        posterior : Posterior or its name
+            Posterior, such as ``Preselected(12, 6)``. Numbers that it leaves open suit the number of rows of ``X``.
+        """
+        fitted = self.fitted_model_
+        size = (*fitted.parameters.components.shape, np.shape(X)[0])
+        model = with_posterior(fitted.recognizer, posterior, size, type(self))
+        return self._by_rows(inference.log_evidence, X, model=model)
 
     def free_energy(self, X: ArrayLike) -> np.ndarray:
         """Return F = ⟨log p(s, y)⟩ + H(q) of each row, which learning maximizes (TN10 eq. 10.6): (n_samples,).

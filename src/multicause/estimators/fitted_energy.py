@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from multicause.arrays import double_precision
 from multicause.engines import default_engine
 from multicause.estimators import energy_density as density
-from multicause.estimators.arguments import validate_n_samples
+from multicause.estimators.arguments import check_count, validate_n_samples
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.persistence.row_writing import check_out, write_rows
 from multicause.runtime.user_warnings import warn_user
@@ -96,8 +95,8 @@ class FittedEnergy(BaseModel):
         Raises ValueError if exp(−E) has no finite integral, which can happen with heavy tails in overcomplete models.
         """
         check_is_fitted(self)
-        _check_count("n_chains", n_chains, least=2)
-        _check_count("n_temperatures", n_temperatures)
+        check_count("n_chains", n_chains, least=2)
+        check_count("n_temperatures", n_temperatures)
         if not self._problem.method.energy.has_density(self._problem.updates.parameters):
             random = check_random_state(random_state)
             self.log_partition_ = density.estimate_log_partition(
@@ -162,9 +161,3 @@ class FittedEnergy(BaseModel):
     def _n_features_out(self) -> int:
         layers = self._problem.updates.parameters.layers
         return int(len(self.components_) + sum(len(layer.bias) for layer in layers))
-
-
-def _check_count(name: str, value: Any, least: int = 1) -> None:
-    """Raise ValueError unless a value is a whole number of at least ``least``."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")

@@ -52,6 +52,16 @@ class FittedGradientCauses(BaseModel):
     def _joint_model(self) -> JointModel:
         """Return the log joint log p(s, y) of states and rows as a function of the parameters."""
 
+    @property
+    def has_states(self) -> bool:
+        """Return True: causes are on or off."""
+        return True
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Return True: ``transform`` returns probabilities of causes."""
+        return True
+
     def _derived(self, parameters: Any) -> dict[str, Any]:
         """Return fitted attributes that only this model has, as a function of its parameters."""
         return {}

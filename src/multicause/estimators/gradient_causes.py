@@ -27,6 +27,7 @@ from multicause.estimators.fitted_gradient_causes import FittedGradientCauses
 from multicause.estimators.settings import COUNT, NOT_NEGATIVE, POSITIVE, SCHEDULE
 from multicause.outcomes import Outcome
 from multicause.posteriors import Posterior
+from multicause.runtime.interruption import interruptible
 from multicause.runtime.scikit_learn import fit_context
 from multicause.solvers.joint_learning import GradientProgress, GradientState, PassSchedule, begin, learn, searched
 from multicause.solvers.optimizers import Optimizer
@@ -138,7 +139,10 @@ class GradientCauses(FittedGradientCauses):
         random, method = check_random_state(seed), self._method()
         with double_precision():
             if first:
-                parameters = self._cast(self._initial(X, weights, random), X.dtype)
+                with interruptible() as interruption:
+                    parameters = self._cast(self._initial(X, weights, random), X.dtype)
+                if interruption.requested:
+                    raise KeyboardInterrupt
                 sizes = self._cast(self._sizes(parameters), X.dtype)
                 before = begin(method, parameters, X, H, int(self.batch_size))
             else:

@@ -48,7 +48,7 @@ def approximation_quality(model: Any, X: ArrayLike, *, reference: str | Posterio
             f"approximation_quality compares with all 2^{n_components} states, which are too many. Give "
             "reference=Preselected(candidates, max_active) with more candidates than the model's own posterior has."
         ) from error
-    exact = model.score_samples_under(whole, X)
+    exact = model.score_samples_under(X, whole)
     missing = model.score_samples(X) - exact
     if (missing > ROUNDINGS * np.finfo(exact.dtype).eps * (1 + np.abs(exact))).any():
         own = model.fitted_model_.recognizer.posterior

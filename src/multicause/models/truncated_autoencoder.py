@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from multicause.engines import Engine
 from multicause.estimators.network_causes import NetworkCauses
 from multicause.models.linear_causes import LinearCauses
-from multicause.outcomes import Outcome
 from multicause.posteriors import Posterior
 from multicause.runtime.scikit_learn import Options
 from multicause.solvers.decoder_network import DecoderNetwork, initial_parameters, sizes_of, with_linear_model
@@ -52,7 +51,7 @@ class TruncatedAutoencoder(NetworkCauses):
         Optimizer of the weights.
     init : {"data", "linear"}, default="data"
         Initial network: a linear model of differences of rows, or the one that :class:`LinearCauses` learns from the
-        rows, for layers that have a unit for each cause. With tens of causes that nearly add up, as in patches of
+        rows; every layer must have a unit for each cause. With tens of causes that nearly add up, as in patches of
         images, "linear" with a learning rate of 0.005 leads to higher bounds in fewer passes.
     learning_rate : float, default=0.02
         Learning rate of the first pass, relative to the root mean square of the first weights of each layer.
@@ -128,8 +127,13 @@ class TruncatedAutoencoder(NetworkCauses):
 
     def _initial(self, X: np.ndarray, weights: np.ndarray, random: np.random.RandomState) -> Any:
         parameters = initial_parameters(X, weights, [int(self.n_components), *self._hidden()], random)
-        if self.init == "data" or min(self._hidden(), default=self.n_components) < self.n_components:
+        if self.init == "data":
             return parameters
+        if min(self._hidden(), default=self.n_components) < self.n_components:
+            raise ValueError(
+                f"init='linear' needs layers of at least one unit for each of the {self.n_components} causes; got "
+                f"layers={self.layers}. Use init='data' or wider layers."
+            )
         linear = self._linear_model(X - parameters["biases"][-1].astype(X.dtype), weights, random)
         return with_linear_model(parameters, linear.components_, linear.activity_, linear.noise_variance_)
 
@@ -140,8 +144,6 @@ class TruncatedAutoencoder(NetworkCauses):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, sample_weight=weights)
-        if model.outcome_ == Outcome.STOPPED:
-            raise KeyboardInterrupt
         return model
 
     def _sizes(self, parameters: Any) -> Any:

@@ -191,6 +191,6 @@ def explained(error: OSError, what: str) -> OSError:
         errno.EDQUOT: "the disk quota is exceeded; free some space, or use another folder",
     }
     number = error.errno if error.errno is not None else -1
-    explained = type(error)(f"{what}: {reasons.get(number, one_line(error))}.")
-    explained.errno = error.errno
-    return explained
+    clearer = type(error)(f"{what}: {reasons.get(number, one_line(error))}.")
+    clearer.errno = error.errno
+    return clearer

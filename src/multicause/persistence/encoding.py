@@ -108,7 +108,7 @@ def encode(value: Any, arrays: dict[str, np.ndarray], name: str) -> Any:
 def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, Any]) -> Any:
     """Decode an encoded value; ``known`` maps names to the caller's own classes and functions."""
 
-    def encoded(values: dict[str, Any]) -> dict[str, Any]:
+    def decoded(values: dict[str, Any]) -> dict[str, Any]:
         return {k: decode(v, arrays, known) for k, v in values.items()}
 
     match value:
@@ -117,13 +117,13 @@ def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, Any]) -> 
         case {"outcome": text}:
             return Outcome(text)
         case {"part": name, "settings": dict(settings)}:
-            return known_class(name, known)(**encoded(settings))
+            return known_class(name, known)(**decoded(settings))
         case {"function": str(name)}:
             return _known_function(name, known)
         case {"dict": dict(items)}:
-            return encoded(items)
+            return decoded(items)
         case {"record": name, "fields": dict(fields)}:
-            return _record(name)(**encoded(fields))
+            return _record(name)(**decoded(fields))
         case {"tuple": list(items)}:
             return tuple(decode(item, arrays, known) for item in items)
         case {"names": list(names)}:

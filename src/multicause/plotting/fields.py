@@ -51,6 +51,15 @@ def check_has_states(model: Any, display: str) -> None:
         )
 
 
+def check_has_method(model: Any, method: str, display: str) -> None:
+    """Raise an error for models without a method that a display calls."""
+    if not hasattr(model, method):
+        raise ValueError(
+            f"{display} needs a model with the method {method}, which {type(model).__name__} does not have. Look at "
+            "transform(X) and recognize(X) instead."
+        )
+
+
 def new_axes(ax: Any, shape: tuple[int, int], size: tuple[float, float]) -> tuple[Any, np.ndarray]:
     """Return the figure and (rows, columns) axes to draw on: new ones, or those that the user passed."""
     if ax is None:

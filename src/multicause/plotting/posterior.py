@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from multicause.plotting.fields import CHART, check_has_states, check_rows, draw_field, new_axes, shared_limits
+from multicause.plotting.fields import (
+    CHART,
+    check_has_method,
+    check_has_states,
+    check_rows,
+    draw_field,
+    new_axes,
+    shared_limits,
+)
 from multicause.plotting.validation import LEAST_SPAN, check_model
 
 # Smaller probabilities are not written as numbers.
@@ -108,6 +116,7 @@ class PosteriorDisplay:
         """
         check_model(model)
         check_has_states(model, "PosteriorDisplay")
+        check_has_method(model, "reconstruct", "PosteriorDisplay")
         rows = check_array(X, dtype=[np.float64, np.float32])
         if not isinstance(row, Integral) or not -len(rows) <= row < len(rows):
             raise ValueError(f"row must be the number of a row of X, below {len(rows)}; got {row!r}.")

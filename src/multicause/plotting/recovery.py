@@ -9,7 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.metrics.recovery import LARGEST_ERROR, recovered_causes
-from multicause.plotting.fields import FIELD, check_has_states, check_rows, draw_field, new_axes, shared_limits
+from multicause.plotting.fields import (
+    FIELD,
+    check_has_method,
+    check_has_states,
+    check_rows,
+    draw_field,
+    new_axes,
+    shared_limits,
+)
 from multicause.plotting.validation import check_components
 
 MISSING = "tab:red"
@@ -103,6 +111,7 @@ class RecoveryDisplay:
         """
         check_components(model)
         check_has_states(model, "RecoveryDisplay")
+        check_has_method(model, "score_single_causes", "RecoveryDisplay")
         mapping = recovered_causes(model, causes).mapping
         return cls(causes, model.components_, mapping, image_shape=image_shape).plot(ax, **settings)
 

@@ -166,7 +166,7 @@ class Preselected(Posterior):
         return (candidates, max_active) if shared is None or shared < max_active else (n_components, shared)
 
     def _own_sizes(self, n_components: int) -> list[tuple[int, int]]:
-        """Return numbers of candidates and active causes of single rows to choose from, those with most states first."""
+        """Return numbers of candidates and active causes of a row to choose from, those with most states first."""
         if self.candidates is not None and self.max_active is None:
             return [(self.candidates, number) for number in range(self.candidates, LEAST_ACTIVE, -1)] + [
                 (self.candidates, min(self.candidates, LEAST_ACTIVE))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 NPY, NPZ, PARQUET, ZARR, IML, GIF, PNG = ".npy", ".npz", ".parquet", ".zarr", ".iml", ".gif", ".png"
+CSV, TSV, GZIP = ".csv", ".tsv", ".gz"
 ARRAYS = (NPY, NPZ)
-TEXTS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+TEXTS = (CSV, TSV, CSV + GZIP, TSV + GZIP)
 HDF5 = (".h5", ".hdf5")
 TIFS = (".tif", ".tiff")
 
@@ -22,7 +23,7 @@ IN_PARTS = (*LOADABLE, *STORES)
 READABLE = (*TABLES, *STORES, *IMAGES, *SOUNDS)
 
 #: Files that commands write.
-WRITTEN_TABLES = (NPY, NPZ, ".csv", PARQUET)
+WRITTEN_TABLES = (NPY, NPZ, CSV, PARQUET)
 WRITTEN_IMAGES = (PNG, ".jpg", ".jpeg", *TIFS, ".bmp")
 #: Images that cannot store a transparency.
 OPAQUE_IMAGES = (".jpg", ".jpeg", ".bmp")

@@ -49,11 +49,12 @@ from multicause.search.phases import (
 from multicause.search.repair import repair, revive_dead
 from multicause.search.search_models import choose_models
 from multicause.search.search_plan import SearchPlan
+from multicause.search.tournament import VARIANT_TOL
 from multicause.search.variants import falls_without
 
 # Fraction of the iterations until then after which repair begins, because causes that have died can come back there.
 UNTIL_REPAIR = 2 / 3
-# Number of causes that are recycled in the last phase.
+# Attempts in the last phase that may fail in a row, each of which recycles another cause.
 FINAL_ATTEMPTS = 1
 # A cause is needed if the bound falls without it by more than this, relative to the median of all causes.
 NEEDED = 0.4
@@ -249,7 +250,9 @@ def rise_worth_a_cause(data: Data) -> float:
 
     Otherwise causes that are not needed would be recycled again and again to explain noise.
     """
-    return 0.5 * data.n_features * float(np.log(data.n_rows)) / data.n_rows
+    # Integer weights count as repetitions of a row, weights that are fractions as whole rows.
+    n_rows = max(data.n_weighted, data.overview.weight)
+    return max(VARIANT_TOL, 0.5 * data.n_features * float(np.log(n_rows)) / n_rows)
 
 
 def run_revival(plan: SearchPlan, state: Search) -> Search:

@@ -154,6 +154,7 @@ def _improve(
 ) -> FitResult:
     """Run tournaments of variants, and EM from the winner of each, until too many in a row have failed."""
     journal = journal or Journal()
+    least_rise = max(tol, repairs.least_rise)
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
 
     def attempt(state: Repair) -> Repair:
@@ -165,14 +166,14 @@ def _improve(
             partial(repairs.variants, state),
             ranking=repairs.ranking or model,
             to_beat=state.fit.bound,
-            least_rise=repairs.least_rise,
+            least_rise=least_rise,
             max_iter=max_iter - state.spent,
             watch=report_best(watch, state.fit, state.spent),
             **settings,
         )
         state = state._replace(spent=state.spent + winner.n_rounds)
         stopped = winner.outcome == Outcome.STOPPED
-        if not is_better(winner, state.fit, max(tol, repairs.least_rise)):
+        if not is_better(winner, state.fit, least_rise):
             failures = state.failures + 1
             best = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
             return state._replace(fit=best, failures=failures, given_up=stopped or failures == repairs.attempts)

@@ -80,7 +80,7 @@ def run_tournament(
         best = np.argsort(bounds)[::-1][:survivors]
         if using is model:
             rise = bounds[best] - results.bounds[-2:][0, best]
-            best = best[bounds[best] + HORIZON * rise > to_beat + max(tol, least_rise)]  # see is_better
+            best = best[bounds[best] + HORIZON * rise > to_beat + least_rise]
         done = number == len(ROUNDS) or spent >= max_iter or (results.outcome == Outcome.STOPPED).any()
         if done and using is not model:
             results = _measured(model, data, results, best[:1], tol=tol, **settings)

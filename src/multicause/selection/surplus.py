@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from multicause.arrays import double_precision
-from multicause.parts import resolve
-from multicause.posteriors import NAMES, Posterior
+from multicause.posteriors import Posterior
 from multicause.selection.differences import STANDARD_ERRORS, mean_and_error
-from multicause.wiring import check
+from multicause.wiring import with_posterior
 
 # EM steps of the activities after a component was removed: those of components that take its place rise at once.
 STEPS = 3
@@ -133,13 +132,9 @@ def surplus_components(
 
 def _richer(model: Any, posterior: str | Posterior, rows: np.ndarray) -> Any:
     """Return a copy of a fitted model with another posterior."""
-    chosen = resolve(posterior, NAMES, "posterior", Posterior)
-    chosen.validate()
-    chosen.check(len(model.components_))
     fitted = model.fitted_model_
-    parts = replace(fitted.parts, posterior=chosen)
-    parts = replace(parts, posterior=chosen.bind(parts, *model.components_.shape, len(rows)))
-    check(parts, type(model))
+    size = (*fitted.parameters.components.shape, len(rows))
+    parts = with_posterior(fitted.parts, posterior, size, type(model))
     return model.with_fitted_model(parts, fitted.parameters._replace(posterior=parts.posterior.initialize()))
 
 

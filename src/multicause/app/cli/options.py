@@ -84,10 +84,10 @@ def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
 
 def numbers_from(text: str, name: str) -> list[int]:
     """Parse whole numbers such as "5,10,20"."""
-    numbers = text.split(",")
-    if not all(re.fullmatch(r"\s*[1-9]\d*\s*", word) for word in numbers) or len({*map(int, numbers)}) < len(numbers):
+    words = text.split(",")
+    if not all(re.fullmatch(r"\s*[1-9]\d*\s*", word) for word in words) or len({*map(int, words)}) < len(words):
         raise ValueError(f"{name} must be a whole number of at least 1, or several such as 5,10,20; got {text!r}.")
-    return sorted(map(int, numbers))
+    return sorted(map(int, words))
 
 
 def shape_from(text: str | None, name: str) -> tuple[int, int] | None:

@@ -11,7 +11,17 @@ import typer
 
 from multicause.app.cli.options import Device, Force, Json, Memory, Seed, Verbose
 from multicause.app.cli.output import Output, command
-from multicause.runtime.file_kinds import NPY, PAGES, PARQUET, SOUNDS, TEXTS, WRITTEN_IMAGES, WRITTEN_TABLES, suffix_of
+from multicause.runtime.file_kinds import (
+    CSV,
+    NPY,
+    PAGES,
+    PARQUET,
+    SOUNDS,
+    TEXTS,
+    WRITTEN_IMAGES,
+    WRITTEN_TABLES,
+    suffix_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,7 +146,7 @@ def _check_places(data: Path, out: Path, report: Path | None, force: bool, sound
         raise ValueError(
             f"{str(data)!r} is a table; expected an image. Noise and missing values of tables are for models: "
             f"'multicause fit {data.name} --components 5 --out run', then 'multicause reconstruct run {data.name} "
-            f"--impute --out whole{suffix_of(data) if suffix_of(data) in WRITTEN_TABLES else '.csv'}'."
+            f"--impute --out whole{suffix_of(data) if suffix_of(data) in WRITTEN_TABLES else CSV}'."
         )
     check_ending(out, SOUNDS if sound else (*WRITTEN_IMAGES, NPY))
     check_file(out, force)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from multicause.persistence.container import write_whole
-from multicause.runtime.file_kinds import ARRAYS, NPY, NPZ, suffix_of
+from multicause.runtime.file_kinds import ARRAYS, CSV, NPY, NPZ, suffix_of
 from multicause.runtime.optional import need
 
 
@@ -37,7 +37,7 @@ def write_table(
         carried = {f"{name} (data)" if name in frame.columns else name: values for name, values in others.items()}
         if carried:
             frame = pandas.concat([pandas.DataFrame(carried), frame], axis=1)
-        if kind == ".csv":
+        if kind == CSV:
             buffer.write(frame.to_csv(index=False).encode("utf-8"))
         else:
             frame.to_parquet(buffer, engine="pyarrow")
