@@ -44,9 +44,11 @@ LARGE = [
     ),
 ]
 CORES = [
-    ("maximal", f"MaximalCauses(100, posterior=Preselected(5, 3, keep=None), max_iter=8, {PLAIN})"),
-    ("linear", f"LinearCauses(100, posterior=Preselected(5, 3, keep=None), max_iter=8, {PLAIN})"),
+    ("maximal", f"MaximalCauses(100, posterior=Preselected(5, 3, keep=None), {PLAIN})"),
+    ("linear", f"LinearCauses(100, posterior=Preselected(5, 3, keep=None), {PLAIN})"),
 ]
+# Iterations of two fits, whose times differ by iterations alone.
+SHORT, LONG = 1, 7
 
 
 def estimator_of(text):
@@ -101,9 +103,21 @@ def time_fits(text, sizes, shape=None):
     print(json.dumps(results))
 
 
-def in_new_process(text, sizes, shape=None, n_cores=None, **environment):
-    """Run :func:`time_fits` in a process of its own, on some cores."""
-    code = f"from benchmarks.whole_fits import time_fits; time_fits({text!r}, {sizes!r}, {shape!r})"
+def time_iterations(text, shape):
+    """Print the seconds of an iteration in a whole fit, without compilation."""
+    X = large_data(*shape)
+    warnings.simplefilter("ignore")
+    seconds = []
+    for max_iter in (SHORT, SHORT, LONG):
+        started = perf_counter()
+        estimator_of(text).set_params(max_iter=max_iter).fit(X)
+        seconds.append(perf_counter() - started)
+    print(json.dumps((seconds[2] - seconds[1]) / (LONG - SHORT)))
+
+
+def in_new_process(function, *arguments, n_cores=None, **environment):
+    """Run a function that prints JSON in a process of its own, on some cores."""
+    code = f"from benchmarks.whole_fits import {function.__name__} as run; run(*{arguments!r})"
     cores = sorted(os.sched_getaffinity(0))[:n_cores]
     command = ["taskset", "-c", ",".join(map(str, cores)), sys.executable, "-c", code]
     run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=os.environ | environment)
@@ -113,16 +127,18 @@ def in_new_process(text, sizes, shape=None, n_cores=None, **environment):
 def small(n_cores):
     print(f"Small fits (bars, 500 × 25), {n_cores} cores, in seconds; programs that were compiled in brackets:")
     for name, text, sizes, (cold, warm) in SMALL:
-        found = in_new_process(text, sizes, n_cores=n_cores, JAX_PLATFORMS="cpu")
+        found = in_new_process(time_fits, text, sizes, n_cores=n_cores, JAX_PLATFORMS="cpu")
         told = ", ".join(
             f"{n} rows {seconds:.2f} [{count}]" for n, (seconds, count, _, _) in zip(sizes, found, strict=True)
         )
         print(f"  {name}: {told} (target: cold {cold}, warm {warm}); {found[-1][3]}", flush=True)
-    (found,) = in_new_process(SEARCH[0], (500,), n_cores=n_cores, JAX_PLATFORMS="cpu")
+    (found,) = in_new_process(time_fits, SEARCH[0], (500,), n_cores=n_cores, JAX_PLATFORMS="cpu")
     print(f"  grid search, 18 fits and one: {found[0]:.1f} [{found[1]}] (target: {SEARCH[1]})", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         runs = [
-            in_new_process(SMALL[0][1], (500, 500), n_cores=n_cores, JAX_PLATFORMS="cpu", BENCHMARK_CACHE=folder)
+            in_new_process(
+                time_fits, SMALL[0][1], (500, 500), n_cores=n_cores, JAX_PLATFORMS="cpu", BENCHMARK_CACHE=folder
+            )
             for _ in range(2)
         ]
     (first, warm), (again, _) = ([fit[0] for fit in run] for run in runs)
@@ -132,14 +148,10 @@ def small(n_cores):
 def cores(numbers, n_rows):
     print(f"Cores: {n_rows:,} rows, D=H=100, H'=5, γ=3, float32, seconds of an iteration in a whole fit:")
     for name, text in CORES:
-        times = []
-        for number in numbers:
-            short, long = (text.replace("max_iter=8", f"max_iter={n}") for n in (2, 10))
-            (first,), (second,) = (
-                in_new_process(each, (n_rows,), (n_rows, 100), n_cores=number, JAX_PLATFORMS="cpu")
-                for each in (short, long)
-            )
-            times.append((second[0] - second[2] - first[0] + first[2]) / 8)
+        times = [
+            in_new_process(time_iterations, text, (n_rows, 100), n_cores=number, JAX_PLATFORMS="cpu")
+            for number in numbers
+        ]
         times_of_cores = ", ".join(f"{number} cores {time:.3f}" for number, time in zip(numbers, times, strict=True))
         print(f"  {name}: {times_of_cores}; {times[0] / times[-1]:.1f} times as fast", flush=True)
     print()
@@ -150,7 +162,7 @@ def large():
 
     print(f"Large fits on {jax.devices()}, in seconds:")
     for name, text, shape, target in LARGE:
-        found = in_new_process(text, (shape[0], shape[0]), shape)
+        found = in_new_process(time_fits, text, (shape[0], shape[0]), shape)
         (cold, _, compiling, _), (warm, count, _, outcome) = found
         print(
             f"  {name}: cold {cold:.1f} (compiling {compiling:.1f}), warm {warm:.2f} [{count}] (target: {target}); "
@@ -162,13 +174,15 @@ def large():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--accelerator", action="store_true", help="large fits on the default device instead")
+    parser.add_argument("--cores", action="store_true", help="only the comparison of cores")
     parser.add_argument("--rows", type=int, default=40_000, help="rows of the comparison of cores")
     chosen = parser.parse_args()
     if chosen.accelerator:
         large()
         return
     available = len(os.sched_getaffinity(0))
-    small(min(2, available))
+    if not chosen.cores:
+        small(min(2, available))
     cores((1, min(2, available)) if available < 16 else (1, 2, 16), chosen.rows)
 
 
