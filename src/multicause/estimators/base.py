@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from multicause.arrays import bytes_from
 from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_session
 from multicause.engines import Data, Engine, Local, default_engine
+from multicause.engines.base import LazyResults
 from multicause.engines.missing import check_finite, without_mask
 from multicause.engines.sources import Source
 from multicause.engines.sparse_source import SparseSource
@@ -150,10 +151,8 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         """Let scikit-learn store or compare the number and the names of the features, for which one row is enough."""
         validate_data(self, row, reset=reset, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
-    def _lazily(self, function: partial[Any], X: Any, *arguments: Any, out: Any = None) -> Any:
+    def _lazily(self, lazy: LazyResults, function: partial[Any], X: Any, *arguments: Any, out: Any = None) -> Any:
         """Return a function's results for rows of X that are computed later, where the rows are."""
-        lazy = default_engine(X).lazy
-        assert lazy is not None
         n_columns = lazy.n_columns(X)
         if n_columns is not None:
             self._validate_columns(with_names(np.zeros((1, n_columns), self._fitted_dtype), X), reset=False)

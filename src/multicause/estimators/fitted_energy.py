@@ -16,7 +16,7 @@ from multicause.engines import default_engine
 from multicause.estimators import energy_density as density
 from multicause.estimators.arguments import check_count, validate_n_samples
 from multicause.estimators.base import BaseModel, ValueLabels
-from multicause.persistence.row_writing import check_out, write_rows
+from multicause.persistence.row_writing import check_out, collect_or_write
 from multicause.runtime.user_warnings import warn_user
 from multicause.samplers.annealed import LogPartition
 from multicause.solvers import optimizers
@@ -132,14 +132,13 @@ class FittedEnergy(BaseModel):
         check_is_fitted(self)
         if out is not None:
             check_out(out, X)
-        if default_engine(X).lazy is not None:
-            return self._lazily(partial(self._by_rows, function), X, out=out)
+        lazy = default_engine(X).lazy
+        if lazy is not None:
+            return self._lazily(lazy, partial(self._by_rows, function), X, out=out)
         data = self._load(X, None, reset=False)
         with double_precision():
             data, of_block = density.by_rows(function, self._problem, data)
-            if out is not None:
-                return write_rows(out, data.n_rows, data.results(of_block))
-            return data.collect(data.map(of_block))
+            return collect_or_write(data, of_block, out)
 
     def _state(self) -> dict[str, Any]:
         return {**saved(self._problem), "log_partition": self.log_partition_}

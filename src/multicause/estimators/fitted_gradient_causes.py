@@ -18,7 +18,7 @@ from multicause.engines import default_engine
 from multicause.estimators import joint_inference as inference
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.parts import PartChoice, resolve
-from multicause.persistence.row_writing import check_out, write_rows
+from multicause.persistence.row_writing import check_out, collect_or_write
 from multicause.posteriors import Posterior
 from multicause.solvers import optimizers
 from multicause.solvers.joint_learning import JointMethod
@@ -89,8 +89,9 @@ class FittedGradientCauses(BaseModel):
         check_is_fitted(self)
         if out is not None:
             check_out(out, X)
-        if default_engine(X).lazy is not None:
-            return self._lazily(partial(self._by_rows, function), X, out=out)
+        lazy = default_engine(X).lazy
+        if lazy is not None:
+            return self._lazily(lazy, partial(self._by_rows, function), X, out=out)
         data, method, H = self._load(X, None, reset=False), self._method(), int(self.n_components)
         with double_precision():
             data = inference.arranged(method, self.parameters_, data, self._fitted_dtype, H)
@@ -98,9 +99,7 @@ class FittedGradientCauses(BaseModel):
             def of_block(block: Any) -> Any:
                 return inference.of_block(function, method, H, self.parameters_, block)
 
-            if out is not None:
-                return write_rows(out, data.n_rows, data.results(of_block))
-            return data.collect(data.map(of_block))
+            return collect_or_write(data, of_block, out)
 
     def _method(self) -> JointMethod:
         """Return model, search and optimizer; raise an error if the search needs more than a log joint."""

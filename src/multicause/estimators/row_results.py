@@ -46,8 +46,10 @@ class RowResults(FittedState):
         model = self._recognizer if model is None else model
         if out is not None:
             check_out(out, X)
-        if default_engine(X).lazy is not None:
-            return self._lazily(partial(self._by_rows, function, model=model, finish=finish), X, *arguments, out=out)
+        lazy = default_engine(X).lazy
+        if lazy is not None:
+            later = partial(self._by_rows, function, model=model, finish=finish)
+            return self._lazily(lazy, later, X, *arguments, out=out)
         original = data = self._load(X, None, reset=False)
         if data.dtype != self.components_.dtype:
             data = data.transformed(partial(np.asarray, dtype=self.components_.dtype))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
 from os import PathLike
@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from multicause.engines.base import Data
 from multicause.engines.sources import as_source
 from multicause.persistence.container import explained
 from multicause.runtime.file_kinds import NPY, suffix_of
@@ -44,6 +45,13 @@ def _check_target(out: Any) -> None:
         raise TypeError(f"out must be an array or the name of a file that ends in .npy; got {type(out).__name__}.")
     elif isinstance(out, np.ndarray) and not out.flags.writeable:
         raise ValueError("out is read-only. Open a memory map with mode 'r+' or 'w+'.")
+
+
+def collect_or_write(data: Data, of_block: Callable[[Any], Any], out: Any) -> Any:
+    """Return the results of a function for all blocks of rows, or write them to ``out`` if it is given."""
+    if out is None:
+        return data.collect(data.map(of_block))
+    return write_rows(out, data.n_rows, data.results(of_block))
 
 
 def write_rows(out: Any, n_rows: int, parts: Iterable[np.ndarray]) -> Any:
