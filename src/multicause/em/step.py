@@ -7,6 +7,7 @@ the variants of repair, and whether one program holds all data or statistics are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -96,11 +97,13 @@ def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, 
         number=np.arange(places),
         iteration=np.asarray(-1),
     )
-    return _with_next_shares(model, schedule, state)
+    return _with_next_shares(model, schedule, state, _first_shares)
 
 
 # Never run; only its eval_shape is used, which is cached for equal arguments.
 _expect = jax.jit(expect_one, static_argnums=0)
+# As single operations, of which there are hundreds, it takes a third of a second on an accelerator.
+_first_shares = jax.jit(next_shares, static_argnums=0)
 
 
 def is_monotone(model: Model) -> bool:
@@ -181,11 +184,13 @@ def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state
     return _with_next_shares(model, schedule, state)
 
 
-def _with_next_shares(model: Model, schedule: Schedule, state: EMState) -> EMState:
+def _with_next_shares(
+    model: Model, schedule: Schedule, state: EMState, shares: Callable[..., tuple[Array, Array]] = next_shares
+) -> EMState:
     """Set the share of rows that the next E-step uses."""
     if model.posterior.keep is None:
         return state
-    share, final = next_shares(model, schedule, state.cooling, state.proposal, state.final_share)
+    share, final = shares(model, schedule, state.cooling, state.proposal, state.final_share)
     return state._replace(share=share, final_share=final)
 
 

@@ -19,6 +19,7 @@ from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.overview import ROWS_AT_ONCE, Overview, joined, overview_of
 from multicause.engines.sources import Source, as_source
 from multicause.model import Block
+from multicause.runtime.blas import one_blas_thread
 from multicause.runtime.parallel import number_of_jobs, run_all
 
 # Number of pieces of the rows that one task of the overview works through.
@@ -213,7 +214,9 @@ class LocalData(BlockwiseData):
         n_jobs, size = number_of_jobs(self._engine.n_jobs), SLICES * ROWS_AT_ONCE
         slices = [slice(start, start + size) for start in range(0, self.n_rows, size)]
         origin = self._origin()
-        return joined(run_all(overview_of, [(self._X[own], self._weights[own], origin) for own in slices], n_jobs))
+        tasks = [(self._X[own], self._weights[own], origin) for own in slices]
+        with one_blas_thread():  # otherwise each of the tasks would use all cores
+            return joined(run_all(overview_of, tasks, n_jobs))
 
     def _hashes(self) -> list[np.ndarray]:
         return [hash_of_rows(self._X, self._weights, 0)]
