@@ -17,7 +17,7 @@ REACHED_INDIRECTLY = {
         "updates": "base",
     },
     "by the command line, in tests/app/cli/": {
-        "app/cli": "apply benchmark demo fitting places report restore resuming",
+        "app/cli": "fitting restore resuming",
         "app/report": "media reproduction",
         "runtime": "devices",
     },

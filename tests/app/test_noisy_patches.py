@@ -13,7 +13,7 @@ from multicause.app.preparation import PreparedModel, RowPreparation
 from multicause.datasets import make_patches
 from multicause.datasets.overlap import reconstruct_image
 from multicause.restoration import estimate_noise_level
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.calls import call, result_of
 
 
 @pytest.fixture(scope="module")

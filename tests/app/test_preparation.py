@@ -13,7 +13,7 @@ import multicause
 from multicause.app.cli.choosing import choose
 from multicause.app.preparation import OF_ROWS, PreparedModel, RowPreparation, fit_preparation
 from multicause.metrics import reconstruction_quality
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.calls import call, result_of
 
 
 @pytest.fixture(scope="module")

@@ -49,7 +49,7 @@ from multicause.engines.local import LocalData
 from multicause.metrics import recovered_causes
 from multicause.model import Block
 from multicause.posteriors import Beam, Evolved, Preselected
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.calls import call, result_of
 from tests.engines.conftest import CHUNK, thread_cluster
 
 distributed = pytest.importorskip("distributed")

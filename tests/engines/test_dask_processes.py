@@ -21,7 +21,7 @@ from multicause.engines import Dask, Local
 from multicause.engines.allocator import OF_DASK, reuse_freed_memory
 from multicause.engines.dask_clusters import IGNORE_INTERRUPTS, check_versions
 from multicause.posteriors import Evolved, Preselected
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.calls import call, result_of
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")

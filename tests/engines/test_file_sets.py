@@ -16,7 +16,7 @@ from multicause.datasets import make_bars, open_rows
 from multicause.datasets.reading import Reading, read_data
 from multicause.engines import Local
 from multicause.engines.streamed import StreamedData
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.calls import call, result_of
 
 parquet = pytest.importorskip("pyarrow.parquet")
 PLAIN = {"annealing": None, "repair": False, "max_iter": 3, "tol": 0, "random_state": 0}

@@ -18,6 +18,7 @@ from multicause.plotting import (
     PosteriorDisplay,
     RecoveryDisplay,
     animate_fields,
+    draw_images,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -332,3 +333,10 @@ def test_matplotlib_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"matplotlib is needed for plots .* pip install 'multicause\[app\]'"):
         display.plot()
+
+
+def test_images_of_the_wrong_size():
+    with pytest.raises(ValueError, match=r"image_shape=\(2, 3\) has 2·3 = 6 pixels, but rows have 5 features"):
+        draw_images(None, [[1, 2, 3, 4, 5]], (2, 3))
+    with pytest.raises(ValueError, match=r"two axes, \(n, n_features\); got shape \(0, 6\)"):
+        draw_images(None, np.zeros((0, 6)), (2, 3))

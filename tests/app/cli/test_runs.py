@@ -16,7 +16,7 @@ from multicause.app.cli.unfinished import unfinished
 from multicause.callbacks import Checkpoint
 from multicause.callbacks.adapter import FitSession
 from multicause.datasets import make_bars
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.calls import call, result_of
 
 OPTIONS = ["--model", "mixture", "--components", 3, "--seed", 1, "--iterations", 9, "--set", "tol=0", "--no-report"]
 

@@ -13,7 +13,7 @@ from multicause.app.cli.results import sortable
 from multicause.datasets.overlap import patches_at
 from multicause.datasets.reading import Reading, read_data
 from multicause.datasets.sound_overlap import reconstruct_sound
-from tests.app.cli.test_command_line import call, plain, result_of
+from tests.app.cli.calls import call, plain, result_of
 
 RATE = 8000
 

@@ -14,7 +14,7 @@ from multicause.app.cli.words import READING, errors_in_options, in_options, rea
 from multicause.datasets import make_bars
 from multicause.datasets.reading import Reading
 from multicause.outcomes import Outcome
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.calls import call, result_of
 
 
 @pytest.mark.parametrize(

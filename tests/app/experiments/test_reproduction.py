@@ -12,7 +12,7 @@ from multicause.app.cli import reproduce as command
 from multicause.app.experiments import et10
 from multicause.app.experiments.ebm01_filters import _statistics
 from multicause.app.experiments.table import Line
-from tests.app.cli.test_command_line import call, result_of
+from tests.app.cli.calls import call, result_of
 
 
 def test_every_experiment_is_listed_with_its_duration():
