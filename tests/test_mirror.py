@@ -32,8 +32,7 @@ REACHED_INDIRECTLY = {
     },
     "by comparing engines with each other, in tests/engines/": {
         "em": "memory",
-        "engines": "blockwise dask_inputs dask_results dask_tasks file_sources fingerprints "
-        "missing overview parquet_source",
+        "engines": "blockwise dask_tasks file_sources fingerprints missing overview parquet_source",
         "persistence": "row_writing",
     },
     "by fits of models, in tests/estimators/, tests/models/ and tests/laws/": {

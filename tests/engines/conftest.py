@@ -8,6 +8,8 @@ import pytest
 from multicause.datasets import make_bars
 
 CHUNK = 512
+#: EM as it is, without a search: a few iterations from a start that follows from the seed.
+PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
 
 
 def thread_cluster(n_workers):

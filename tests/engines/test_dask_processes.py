@@ -22,12 +22,11 @@ from multicause.engines.allocator import OF_DASK, reuse_freed_memory
 from multicause.engines.dask_clusters import IGNORE_INTERRUPTS, check_versions
 from multicause.posteriors import Evolved, Preselected
 from tests.app.cli.calls import call, result_of
+from tests.engines.conftest import PLAIN
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
-
-PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
