@@ -3,8 +3,9 @@
 import numpy as np
 
 
-def mixture(n_rows, seed=0):
-    """Return independent sources of four dimensions that are mixed at random, with an offset."""
+def mixture(n=4000, dimensions=4, seed=0):
+    """Return a mixture of independent sources with an offset, the mixing matrix and the sources."""
     random = np.random.RandomState(seed)
-    A = random.normal(size=(4, 4)) + np.eye(4)
-    return random.laplace(size=(n_rows, 4)) @ A.T + 3.0
+    A = random.normal(size=(dimensions, dimensions)) + np.eye(dimensions)
+    S = random.laplace(size=(n, dimensions))
+    return S @ A.T + 3.0, A, S

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 def test_momentum_and_decay_against_plain_numpy():
     """All rows in every update: v ← m v − η (g + λ W), W ← W + v with g of EBM01 eq. 6, and a linear schedule."""
-    X = mixture(200)
+    X = mixture(200)[0]
     settings = {"sampler": "exact", "batch_size": None, "whiten": "zca", "max_iter": 30, "init": np.eye(4)}
     model = EnergyComponents(weight_decay=0.1, momentum=0.7, learning_rate=0.2, **settings).fit(X)
     Z = (X - X.mean(axis=0)) @ model._problem.whitening.matrix.T
@@ -27,7 +27,7 @@ def test_momentum_and_decay_against_plain_numpy():
 def test_persistent_chains_of_a_stream_follow_the_size_of_its_batches():
     model = EnergyComponents(sampler="metropolis", persistent=True, batch_size=None, max_iter=20, random_state=0)
     for n in (60, 100):
-        chains = model.partial_fit(mixture(n))._problem.updates.chains
+        chains = model.partial_fit(mixture(n)[0])._problem.updates.chains
         assert chains.shape == (n, 4)
         assert np.isfinite(chains).all()
     assert model.n_iter_ == 2

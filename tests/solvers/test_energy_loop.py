@@ -42,6 +42,6 @@ def test_chains_must_move_for_filters_to_have_converged(drift, acceptance, conve
 def test_a_schedule_that_ends_too_early_is_not_called_converged(sampler):
     """Rates have fallen to a hundredth, so filters rest at the end; but far from where they belong."""
     with pytest.warns(ConvergenceWarning, match=r"in the last quarter of learning.*\(1\) Raise max_iter"):
-        model = EnergyComponents(sampler=sampler, max_iter=20, random_state=0).fit(mixture(4000))
+        model = EnergyComponents(sampler=sampler, max_iter=20, random_state=0).fit(mixture(4000)[0])
     assert model.outcome_ == "max_iter"
     assert model.lower_bound_ < -10  # of −6.8 at the maximum

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def test_files_of_version_0_1_have_velocities():
-    X = mixture(200)
+    X = mixture(200)[0]
     model = EnergyComponents(sampler="exact", max_iter=20, random_state=0).fit(X)
     state, now = model._state(), model._problem.updates
     (filters, background), settings = now.optimizer, model.get_params(deep=False)
