@@ -1,4 +1,4 @@
-"""Rows by index, on a CPU and as an accelerator computes them, are those of NumPy."""
+"""Rows by index and indices of the largest scores, on a CPU and as an accelerator computes them, are those of NumPy."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -36,3 +36,16 @@ def test_rows_by_indices_of_each_column():
     np.add.at(expected, (places, np.arange(N)), more)
     found = add_by_index(jnp.asarray(values), jnp.asarray(places), jnp.asarray(more))
     np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_the_largest_scores_of_any_size(k, seed):
+    """Ranks by NumPy; scores may be close to each other far from zero, and some may be minus infinity."""
+    random = np.random.RandomState(seed)
+    scores = random.normal(size=(12, 40))
+    cases = [scores * scale for scale in (1.0, 1e-300, 1e-45, 1e39, 1e300)]
+    cases += [scores - 1e9, np.where(scores < 1, -np.inf, scores * 1e60), np.round(scores), np.zeros((12, 40))]
+    with double_precision():
+        for case in cases:
+            found = indices_of_largest(jnp.asarray(case), k)
+            np.testing.assert_array_equal(found, np.argsort(-case, axis=0, kind="stable")[:k])

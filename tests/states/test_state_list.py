@@ -1,6 +1,6 @@
 """Lists of states: their order, and means and credit of all states against loops over states."""
 
-from itertools import product
+from itertools import combinations, product
 
 import jax.numpy as jnp
 import numpy as np
@@ -133,3 +133,11 @@ def test_least_temperature_keeps_the_credit_of_neighbours_smooth():
     np.testing.assert_allclose(pulled, oracle.credit(np.array([1, 1]), W, 1.02), rtol=1e-9)
     assert 0.3 < pulled[1, 0] < 0.5
     assert pulled[1, 1] < 0.01
+
+
+def test_all_pairs_of_candidates_appear_once():
+    states = sparse_states(6, 3).states()
+    expected = {c for k in range(4) for c in combinations(range(6), k)}
+    assert {tuple(np.flatnonzero(s)) for s in states} == expected
+    assert len(states) == len(expected)
+    assert (np.diff(states.sum(axis=1)) >= 0).all()
