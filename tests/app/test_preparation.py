@@ -150,7 +150,7 @@ def test_the_model_is_chosen_by_the_kind_of_data():
 @pytest.fixture(scope="module")
 def photo_run(tmp_path_factory):
     """A run on a photograph with nothing but defaults."""
-    skimage_data = pytest.importorskip("skimage.data")
+    skimage_data = pytest.importorskip("skimage.data", reason="scikit-image is not installed")
     from skimage.io import imsave
 
     path = tmp_path_factory.mktemp("photo")

@@ -252,7 +252,7 @@ def test_patches_repeat_and_vary_with_the_seed(picture):
 
 
 def test_images_from_files(picture, tmp_path, monkeypatch):
-    skimage_io = pytest.importorskip("skimage.io")
+    skimage_io = pytest.importorskip("skimage.io", reason="scikit-image is not installed")
     pixels = picture.astype(np.uint16)
     np.save(tmp_path / "image.npy", pixels)
     np.savez(tmp_path / "image.npz", x=pixels)
@@ -268,7 +268,7 @@ def test_images_from_files(picture, tmp_path, monkeypatch):
 
 
 def test_default_image_needs_no_network(monkeypatch):
-    pytest.importorskip("skimage")
+    pytest.importorskip("skimage", reason="scikit-image is not installed")
 
     def refuse(*arguments):
         raise AssertionError("a network connection was tried")

@@ -12,12 +12,17 @@ CHUNK = 512
 PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
 
 
+def import_or_skip(name, package=None):
+    """Return a module, or skip what needs it if its package is not installed."""
+    return pytest.importorskip(name, reason=f"{package or name.partition('.')[0]} is not installed")
+
+
 def thread_cluster(n_workers):
     """Return a cluster whose workers are threads of this process, reached by TCP.
 
     Everything is serialized as between machines, but programs are compiled once.
     """
-    return pytest.importorskip("distributed").LocalCluster(
+    return import_or_skip("distributed").LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,
         processes=False,
@@ -30,7 +35,7 @@ def thread_cluster(n_workers):
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
+    distributed = import_or_skip("distributed")
     with thread_cluster(2) as cluster, distributed.Client(cluster) as client:
         yield client
 
@@ -42,7 +47,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def chunked(rows):
-    return pytest.importorskip("dask.array").from_array(rows, chunks=(CHUNK, 25))
+    return import_or_skip("dask.array").from_array(rows, chunks=(CHUNK, 25))
 
 
 @pytest.fixture

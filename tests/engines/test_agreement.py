@@ -12,6 +12,7 @@ from multicause.combinations import MaximumMagnitude
 from multicause.datasets import make_bars
 from multicause.engines import Dask, Local
 from multicause.priors import Graded, Ternary
+from tests.engines.conftest import import_or_skip
 
 PLAIN = {"annealing": None, "repair": False, "max_iter": 3, "tol": 0, "random_state": 0}
 SIGNED = {"kind": "signed", "noise": "gaussian"}
@@ -28,7 +29,7 @@ CASES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_engines_agree(case, client, tmp_path):
-    arrays = pytest.importorskip("dask.array")
+    arrays = import_or_skip("dask.array")
     model, kind = CASES[case]
     X = make_bars(960, size=3, random_state=0, **kind).data
     np.save(tmp_path / "rows.npy", X)

@@ -34,10 +34,10 @@ from multicause.datasets import make_bars
 from multicause.engines import Dask
 from multicause.metrics import recovered_causes
 from multicause.posteriors import Beam, Evolved, Preselected
-from tests.engines.conftest import PLAIN
+from tests.engines.conftest import PLAIN, import_or_skip
 from tests.engines.four_blocks import FourBlocks
 
-da = pytest.importorskip("dask.array")
+da = import_or_skip("dask.array")
 
 
 def log_joint(parameters, states, rows):

@@ -11,9 +11,9 @@ from multicause import LinearCauses
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.engines import Dask
 from multicause.engines.dask_clusters import dashboard_link
-from tests.engines.conftest import PLAIN, thread_cluster
+from tests.engines.conftest import PLAIN, import_or_skip, thread_cluster
 
-distributed = pytest.importorskip("distributed")
+distributed = import_or_skip("distributed")
 
 
 def test_a_scheduler_that_does_not_answer():

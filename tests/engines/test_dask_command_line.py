@@ -6,8 +6,9 @@ import pytest
 from multicause.app.cli.engines import EngineChoice
 from multicause.engines import Dask
 from tests.app.cli.calls import call, result_of
+from tests.engines.conftest import import_or_skip
 
-pytest.importorskip("distributed")
+import_or_skip("distributed")
 
 OPTIONS = ["--model", "mixture", "--components", 3, "--seed", 1, "--iterations", 6, "--set", "tol=0", "--no-report"]
 

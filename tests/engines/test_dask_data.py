@@ -10,10 +10,10 @@ from multicause.engines import Dask, Local
 from multicause.engines.blocks import weighted_quantile
 from multicause.engines.dask_data import DaskData
 from multicause.posteriors import Preselected
-from tests.engines.conftest import PLAIN
+from tests.engines.conftest import PLAIN, import_or_skip
 from tests.engines.four_blocks import FourBlocks
 
-da = pytest.importorskip("dask.array")
+da = import_or_skip("dask.array")
 
 
 def _first(rows):

@@ -10,14 +10,14 @@ from sklearn.base import clone
 from multicause import LinearCauses
 from multicause.datasets import open_rows
 from multicause.engines import Dask
-from tests.engines.conftest import PLAIN
+from tests.engines.conftest import PLAIN, import_or_skip
 
-da = pytest.importorskip("dask.array")
+da = import_or_skip("dask.array")
 
 
 def test_frames_delayed_blocks_and_arrays(client, rows):
-    dd, dask = pytest.importorskip("dask.dataframe"), pytest.importorskip("dask")
-    pandas = pytest.importorskip("pandas")
+    dd, dask = import_or_skip("dask.dataframe", "dask[dataframe]"), import_or_skip("dask")
+    pandas = import_or_skip("pandas")
     model = LinearCauses(3, engine=Dask(client), **PLAIN)
     frame = pandas.DataFrame(rows[:1000], columns=[f"f{k}" for k in range(25)])
     forms = {
@@ -37,7 +37,7 @@ def test_frames_delayed_blocks_and_arrays(client, rows):
 
 
 def test_names_and_numbers_of_columns_are_compared_before_anything_is_computed(client, rows):
-    dd, pandas = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
+    dd, pandas = import_or_skip("dask.dataframe", "dask[dataframe]"), import_or_skip("pandas")
     plain = pandas.DataFrame(rows[:1000], columns=[f"f{k}" for k in range(25)])
     frame = dd.from_pandas(plain, npartitions=2)
     model = LinearCauses(3, engine=Dask(client), **PLAIN).fit(frame)
@@ -58,7 +58,7 @@ def test_names_and_numbers_of_columns_are_compared_before_anything_is_computed(c
 
 
 def test_a_single_delayed_block_and_lists_of_other_things(client, rows):
-    dask = pytest.importorskip("dask")
+    dask = import_or_skip("dask")
     here, block = LinearCauses(3, **PLAIN).fit(rows[:100]), dask.delayed(rows[:100])
     there = LinearCauses(3, **PLAIN).fit(block)
     np.testing.assert_allclose(there.components_, here.components_, rtol=1e-3, atol=1e-3)
@@ -97,7 +97,7 @@ def test_workers_read_files(client, rows, tmp_path):
 
 
 def test_memory_maps_and_stored_arrays_are_read_by_workers(client, rows, chunked, tmp_path):
-    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    h5py, zarr = import_or_skip("h5py"), import_or_skip("zarr")
     np.save(tmp_path / "rows.npy", rows)
     zarr.create_array(tmp_path / "rows.zarr", data=rows, chunks=(500, 25))
     with h5py.File(tmp_path / "rows.h5", "w") as file:
@@ -111,7 +111,7 @@ def test_memory_maps_and_stored_arrays_are_read_by_workers(client, rows, chunked
 
 
 def test_blocks_of_different_widths(client, rows):
-    dask = pytest.importorskip("dask")
+    dask = import_or_skip("dask")
     with pytest.raises(ValueError, match="block 0 has 25, block 1 has 24"):
         LinearCauses(3, **PLAIN).fit([dask.delayed(rows[:100]), dask.delayed(rows[:100, :24])])
     with pytest.raises(ValueError, match=r"Blocks of X must have one dtype; got <f4, <f8. Use X.astype"):

@@ -11,8 +11,9 @@ from multicause.engines import Dask
 from multicause.engines.dask_data import DaskData
 from multicause.engines.dask_placement import balanced_homes
 from multicause.posteriors import Evolved, Preselected
+from tests.engines.conftest import import_or_skip
 
-da = pytest.importorskip("dask.array")
+da = import_or_skip("dask.array")
 
 N_ITERATIONS = 4
 

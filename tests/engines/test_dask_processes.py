@@ -22,11 +22,11 @@ from multicause.engines.allocator import OF_DASK, reuse_freed_memory
 from multicause.engines.dask_clusters import IGNORE_INTERRUPTS, check_versions
 from multicause.posteriors import Evolved, Preselected
 from tests.app.cli.calls import call, result_of
-from tests.engines.conftest import PLAIN
+from tests.engines.conftest import PLAIN, import_or_skip
 
-dask = pytest.importorskip("dask")
-distributed = pytest.importorskip("distributed")
-da = pytest.importorskip("dask.array")
+dask = import_or_skip("dask")
+distributed = import_or_skip("distributed")
+da = import_or_skip("dask.array")
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +272,7 @@ def test_a_process_without_the_package_is_named(name):
 
 
 def test_a_grid_search_runs_on_a_cluster(client, rows):
-    joblib = pytest.importorskip("joblib")
+    joblib = import_or_skip("joblib")
     search = GridSearchCV(LinearCauses(3, **PLAIN), {"n_components": [2, 4]}, cv=2)
     here = clone(search).fit(rows[:400])
     with joblib.parallel_config("dask", client=client):

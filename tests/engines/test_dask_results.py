@@ -6,9 +6,9 @@ import pytest
 from multicause import IndependentComponents, LinearCauses
 from multicause.datasets import open_rows
 from multicause.engines import Dask
-from tests.engines.conftest import CHUNK, PLAIN
+from tests.engines.conftest import CHUNK, PLAIN, import_or_skip
 
-da = pytest.importorskip("dask.array")
+da = import_or_skip("dask.array")
 
 
 def test_a_bad_value_is_named_with_its_block(client, rows):
@@ -19,7 +19,7 @@ def test_a_bad_value_is_named_with_its_block(client, rows):
 
 
 def test_a_bad_value_of_lazy_results_is_named_with_its_block(client, rows):
-    dask = pytest.importorskip("dask")
+    dask = import_or_skip("dask")
     bad = rows[:1100].copy()
     bad[1030, 7] = np.inf
     model = LinearCauses(3, **PLAIN).fit(rows[:100])
@@ -45,7 +45,7 @@ def _failing(block):
 
 
 def test_a_block_that_cannot_be_computed_is_named(client, rows):
-    dask = pytest.importorskip("dask")
+    dask = import_or_skip("dask")
     bad = rows.copy()
     bad[3 * CHUNK, 0] = 731
     chunked = da.from_array(bad, chunks=(CHUNK, 25)).map_blocks(_failing, meta=bad[:0])

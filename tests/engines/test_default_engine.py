@@ -1,11 +1,11 @@
 """The engine that a model without ``engine=`` uses follows from the type of its data."""
 
 import numpy as np
-import pytest
 
 from multicause import engines
 from multicause.engines import Dask, Local, default_engine
 from multicause.engines.dask_lazy import LazyDaskResults
+from tests.engines.conftest import import_or_skip
 
 
 class Remote:
@@ -27,7 +27,7 @@ def test_arrays_are_in_memory():
 
 
 def test_dask_arrays_are_on_a_cluster():
-    X = pytest.importorskip("dask.array").ones((4, 2), chunks=2)
+    X = import_or_skip("dask.array").ones((4, 2), chunks=2)
     assert type(default_engine(X)) is Dask
     assert isinstance(default_engine(X).lazy, LazyDaskResults)
     assert default_engine(X).lazy.n_columns(X) == 2

@@ -17,8 +17,9 @@ from multicause.datasets.reading import Reading, read_data
 from multicause.engines import Local
 from multicause.engines.streamed import StreamedData
 from tests.app.cli.calls import call, result_of
+from tests.engines.conftest import import_or_skip
 
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet = import_or_skip("pyarrow.parquet")
 PLAIN = {"annealing": None, "repair": False, "max_iter": 3, "tol": 0, "random_state": 0}
 NAMES = [f"f{number}" for number in range(25)]
 # Less than the rows take.
@@ -33,7 +34,7 @@ def rows():
 @pytest.fixture(scope="module")
 def folder(rows, tmp_path_factory):
     """The same rows in files of several kinds."""
-    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    h5py, zarr = import_or_skip("h5py"), import_or_skip("zarr")
     path = tmp_path_factory.mktemp("files")
     for number, part in enumerate(np.split(rows, [5000, 5700])):
         np.save(path / f"part{number}.npy", part)
@@ -251,7 +252,7 @@ def test_a_folder_stands_for_its_files(folder, tmp_path):
 def test_what_is_no_name_of_a_file_or_no_array(folder):
     with pytest.raises(TypeError, match=r"names of files, one after the other; got list. Write open_rows\(\*files\)"):
         open_rows([folder / "part0.npy"])
-    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    h5py, zarr = import_or_skip("h5py"), import_or_skip("zarr")
     with h5py.File(folder / "rows.h5") as file, pytest.raises(TypeError, match=r"got a File of h5py.*X\['name'\]"):
         LinearCauses(3, **PLAIN).fit(file)
     with pytest.raises(TypeError, match="got a Group of zarr, which holds arrays"):

@@ -28,10 +28,10 @@ from multicause.engines.sources import as_source
 from multicause.engines.streamed import StreamedData
 from multicause.metrics import recovered_causes
 from multicause.runtime.parallel import in_order, read_ahead
+from tests.engines.conftest import PLAIN, import_or_skip
 
 # Less than the rows take, so that they are read again in every pass.
 SMALL = Local(memory_budget="2MiB", n_jobs=2)
-PLAIN = {"annealing": None, "repair": False, "max_iter": 4, "tol": 0, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def rows():
 @pytest.fixture(scope="module")
 def stored(rows, tmp_path_factory):
     """The same rows as a memory map, a part of one, an HDF5 and a zarr array."""
-    h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
+    h5py, zarr = import_or_skip("h5py"), import_or_skip("zarr")
     folder = tmp_path_factory.mktemp("stored")
     np.save(folder / "rows.npy", rows)
     np.save(folder / "more.npy", np.concatenate([rows[:10], rows]))
@@ -350,7 +350,7 @@ def test_places_that_results_cannot_be_written_to(stored, fitted, out, error, me
 
 
 def test_a_limit_on_the_size_of_files_leaves_none(stored, fitted, tmp_path):
-    resource = pytest.importorskip("resource")
+    resource = pytest.importorskip("resource", reason="this system has no limits on the size of files")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     try:

@@ -226,8 +226,8 @@ def test_rows_on_disk_give_the_same(model, tmp_path):
 
 
 def test_a_cluster_gives_the_same():
-    dask_array = pytest.importorskip("dask.array")
-    distributed = pytest.importorskip("distributed")
+    dask_array = pytest.importorskip("dask.array", reason="dask is not installed")
+    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     X = counts(600).astype(float)
     with (
         distributed.LocalCluster(
@@ -309,7 +309,7 @@ def test_columns_without_any_value_are_named():
     for model in (MaximalCauses(2), MixtureOfGaussians(2), FactorAnalysis(1), KMeans(2)):
         with pytest.raises(ValueError, match="X has columns without any observed value: 1, of 3 columns"):
             model.fit(X)
-    pandas = pytest.importorskip("pandas")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     with pytest.raises(ValueError, match="without any observed value: 'two'"):
         KMeans(2).fit(pandas.DataFrame(X, columns=["one", "two", "three"]))
     X = two_clusters()

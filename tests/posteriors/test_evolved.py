@@ -147,7 +147,7 @@ def test_states_follow_rows_in_blocks_and_in_files(in_one_block, tmp_path, monke
 
 
 def test_states_stay_on_the_workers_of_a_cluster(in_one_block, tmp_path):
-    distributed = pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed", reason="distributed is not installed")
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, silence_logs=50

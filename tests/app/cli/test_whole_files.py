@@ -130,7 +130,7 @@ def test_files_of_all_types_are_equally_loud(tones, tmp_path):
 
 @pytest.fixture(scope="module")
 def photo_run(tmp_path_factory):
-    imsave = pytest.importorskip("skimage.io").imsave
+    imsave = pytest.importorskip("skimage.io", reason="scikit-image is not installed").imsave
     path = tmp_path_factory.mktemp("maps")
     image = np.random.RandomState(0).uniform(size=(14, 20)).cumsum(axis=0) * 15
     for name in ("a", "b"):
