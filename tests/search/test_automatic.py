@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from multicause import MaximalCauses
+from multicause import LinearCauses, MaximalCauses
 from multicause.datasets import make_bars
 from multicause.engines import Local
 from multicause.posteriors import Preselected
@@ -87,3 +87,17 @@ def test_the_last_phases(posterior, n_rows, repairing, last, monkeypatch):
     )
     phases = automatic.phases_of(plan, annealed=False, repairing=repairing)
     assert [phase.func.__name__ for phase in phases][1:] == last
+
+
+def test_annealed_fits_are_compared_with_one_that_begins_at_rows(monkeypatch):
+    monkeypatch.setattr(automatic, "compiling", lambda *given: None)
+    model = LinearCauses(3)._parts()
+    data = Local().load(np.ones((40, 25)))
+    plan = SearchPlan(
+        choose_models(model, 3), data, data, SimpleNamespace(components=np.ones((1, 3, 25))), 100, 0.0, *[None] * 4
+    )
+    names = [phase.func.__name__ for phase in automatic.phases_of(plan, annealed=True, repairing=True)]
+    assert names[:3] == ["find_temperature", "anneal", "run_em"]
+    assert names[3:] == ["run_repair", "run_restart", "run_repair_of_restart"]
+    kept = Search(fit=SimpleNamespace(bound=1.0))
+    assert automatic.run_repair_of_restart(plan, kept) is kept

@@ -101,6 +101,21 @@ def test_a_watcher_ends_it_and_sees_nothing_worse_than_the_fit(stuck):
     assert min(bound for _, bound in seen) >= stuck.bound
 
 
+@pytest.mark.parametrize("poor", [True, False])
+def test_a_start_from_rows_replaces_a_fit_with_a_lower_bound_only(poor):
+    """Three equal causes stay equal; rows of the data differ."""
+    given = problem("max")
+    start = np.tile(CAUSES.mean(axis=0), (3, 1)) if poor else CAUSES + 0.05
+    fit = given.fit(start)
+    with double_precision():
+        settings = {"random": np.random.RandomState(0), **given.settings}
+        found = module.restart(given.model, given.data, fit, given.parameters(start), max_iter=200, **settings)
+    assert found.n_rounds > fit.n_rounds
+    assert (found.bound > fit.bound + 1) == poor
+    if not poor:
+        np.testing.assert_array_equal(found.parameters.components, fit.parameters.components)
+
+
 def test_one_cause_has_nothing_to_be_exchanged_with(stuck):
     alone = stuck._replace(parameters=problem().parameters(CAUSES[:1]))
     assert repaired(alone) is alone

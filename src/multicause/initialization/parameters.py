@@ -58,16 +58,7 @@ def _starting_components(initial: InitialConditions, n_components: int, init: st
             draws = model.combination.initialize(random, n_components, moments)
             return draws if init == "random" else _around_mean(draws, moments.mean, model)
         if init == "data":
-            X, weights = data.look()
-            X = filled_with_means(X, weights)
-            possible = np.flatnonzero(weights > 0)
-            if model.prior.has_states and model.prior.has_strengths and X[possible].any():
-                # A component of zeros has no effect whatever its strength, and would stay as it is.
-                possible = possible[X[possible].any(axis=1)]
-            chances = weights[possible] / weights[possible].sum(dtype=float)
-            few = n_components > len(possible)
-            chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]
-            return model.combination.reflect(chosen)
+            return rows_as_components(model, data, n_components, random)
         raise ValueError(f"Unknown init {init!r}. Known: {', '.join(map(repr, INITS))}, an array, or an estimator.")
     given = np.asarray(_components_of(init, n_components, data, random) if hasattr(init, "fit") else init)
     components = given.astype(float)
@@ -86,6 +77,20 @@ def _starting_components(initial: InitialConditions, n_components: int, init: st
             f"its values lie between {components.min():.6g} and {components.max():.6g}."
         )
     return model.combination.project(components)
+
+
+def rows_as_components(model: Model, data: Data, n_components: int, random: np.random.RandomState) -> np.ndarray:
+    """Return random rows as components (H, D), drawn in proportion to their weights."""
+    X, weights = data.look()
+    X = filled_with_means(X, weights)
+    possible = np.flatnonzero(weights > 0)
+    if model.prior.has_states and model.prior.has_strengths and X[possible].any():
+        # A component of zeros has no effect whatever its strength, and would stay as it is.
+        possible = possible[X[possible].any(axis=1)]
+    chances = weights[possible] / weights[possible].sum(dtype=float)
+    few = n_components > len(possible)
+    chosen = X[random.choice(possible, n_components, replace=few, p=chances / chances.sum(dtype=float))]
+    return model.combination.reflect(chosen)
 
 
 def _around_mean(draws: np.ndarray, mean: np.ndarray, model: Model) -> np.ndarray:

@@ -6,7 +6,9 @@
    cannot explain every row by many causes (see ``docs/background/local_optima.md``). ``Truncated`` provides such a
    posterior itself.
 3. Learn all parameters by plain EM, and repair remaining local optima. The model's own posterior does this if its
-   states are the same for all rows, which makes them cheap; otherwise the sparse one.
+   states are the same for all rows, which makes them cheap; otherwise the sparse one. Then begin at rows of the data,
+   without annealing, as long as that leads to a higher bound, and repair this fit, too: where data have no separate
+   causes, annealing may end in a poor optimum.
 4. Finish by EM with the model's own posterior on all data. If step 3 had other states of the same rows, and a cause is
    not needed now, it is recycled once more. Causes that die come back where data are explained worst, as long as the
    bound rises.
@@ -46,7 +48,7 @@ from multicause.search.phases import (
     measured,
     run_phases,
 )
-from multicause.search.repair import repair, revive_dead
+from multicause.search.repair import repair, restart, revive_dead
 from multicause.search.search_models import choose_models
 from multicause.search.search_plan import SearchPlan
 from multicause.search.tournament import VARIANT_TOL
@@ -116,6 +118,7 @@ def phases_of(plan: SearchPlan, *, annealed: bool, repairing: bool) -> list[Call
         *([partial(find_temperature, plan), partial(anneal, plan)] if annealed else []),
         partial(run_em, plan, learning),
         *([partial(run_repair, plan)] if repairing else []),
+        *([partial(run_restart, plan), partial(run_repair_of_restart, plan)] if repairing and annealed else []),
         *finish,
         *([partial(run_final_repair, plan)] if repairing and plan.repairs_again and comparable else []),
         *([partial(run_revival, plan)] if repairing and plan.finishing and comparable else []),
@@ -220,6 +223,27 @@ def run_repair(plan: SearchPlan, state: Search) -> Search:
         **repair_settings(plan, plan.models.search, "repairing"),
     )
     return state._replace(fit=repaired)
+
+
+def run_restart(plan: SearchPlan, state: Search) -> Search:
+    """Learn from rows of the data without annealing, and keep the result if its bound is higher."""
+    assert state.fit is not None
+    settings = repair_settings(plan, plan.models.search, "repairing")
+    again = restart(
+        plan.models.search,
+        plan.search_data,
+        state.fit,
+        start_of(plan.starts),
+        max_iter=plan.to_find,
+        places=plan.places,
+        **settings,
+    )
+    return state._replace(fit=again, restarted=again.bound > state.fit.bound)
+
+
+def run_repair_of_restart(plan: SearchPlan, state: Search) -> Search:
+    """Repair the result of a restart, if there is one."""
+    return run_repair(plan, state) if state.restarted else state
 
 
 def run_final_repair(plan: SearchPlan, state: Search) -> Search:

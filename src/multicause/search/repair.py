@@ -9,7 +9,8 @@ Each round of repair
 3. keeps the winner if its bound is higher; otherwise the next cause in order is replaced, and after some failures the
    fit stays as it is.
 
-After the last phase of a search, only dead causes come back (:func:`revive_dead`).
+A fit is also compared with one that begins at rows of the data (:func:`restart`). After the last phase of a search,
+only dead causes come back (:func:`revive_dead`).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from multicause.em.results import (
 )
 from multicause.em.usage import dead_causes
 from multicause.engines.base import Data
+from multicause.initialization.parameters import rows_as_components
 from multicause.model import Model, Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
@@ -136,6 +138,32 @@ def revive_dead(
         return fit.outcome == Outcome.CAUSE_DIED
 
     repairs = Repairs(variants, has_dead, attempts=1)
+    return _improve(model, data, lambda: Repair(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
+
+
+def restart(
+    model: Model,
+    data: Data,
+    fit: FitResult,
+    start: Parameters,
+    *,
+    max_iter: int,
+    random: np.random.RandomState,
+    **settings: Any,
+) -> FitResult:
+    """Learn again from rows as components as long as that leads to higher bounds, else return the fit as it is.
+
+    All other parameters are those of a ``start``. Most runs end after a few iterations, when their bounds would not
+    become higher soon. ``settings`` are those of :func:`multicause.em.loop.learn`.
+    """
+    if _is_fixed(model, fit):
+        return fit
+
+    def from_rows(_: Repair) -> Parameters:
+        rows: Any = rows_as_components(model, data, len(start.components), random).astype(data.dtype)
+        return one_start(start._replace(components=rows))
+
+    repairs = Repairs(from_rows, _can_go_on, attempts=1)
     return _improve(model, data, lambda: Repair(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
 
 
