@@ -189,6 +189,8 @@ def _check_fitted(model: Any, X: np.ndarray, random: np.random.RandomState) -> s
 def fitted_numbers(model: Any) -> dict[str, np.ndarray]:
     """Return all fitted attributes that are numbers or arrays of numbers; a threshold that nothing fails is −inf."""
     skipped = ("_", "evidence_threshold_", "fitted_model_")  # the latter is not an array
+    if getattr(model, "log_partition_", 0) is None:
+        skipped = (*skipped, "lower_bound")  # NaN where a density is not normalized
     names = [name for name in dir(model) if name.endswith("_") and not name.startswith(skipped)]
     values = {name: np.asarray(getattr(model, name, None)) for name in names}
     return {name: value for name, value in values.items() if np.issubdtype(value.dtype, np.floating)}
