@@ -8,7 +8,7 @@ is preceded by sums over blocks, which run in parallel on all cores.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -114,7 +114,7 @@ def learn_all(
         watch=watch,
         journal=journal,
     )
-    state = join_starts(end.groups)
+    state = _joined(end.groups)
     statistics = state.statistics
     if (np.asarray(end.temperatures[-1])[:n_starts] != 1).any():
         ones = state.cooling._replace(temperature=np.ones(places))
@@ -122,7 +122,7 @@ def learn_all(
         again = state._replace(proposal=state.parameters, cooling=ones, learning=active, iteration=np.asarray(-1))
         both = zip(runner.split(again), end.groups, strict=True)
         groups = tuple(group._replace(memory=before.memory) for group, before in both)
-        statistics = join_starts(runner(groups, 1)[0]).statistics
+        statistics = _joined(runner(groups, 1)[0]).statistics
     used = jax.tree.map(lambda leaf: leaf[:n_starts], (state.parameters, statistics, state.outcome, state.last))
     parameters, statistics, outcome, last = used
     return StartResults(
@@ -201,6 +201,11 @@ def _filled_up(places: int, leaf: np.ndarray) -> np.ndarray:
     return leaf[np.minimum(np.arange(places), len(leaf) - 1)]
 
 
+def _joined(groups: Sequence[EMState]) -> EMState:
+    """Return the state of all starts on the host, without the memory of posteriors."""
+    return join_starts([state._replace(memory={}) for state in groups])
+
+
 def _recorded(
     before: LoopState, groups: tuple[EMState, ...], rows: list[HistoryRow | None], n_starts: int
 ) -> LoopState:
@@ -226,11 +231,12 @@ def _progress(before: LoopState, after: LoopState) -> Iterator[Progress]:
 
     All but the last are reported with the parameters of the last one, for watchers that only need bounds.
     """
-    state, last = join_starts(after.groups), after.iteration
-    cooled = bool(state.cooled.all())
+    last = after.iteration
+    reported = [(state.parameters, state.statistics, state.cooled) for state in after.groups]
+    parameters, statistics, cooled = join_starts(reported)
     for iteration in range(max(before.iteration, 0) + 1, last + 1):
-        seen = (after.temperatures[iteration], after.bounds[iteration], state.parameters, state.statistics)
-        yield Progress(iteration - 1, *seen, cooled, current=iteration == last)
+        seen = (after.temperatures[iteration], after.bounds[iteration], parameters, statistics)
+        yield Progress(iteration - 1, *seen, bool(cooled.all()), current=iteration == last)
 
 
 def check_cut(model: Model, starts: Parameters, data: Data, n_starts: int) -> None:
