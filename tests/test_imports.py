@@ -126,6 +126,7 @@ def test_one_file_uses_private_attributes_of_scikit_learn():
         "_parent_callback_ctx",
         "_init_callback_context",
         "_validate_params",
+        "_get_param_names",
     )
     found = {
         str(path.relative_to(SOURCE))

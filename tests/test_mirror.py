@@ -3,6 +3,8 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 import multicause
 
 SOURCE, TESTS = Path(multicause.__file__).parent, Path(__file__).parent
@@ -110,3 +112,10 @@ def test_every_module_is_tested_directly_or_listed_with_a_reason():
     }
     assert untested - listed == set(), "Add a test file for these modules, in the folder of the same name in tests/."
     assert listed - untested == set(), "Remove these modules from the list: they are tested, or no longer exist."
+
+
+@pytest.mark.parametrize(("folder", "most"), [("models", 150), ("estimators", 250), ("", 400)])
+def test_files_have_one_idea(folder, most):
+    """A model file is reference, equations, constructor and declaration, without a training loop."""
+    sizes = {path.name: len(path.read_text().splitlines()) for path in (SOURCE / folder).rglob("*.py")}
+    assert {name: size for name, size in sizes.items() if size > most} == {}

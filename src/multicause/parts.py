@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 from sklearn.base import BaseEstimator, clone
 
 from multicause.compatibility import Requirements
+from multicause.runtime.scikit_learn import setting_names
 
 
 class Part(BaseEstimator):
@@ -53,7 +54,7 @@ class Part(BaseEstimator):
 @cache
 def _setting_names(kind: type[Part]) -> tuple[str, ...]:
     """Return the names of the hyper-parameters; inspecting them takes much longer than the rest of a hash."""
-    return tuple(kind._get_param_names())
+    return setting_names(kind)
 
 
 def resolve(part: Any, names: dict[str, type], kind: str, base: type) -> Any:

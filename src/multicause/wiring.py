@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from inspect import signature
 from itertools import combinations as subsets
 from itertools import product
 from math import inf
@@ -131,7 +132,8 @@ def with_posterior(
 def _remedies(model: Model, estimator: type | None, free: set[str]) -> str:
     """Return a text with replacements that make the parts compatible: one part if possible, or else two."""
     known = known_parts()
-    roles = [role for role in ROLES if role not in free]
+    settable = ROLES if estimator is None else signature(estimator).parameters
+    roles = [role for role in ROLES if role not in free and role in settable]
     single = {role: _serving(model, estimator, known, (role,), free) for role in roles}
     if any(single.values()):
         serving = "; ".join(

@@ -7,11 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from multicause import HelmholtzMachine, LinearCauses, MaximalCauses, NonnegativeCauses, priors
+from multicause import (
+    HelmholtzMachine,
+    IndependentComponents,
+    LinearCauses,
+    MaximalCauses,
+    NonnegativeCauses,
+    SparseCoding,
+    SpikeAndSlabCauses,
+    priors,
+)
 from multicause.combinations import Maximum, Sum
 from multicause.compatibility import IncompatiblePartsError
 from multicause.engines import Local
 from multicause.model import Model
+from multicause.posteriors import Exact
+from multicause.updates import LeastSquares
 from multicause.wiring import ROLES, check, fits, known_parts, unmet
 from tests.laws.products import GROUPS, LEARN, PARTS, D, H, all_models
 
@@ -91,3 +102,22 @@ def test_a_subclass_may_wire_what_its_base_may():
     assert fits(wire(Machine(2))[0], Machine)
     with pytest.raises(IncompatiblePartsError, match="needs wake-sleep learning, .*; LinearCauses does not"):
         LinearCauses(2, prior=priors.Layered()).fit(np.eye(4))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SpikeAndSlabCauses(3, posterior="preselected"),
+        SparseCoding(3, posterior=Exact()),
+        IndependentComponents(3, update=LeastSquares()),
+        HelmholtzMachine(3, posterior=Exact()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_remedies_are_arguments_of_the_estimator(model):
+    """And with a remedy, the model is wired."""
+    with pytest.raises(IncompatiblePartsError) as refused:
+        model.check_settings()
+    named = set(re.findall(r"(\w+)=[A-Z]\w*\(", str(refused.value).partition("use one of these: ")[2]))
+    assert named
+    assert named <= set(model.get_params(deep=False))

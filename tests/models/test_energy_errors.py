@@ -106,6 +106,14 @@ def test_settings(mixed, settings, error, text):
         EnergyComponents(**(FEW | settings)).fit(mixed[0])
 
 
+@pytest.mark.parametrize("settings", [{"sampler": "nope"}, {"expert": "nope"}, {"optimizer": "nope"}])
+def test_parts_are_checked_without_data(settings):
+    (value,) = settings.values()
+    with pytest.raises(ValueError, match=f"Unknown \\w+ '{value}'"):
+        EnergyComponents(3, **settings).check_settings()
+    EnergyComponents(3).check_settings()
+
+
 def test_methods_of_a_model(mixed):
     with pytest.raises(NotFittedError):
         EnergyComponents().transform(mixed[0])

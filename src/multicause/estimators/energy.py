@@ -29,6 +29,7 @@ from multicause.preparation.whitening import KINDS
 from multicause.runtime.scikit_learn import Interval, Options, StrOptions, fit_context
 from multicause.samplers import Sampler
 from multicause.solvers import optimizers
+from multicause.solvers.energy_problem import method_of
 from multicause.solvers.optimizers import Optimizer
 
 
@@ -67,6 +68,11 @@ class EnergyEstimator(FittedEnergy):
     n_rejected_: int
     n_iter_: int
     outcome_: str
+
+    def check_settings(self) -> None:
+        """Raise an error for constructor arguments, or parts made of them, that no data would suit."""
+        super().check_settings()
+        method_of(self.get_params(deep=False))
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

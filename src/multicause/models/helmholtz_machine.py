@@ -136,8 +136,8 @@ class HelmholtzMachine(NetworkFields):
     def _parts(self) -> Model:
         prior = Layered(higher=tuple(int(size) for size in self.higher)) if self.higher else SingleLayer()
         network = RecognitionNetwork() if self.posterior is None else self.posterior
-        posterior = resolve(network, {}, "posterior", RecognitionNetwork)
-        update = resolve(WakeSleep() if self.update is None else self.update, {}, "update", WakeSleep)
+        posterior = resolve(network, {}, "posterior", Posterior)
+        update = resolve(WakeSleep() if self.update is None else self.update, {}, "update", Update)
         return Model(prior, Sum(), LogisticBernoulli(), posterior, update, learn=frozenset(LEARNABLE))
 
     def _solver(self) -> Solver:

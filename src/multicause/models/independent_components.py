@@ -25,7 +25,7 @@ from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGa
 from multicause.runtime.scikit_learn import Options
 from multicause.search.em import EM
 from multicause.solvers.quasi_newton import QuasiNewton
-from multicause.updates import NaturalGradient
+from multicause.updates import NaturalGradient, Update
 
 PRIORS: dict[str, type] = {"hyperbolic_secant": HyperbolicSecant, "cauchy": Cauchy, "sub_gaussian": SubGaussian}
 SOLVERS = ("quasi_newton", "natural_gradient")
@@ -129,7 +129,7 @@ class IndependentComponents(UnmixingFields):
 
     def _parts(self) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
-        update = resolve(NaturalGradient() if self.update is None else self.update, {}, "update", NaturalGradient)
+        update = resolve(NaturalGradient() if self.update is None else self.update, {}, "update", Update)
         return Model(prior, Sum(), Noiseless(), Inverse(), update, learn=frozenset({"components"}))
 
     def _preparer(self) -> Preparation:

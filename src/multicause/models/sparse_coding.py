@@ -134,7 +134,7 @@ class SparseCoding(ProjectiveFields):
 
     def _parts(self) -> Model:
         prior = resolve(self.prior, PRIORS, "prior", Continuous)
-        posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", MostProbable)
+        posterior = resolve(MostProbable() if self.posterior is None else self.posterior, {}, "posterior", Posterior)
         update = resolve(DeltaRule() if self.update is None else self.update, {}, "update", Update)
         return Model(prior, Sum(), Gaussian(), posterior, update, learn=frozenset({"components"}))
 

@@ -22,6 +22,7 @@ __all__ = [
     "fit_context",
     "parent_context",
     "remove_callbacks",
+    "setting_names",
     "validate_settings",
 ]
 
@@ -32,6 +33,11 @@ CALLBACK_ATTRIBUTES = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callbac
 def validate_settings(estimator: Any) -> None:
     """Raise an error if constructor arguments do not meet the constraints of the class."""
     estimator._validate_params()
+
+
+def setting_names(kind: Any) -> tuple[str, ...]:
+    """Return the names of the constructor arguments of a class of estimators or parts, in alphabetical order."""
+    return tuple(kind._get_param_names())
 
 
 def constraints_of_setting(estimator: Any, name: str) -> list[Any]:
