@@ -24,7 +24,7 @@ REACHED_INDIRECTLY = {
         "runtime": "devices",
     },
     "by the names of experiments; most take minutes, and 'multicause reproduce' compares their numbers with papers": {
-        "app/experiments": "bars_reference ebm01_data ebm01_separation et10_data known_states mca_exact peers_evolved "
+        "app/experiments": "bars_reference ebm01_data ebm01_separation et10_data known_states mca_exact "
         "peers_parts tn10_images tn10_models",
     },
     "by reading files of each kind, in tests/datasets/ and tests/app/cli/": {
