@@ -5,7 +5,7 @@ import pytest
 
 from multicause import SpikeAndSlabCauses
 from multicause.restoration import denoise_image
-from multicause.restoration.denoising import Settings, detail_of, with_model_for
+from multicause.restoration.denoising import RestorationSettings, detail_of, with_model_for
 from tests.restoration.conftest import QUICK, psnr
 
 
@@ -73,10 +73,10 @@ def test_detail_is_the_variance_of_the_signal_within_patches_relative_to_the_noi
 
 def test_models_grow_with_detail_unless_their_size_is_given():
     stripes = np.tile([1.0, -1.0], (32, 16))[..., None]
-    sizes = [with_model_for(stripes, level, Settings()) for level in (0.5, 0.66, 2.0)]
+    sizes = [with_model_for(stripes, level, RestorationSettings()) for level in (0.5, 0.66, 2.0)]
     found = [(each.n_components, each.search.max_active, each.second_search.max_active) for each in sizes]
     assert found == [(1024, 8, 8), (512, 5, 8), (512, 5, 5)]
-    colours = with_model_for(np.repeat(stripes, 3, axis=2), 0.5, Settings())
+    colours = with_model_for(np.repeat(stripes, 3, axis=2), 0.5, RestorationSettings())
     assert (colours.n_components, colours.second_search.max_active) == (512, 8)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from multicause.restoration.learning import learn_components
 from multicause.restoration.noise_level import estimate_noise_level
 from multicause.restoration.passes import Neighbourhood, SearchSettings, patch_means, restore_patches
-from multicause.restoration.patch_posterior import Components
+from multicause.restoration.patch_posterior import LearnedComponents
 from multicause.restoration.patches import PatchGrid
 
 # Noise of images that have none, in deviations of the image.
@@ -26,10 +26,10 @@ SIDE_OF_DETAIL = 8
 FEWEST, MOST = 512, 1024
 SHORT, LONG = SearchSettings(5, 4), SearchSettings(8, 4)
 
-Progress = Callable[[float, str], None]
+RestorationProgress = Callable[[float, str], None]
 
 
-class Settings(NamedTuple):
+class RestorationSettings(NamedTuple):
     """Settings of a restoration; defaults were chosen on photographs of scikit-image (benchmarks/restoration.py)."""
 
     patch_size: int | None = None  # height and width; None chooses by the noise
@@ -54,7 +54,7 @@ class Restoration(NamedTuple):
 
     image: np.ndarray  # (height, width, channels)
     noise_level: float  # standard deviation
-    learned: Components | None  # None for an image without any contrast
+    learned: LearnedComponents | None  # None for an image without any contrast
     patch_size: int
 
 
@@ -67,7 +67,7 @@ class Restorer:
         Image; only its shape is used here.
     size : int
         Height and width of patches.
-    settings : Settings
+    settings : RestorationSettings
         Settings of learning and restoration.
     random : RandomState
         Random state by which patches for learning are chosen.
@@ -81,9 +81,9 @@ class Restorer:
         self,
         image: np.ndarray,
         size: int,
-        settings: Settings,
+        settings: RestorationSettings,
         random: np.random.RandomState,
-        progress: Progress,
+        progress: RestorationProgress,
         n_steps: int,
     ) -> None:
         self._settings, self._random, self._progress = settings, random, progress
@@ -98,9 +98,9 @@ class Restorer:
         centres: np.ndarray,
         max_iter: int,
         noise_level: float,
-        before: Components | None,
+        before: LearnedComponents | None,
         search: SearchSettings | None = None,
-    ) -> Components:
+    ) -> LearnedComponents:
         """Return components of patches of an image, without the means of the same patches of ``centres``."""
         search = search or self._settings.search
         rows = self._grid.extract(image, self._chosen).astype(np.float32)
@@ -123,7 +123,7 @@ class Restorer:
         self,
         image: np.ndarray,
         centres: np.ndarray,
-        learned: Components,
+        learned: LearnedComponents,
         precision: np.ndarray | None = None,
         search: SearchSettings | None = None,
     ) -> np.ndarray:
@@ -148,7 +148,10 @@ class Restorer:
 
 
 def denoise(
-    image: np.ndarray, settings: Settings, random: np.random.RandomState, progress: Progress = lambda part, text: None
+    image: np.ndarray,
+    settings: RestorationSettings,
+    random: np.random.RandomState,
+    progress: RestorationProgress = lambda part, text: None,
 ) -> Restoration:
     """Return an image (height, width, channels) without its noise; it has no missing pixels."""
     level = max(estimate_level(image), LEAST_LEVEL)
@@ -181,7 +184,7 @@ def size_for_noise(image: np.ndarray, noise_level: float) -> int:
     return 8 if ratio < 0.5 else 10 if ratio < 0.75 else 12
 
 
-def with_model_for(image: np.ndarray, noise_level: float, settings: Settings) -> Settings:
+def with_model_for(image: np.ndarray, noise_level: float, settings: RestorationSettings) -> RestorationSettings:
     """Return settings with the number of components and of active causes: the more detail and the less noise, the more.
 
     Coloured patches keep the smaller number of components, as they take three times as long.

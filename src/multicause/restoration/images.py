@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from multicause.arrays import bytes_from
 from multicause.restoration.counts import expected_counts, stabilize_counts
-from multicause.restoration.denoising import Restoration, Settings, denoise, estimate_level, size_for_noise
+from multicause.restoration.denoising import Restoration, RestorationSettings, denoise, estimate_level, size_for_noise
 from multicause.restoration.inpainting import inpaint, size_for_share
 from multicause.restoration.pictures import as_picture, as_pixels, with_mask
 
@@ -25,7 +25,7 @@ def denoise_image(
     noise: str = "gaussian",
     patch_size: int | None = None,
     n_components: int | None = None,
-    max_iter: int = Settings().max_iter,
+    max_iter: int = RestorationSettings().max_iter,
     step: int | None = None,
     memory_budget: int | str = "1GiB",
     random_state: int | np.random.RandomState | None = None,
@@ -96,7 +96,7 @@ def inpaint_image(
     *,
     patch_size: int | None = None,
     n_components: int | None = None,
-    max_iter: int = Settings().max_iter,
+    max_iter: int = RestorationSettings().max_iter,
     step: int | None = None,
     memory_budget: int | str = "1GiB",
     random_state: int | np.random.RandomState | None = None,
@@ -196,7 +196,7 @@ def restore_image(
     return found._replace(image=restored, noise_level=level)
 
 
-def _settings(memory_budget: int | str, **given: Any) -> Settings:
+def _settings(memory_budget: int | str, **given: Any) -> RestorationSettings:
     for name, value in given.items():
         optional = name in ("patch_size", "step", "n_components")
         least = 2 if name == "patch_size" else 1
@@ -204,10 +204,10 @@ def _settings(memory_budget: int | str, **given: Any) -> Settings:
             continue
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    return Settings(memory=bytes_from(memory_budget), **given)
+    return RestorationSettings(memory=bytes_from(memory_budget), **given)
 
 
-def _patch_size(image: np.ndarray, settings: Settings) -> int:
+def _patch_size(image: np.ndarray, settings: RestorationSettings) -> int:
     """Return the size of patches; raise ValueError if none fits into the image, or if steps leave gaps between them."""
     height, width = image.shape[:2]
     by_default = size_for_share(image) if np.isnan(image).any() else size_for_noise(image, estimate_level(image))

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from multicause.restoration.denoising import Progress, Restoration, Restorer, Settings, estimate_level
+from multicause.restoration.denoising import (
+    Restoration,
+    RestorationProgress,
+    RestorationSettings,
+    Restorer,
+    estimate_level,
+)
 
 # Initial noise of learning, in deviations of the image: patches do not explain all details of an image without noise.
 LEAST_LEVEL = 0.1
@@ -19,7 +25,10 @@ ENOUGH = 0.05
 
 
 def inpaint(
-    image: np.ndarray, settings: Settings, random: np.random.RandomState, progress: Progress = lambda part, text: None
+    image: np.ndarray,
+    settings: RestorationSettings,
+    random: np.random.RandomState,
+    progress: RestorationProgress = lambda part, text: None,
 ) -> Restoration:
     """Return an image (height, width, channels) of which pixels that are NaN have been filled in."""
     level = max(estimate_level(image), LEAST_LEVEL)

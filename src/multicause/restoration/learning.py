@@ -13,7 +13,7 @@ from multicause.callbacks.adapter import Iteration, IterationCallback
 from multicause.models.spike_and_slab_causes import SpikeAndSlabCauses
 from multicause.outcomes import Outcome
 from multicause.posteriors import Beam
-from multicause.restoration.patch_posterior import Components
+from multicause.restoration.patch_posterior import LearnedComponents
 
 # Probabilities of causes stay away from zero, so that a cause that is not used at first can be used later.
 LEAST_ACTIVITY = 1e-6
@@ -30,9 +30,9 @@ def learn_components(
     width: int,
     max_iter: int,
     random: np.random.RandomState,
-    before: Components | None = None,
+    before: LearnedComponents | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Components:
+) -> LearnedComponents:
     """Return components learned from rows (n, D), from rows as a start or from those learned ``before``.
 
     Learning ends after ``max_iter`` iterations, converged or not: restoration does not gain from more.
@@ -56,7 +56,7 @@ def learn_components(
         raise KeyboardInterrupt  # components of a fit that was stopped early would restore badly
     activity = np.clip(model.activity_, LEAST_ACTIVITY, 0.5)
     noise_variance = max(float(model.noise_variance_), LEAST_NOISE**2)
-    return Components(model.components_, activity, model.slab_variance_, noise_variance)
+    return LearnedComponents(model.components_, activity, model.slab_variance_, noise_variance)
 
 
 class _Progress(IterationCallback):

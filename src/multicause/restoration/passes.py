@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from multicause.restoration.patch_posterior import Components, Restored, infer
+from multicause.restoration.patch_posterior import LearnedComponents, Restored, infer
 from multicause.restoration.patches import PatchGrid
 
 # Arrays of (patches, causes) that are alive at once.
@@ -35,7 +35,7 @@ def restore_patches(
     image: np.ndarray,
     centres: np.ndarray,
     grid: PatchGrid,
-    learned: Components,
+    learned: LearnedComponents,
     *,
     search: SearchSettings,
     neighbourhood: Neighbourhood,
@@ -54,7 +54,7 @@ def restore_patches(
         Image from which the means of patches are computed, which are subtracted before and added after inference.
     grid : PatchGrid
         Patches of the image.
-    learned : Components
+    learned : LearnedComponents
         Learned parameters.
     search, neighbourhood : SearchSettings, Neighbourhood
         Settings of the inference of causes.

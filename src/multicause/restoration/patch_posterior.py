@@ -16,7 +16,7 @@ from multicause.runtime.parallel import number_of_jobs, run_all
 ROWS_ON_CPU, ROWS_ON_ACCELERATOR = 512, 4096
 
 
-class Components(NamedTuple):
+class LearnedComponents(NamedTuple):
     """Parameters of spike-and-slab causes that were learned from patches, in single precision."""
 
     components: np.ndarray  # (H, D) of length one
@@ -35,7 +35,7 @@ class Restored(NamedTuple):
 
 def infer(
     rows: np.ndarray,
-    learned: Components,
+    learned: LearnedComponents,
     max_active: int,
     width: int,
     activity: Array | np.ndarray | None = None,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.signal import istft, stft
 from sklearn.utils import check_random_state
 
-from multicause.restoration.denoising import Settings, denoise
+from multicause.restoration.denoising import RestorationSettings, denoise
 
 # exp ⟨log p⟩ of an exponential variable p of mean one, as the power of noise is, with Euler's constant.
 LOG_BIAS = float(np.exp(-np.euler_gamma))
@@ -84,7 +84,7 @@ def denoise_sound(
     if bad:
         raise ValueError(f"samples has {bad} values that are NaN or infinite; cut them off or replace them.")
     random = check_random_state(random_state)
-    settings = Settings(patch_size=patch_size, n_components=n_components, max_iter=max_iter)
+    settings = RestorationSettings(patch_size=patch_size, n_components=n_components, max_iter=max_iter)
     tell = progress or (lambda part, text: None)
     n_channels = waves.shape[1]
     restored = [
@@ -97,7 +97,7 @@ def denoise_sound(
 def _restore(
     wave: np.ndarray,
     window: int,
-    settings: Settings,
+    settings: RestorationSettings,
     random: np.random.RandomState,
     progress: Callable[[float, str], None],
 ) -> np.ndarray:

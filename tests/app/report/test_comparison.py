@@ -10,14 +10,14 @@ from PIL import Image
 
 from multicause.app.report.comparison import write_comparison
 from multicause.restoration.denoising import Restoration
-from multicause.restoration.patch_posterior import Components
+from multicause.restoration.patch_posterior import LearnedComponents
 
 
 @pytest.fixture
 def found():
     """A restoration with posterior means of 100 at every pixel, and two components of 2×2 pixels."""
     components = np.array([[1.0, 0, 0, 0], [0, -1, 0, 0]])
-    learned = Components(components, np.array([0.1, 0.3]), np.ones(2), 4.0)
+    learned = LearnedComponents(components, np.array([0.1, 0.3]), np.ones(2), 4.0)
     return Restoration(np.full((6, 8), 100.0), 2.0, learned, 2)
 
 
