@@ -13,7 +13,7 @@ import numpy as np
 
 from multicause.callbacks.adapter import Iteration, IterationCallback
 from multicause.persistence.checkpoints import write_checkpoint
-from multicause.persistence.models import check_settings
+from multicause.persistence.models import check_savable
 
 
 class Checkpoint(IterationCallback):
@@ -82,7 +82,7 @@ class Checkpoint(IterationCallback):
 
     def begin(self, estimator: Any) -> None:
         """Check, before time is spent on learning, that the folder is writable and the model can be saved."""
-        check_settings(estimator)
+        check_savable(estimator)
         if not self.folder.is_dir():
             raise FileNotFoundError(
                 f"Cannot write checkpoints to {self.folder}: it is not a folder. Create it first, or pass another one."

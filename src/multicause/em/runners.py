@@ -25,7 +25,7 @@ from multicause.model import Block, Model, Statistics
 from multicause.runtime.blas import one_blas_thread
 from multicause.runtime.parallel import run_all
 
-Record = TypeVar("Record")
+Tree = TypeVar("Tree")
 
 # Maximum number of steps in one call of the program.
 MOST_STEPS = 64
@@ -192,7 +192,7 @@ def split_starts(record: Any) -> tuple[Any, ...]:
     return tuple(map(one, range(n_starts)))
 
 
-def join_starts(records: Sequence[Record]) -> Record:
+def join_starts(records: Sequence[Tree]) -> Tree:
     """Return the record of all starts on the host, given those of groups of starts.
 
     Of numbers without an axis of starts, it has the largest.

@@ -33,7 +33,7 @@ from multicause.initialization.conditions import InitialConditions, first_moment
 from multicause.initialization.data_checks import check_noise, contradicting_signs, lost_digits
 from multicause.model import Model, interned
 from multicause.outcomes import Outcome
-from multicause.preparation.base import Learned, Record
+from multicause.preparation.base import Learned, PreparationRecord
 from multicause.runtime.scikit_learn import fit_context
 
 # Number of rows on which a user's own functions are tested before learning begins.
@@ -145,7 +145,7 @@ class CausalEstimator(DeclaredModel):
 
     # ---------------------------------------------------------------------------------------------- internals
 
-    def _fitted(self, model: Model, record: Record, result: FitResult) -> dict[str, Any]:
+    def _fitted(self, model: Model, record: PreparationRecord, result: FitResult) -> dict[str, Any]:
         """Return all attributes that a result of learning sets: the only place where results become attributes."""
         learned = self._preparer().finish(Learned(model, result.parameters, result.statistics, record))
         statistics, n_iter = learned.statistics, result.n_rounds
@@ -165,7 +165,7 @@ class CausalEstimator(DeclaredModel):
         }
 
     def _so_far(
-        self, solver: Solver, model: Model, record: Record, progress: Progress, history: History
+        self, solver: Solver, model: Model, record: PreparationRecord, progress: Progress, history: History
     ) -> dict[str, Any]:
         """Return fitted attributes of the current state of learning, for a copy of this estimator."""
         best, n_iter = progress.best, history.n_iterations
@@ -192,7 +192,7 @@ class CausalEstimator(DeclaredModel):
         return interned(replace(self._model, missing=self._model.missing or data.has_missing))
 
     def _problem(
-        self, n_starts: int, model: Model, data: Data, record: Record, random: np.random.RandomState
+        self, n_starts: int, model: Model, data: Data, record: PreparationRecord, random: np.random.RandomState
     ) -> FitProblem:
         """Return the problem of a fit, with initial parameters."""
         initial = InitialConditions(model, first_moments(data), data, random, n_starts, record)

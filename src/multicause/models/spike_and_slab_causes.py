@@ -25,7 +25,7 @@ from multicause.model import Model, Parameters
 from multicause.noises import Noise
 from multicause.posteriors import Beam, Posterior
 from multicause.priors import SpikeAndSlab
-from multicause.priors.spike_and_slab import LEARNABLE
+from multicause.priors.spike_and_slab import PRIOR_LEARNABLE
 from multicause.search.replacement import Replacement
 
 
@@ -117,8 +117,8 @@ class SpikeAndSlabCauses(CausalEstimator):
         self.engine = engine
 
     def _parts(self) -> Model:
-        learned = tuple(name for name in LEARNABLE if name in self.learn)
-        names = ("components", "noise", *LEARNABLE)
+        learned = tuple(name for name in PRIOR_LEARNABLE if name in self.learn)
+        names = ("components", "noise", *PRIOR_LEARNABLE)
         model = product(self, Sum(), prior=SpikeAndSlab(learn=learned), posterior=Beam(), learnable=names)
         # The prior is learned if ``learn`` has any name of the prior, which itself knows which.
         own = {"activity"} if learned else set()

@@ -19,7 +19,7 @@ from multicause.engines.base import Data
 from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, name_of
-from multicause.persistence.journal import Record
+from multicause.persistence.journal import LoopRecord
 from multicause.persistence.models import Savable, save, settings_of
 from multicause.runtime.user_warnings import warn_user
 
@@ -45,7 +45,7 @@ class Resumption(NamedTuple):
     """State from which a fit resumes."""
 
     identity: dict[str, Any]
-    record: Record
+    record: LoopRecord
     watched: dict[str, Any]  # history that the fit has reported
     memories: tuple[Any, ...] = ()  # saved states of its callbacks
 

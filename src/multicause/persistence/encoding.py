@@ -51,6 +51,7 @@ FORMER_NAMES = {
     "multicause.em.results:Phase": "multicause.em.results:BoundChange",
     "multicause.learning.results:Phase": "multicause.em.results:BoundChange",
     "multicause.samplers.closed_form:Exact": "multicause.samplers.closed_form:ExactGradient",
+    "multicause.persistence.journal:Record": "multicause.persistence.journal:LoopRecord",
     "multicause.search.automatic:Search": "multicause.search.phases:Search",
 }
 FORMER_FOLDERS = {

@@ -18,7 +18,7 @@ import numpy as np
 State = TypeVar("State")
 
 
-class Record(NamedTuple):
+class LoopRecord(NamedTuple):
     """Resumable state of learning, as stored in a checkpoint."""
 
     beginning: dict[str, Any]  # state of the random generator before learning
@@ -39,7 +39,7 @@ class Journal:
     ``random`` is the source of all random numbers of the fit; ``past`` is the record of an interrupted fit to resume.
     """
 
-    def __init__(self, random: np.random.RandomState | None = None, past: Record | None = None) -> None:
+    def __init__(self, random: np.random.RandomState | None = None, past: LoopRecord | None = None) -> None:
         self._past, self._waiting = past, [] if past is None else list(past.states)
         if past is not None:
             # Use a separate generator: the user's, or NumPy's global one, must not be reset.
@@ -74,7 +74,7 @@ class Journal:
         """Return the state of the innermost running loop."""
         return self._running[-1].state
 
-    def record(self) -> Record:
+    def record(self) -> LoopRecord:
         """Return the resumable state of learning, for a checkpoint."""
         states = tuple(loop.state for loop in self._running)
-        return Record(self._beginning, self.random.get_state(legacy=False), states)
+        return LoopRecord(self._beginning, self.random.get_state(legacy=False), states)

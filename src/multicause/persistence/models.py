@@ -103,7 +103,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict
     return model
 
 
-def check_settings(model: Savable) -> None:
+def check_savable(model: Savable) -> None:
     """Raise TypeError for settings that no file can hold, such as functions."""
     encode(settings_of(model), {}, "settings")
 

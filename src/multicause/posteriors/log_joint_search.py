@@ -16,7 +16,7 @@ from multicause.posteriors.evolution.breeding import is_first
 MOST_DIGITS = 40
 
 #: ``log_joint(states)`` returns log p(s, y) of binary states (n, S, H) of n rows: (n, S). It never returns NaN.
-LogJoint = Callable[[Array], Array]
+LogJointOfStates = Callable[[Array], Array]
 
 
 class LogJointSearch(ABC):
@@ -30,14 +30,14 @@ class LogJointSearch(ABC):
     def n_at_once(self, n_components: int) -> int:
         """Return the largest number of states of a row whose log joints are evaluated at once."""
 
-    def first_states(self, log_joint: LogJoint, n_rows: int, n_components: int) -> Array:
+    def first_states(self, log_joint: LogJointOfStates, n_rows: int, n_components: int) -> Array:
         """Return states of rows that have none yet (n, S, H); those of a row do not depend on the other rows."""
         if self._has_all(n_components):
             every = np.arange(2**n_components)[:, None] >> np.arange(n_components) & 1
             return jnp.broadcast_to(jnp.asarray(every, jnp.int8), (n_rows, *every.shape))
         return self._search(log_joint, n_rows, n_components)
 
-    def next_states(self, log_joint: LogJoint, states: Array, key: Array) -> Array:
+    def next_states(self, log_joint: LogJointOfStates, states: Array, key: Array) -> Array:
         """Return the states of the next pass over the data (n, S, H), given those of the last one."""
         return states if self._has_all(states.shape[-1]) else self._improve(log_joint, states, key)
 
@@ -46,11 +46,11 @@ class LogJointSearch(ABC):
         return 2 ** min(n_components, MOST_DIGITS) <= self.n_states(n_components)
 
     @abstractmethod
-    def _search(self, log_joint: LogJoint, n_rows: int, n_components: int) -> Array:
+    def _search(self, log_joint: LogJointOfStates, n_rows: int, n_components: int) -> Array:
         """Return states of rows that have none yet, if there are more states than the search considers."""
 
     @abstractmethod
-    def _improve(self, log_joint: LogJoint, states: Array, key: Array) -> Array:
+    def _improve(self, log_joint: LogJointOfStates, states: Array, key: Array) -> Array:
         """Return the states of the next pass, if there are more states than the search considers."""
 
 

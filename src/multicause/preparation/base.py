@@ -14,7 +14,7 @@ import numpy as np
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters, Statistics
 
-Record = dict[str, np.ndarray]
+PreparationRecord = dict[str, np.ndarray]
 
 
 class Learned(NamedTuple):
@@ -23,7 +23,7 @@ class Learned(NamedTuple):
     model: Model
     parameters: Parameters
     statistics: Statistics | None
-    record: Record
+    record: PreparationRecord
 
 
 class Preparation:
@@ -32,29 +32,31 @@ class Preparation:
     #: Why no value may be missing, as part of an error message; empty if values may be missing.
     needs_complete: str = ""
 
-    def measure(self, data: Data) -> Record:
+    def measure(self, data: Data) -> PreparationRecord:
         """Return the record of the training data."""
         return {}
 
     @staticmethod
-    def apply(record: Record, rows: np.ndarray) -> np.ndarray:
+    def apply(record: PreparationRecord, rows: np.ndarray) -> np.ndarray:
         """Return rows as the model learns from them."""
         return rows
 
     @staticmethod
-    def undo(record: Record, rows: np.ndarray) -> np.ndarray:
+    def undo(record: PreparationRecord, rows: np.ndarray) -> np.ndarray:
         """Return rows in the space of X, the inverse of :meth:`apply`."""
         return rows
 
-    def transform(self, record: Record, data: Data) -> Data:
+    def transform(self, record: PreparationRecord, data: Data) -> Data:
         """Return data whose rows are as the model uses them."""
         return data if type(self).apply is Preparation.apply else data.transformed(partial(self.apply, record))
 
-    def prepare(self, record: Record, data: Data) -> Data:
+    def prepare(self, record: PreparationRecord, data: Data) -> Data:
         """Return the data to learn from, given the record of these data."""
         return self.transform(record, data)
 
-    def prepare_batch(self, record: Record | None, data: Data, parameters: Parameters | None) -> tuple[Record, Data]:
+    def prepare_batch(
+        self, record: PreparationRecord | None, data: Data, parameters: Parameters | None
+    ) -> tuple[PreparationRecord, Data]:
         """Return the record after one more batch of a stream, and the data to learn from.
 
         ``record`` and ``parameters`` are those learned so far, None for the first batch.
@@ -70,14 +72,14 @@ class Preparation:
         """Return model, parameters, statistics and record as they are stored at the end of learning."""
         return learned
 
-    def components_of(self, record: Record, components: np.ndarray) -> np.ndarray:
+    def components_of(self, record: PreparationRecord, components: np.ndarray) -> np.ndarray:
         """Return learned components in the space of X."""
         return components
 
-    def prepare_components(self, record: Record, components: np.ndarray) -> np.ndarray:
+    def prepare_components(self, record: PreparationRecord, components: np.ndarray) -> np.ndarray:
         """Return components of the space of X, such as those that a user gives, as the model learns them."""
         return components
 
-    def attributes(self, record: Record, dtype: np.dtype) -> dict[str, Any]:
+    def attributes(self, record: PreparationRecord, dtype: np.dtype) -> dict[str, Any]:
         """Return fitted attributes that follow from the record."""
         return {}

@@ -10,7 +10,7 @@ import numpy as np
 from multicause.engines import Local
 from multicause.engines.base import Data
 from multicause.model import Model, Parameters, interned
-from multicause.preparation.base import Learned, Preparation, Record
+from multicause.preparation.base import Learned, Preparation, PreparationRecord
 from multicause.preparation.moments import check_variation, condensed, covariance_of, expected_moments
 
 
@@ -22,28 +22,30 @@ class Condensed(Preparation):
     batches are merged, so that no batch is forgotten.
     """
 
-    def measure(self, data: Data) -> Record:
+    def measure(self, data: Data) -> PreparationRecord:
         """Return weight, mean and covariance of the data in double precision."""
         check_variation(data)
         return _moments(data)
 
     @staticmethod
-    def apply(record: Record, rows: np.ndarray) -> np.ndarray:
+    def apply(record: PreparationRecord, rows: np.ndarray) -> np.ndarray:
         """Return rows minus the mean."""
         return rows - record["mean"].astype(rows.dtype)
 
     @staticmethod
-    def undo(record: Record, rows: np.ndarray) -> np.ndarray:
+    def undo(record: PreparationRecord, rows: np.ndarray) -> np.ndarray:
         """Return rows plus the mean."""
         return rows + record["mean"].astype(rows.dtype)
 
-    def prepare(self, record: Record, data: Data) -> Data:
+    def prepare(self, record: PreparationRecord, data: Data) -> Data:
         """Return rows with the same moments as the data, never more than twice the number of features."""
         if data.has_missing or data.n_rows <= 2 * data.n_features:
             return self.transform(record, data)
         return _rows_of(record, data.dtype)
 
-    def prepare_batch(self, record: Record | None, data: Data, parameters: Parameters | None) -> tuple[Record, Data]:
+    def prepare_batch(
+        self, record: PreparationRecord | None, data: Data, parameters: Parameters | None
+    ) -> tuple[PreparationRecord, Data]:
         """Return the moments of all batches so far, and rows that have them.
 
         Moments of a batch with missing values are their expectations under the parameters learned so far.
@@ -81,12 +83,12 @@ class Condensed(Preparation):
             statistics = None
         return Learned(interned(replace(model, missing=False)), parameters, statistics, record)
 
-    def attributes(self, record: Record, dtype: np.dtype) -> dict[str, Any]:
+    def attributes(self, record: PreparationRecord, dtype: np.dtype) -> dict[str, Any]:
         """Return the mean of the data."""
         return {"mean_": record["mean"].astype(dtype)}
 
 
-def merged(one: Record, other: Record) -> Record:
+def merged(one: PreparationRecord, other: PreparationRecord) -> PreparationRecord:
     """Return weight, mean and covariance of the union of two sets of rows."""
     weight = one["weight"] + other["weight"]
     share, apart = other["weight"] / weight, other["mean"] - one["mean"]
@@ -95,12 +97,12 @@ def merged(one: Record, other: Record) -> Record:
     return {"weight": np.asarray(weight), "mean": one["mean"] + share * apart, "covariance": within + between}
 
 
-def _moments(data: Data) -> Record:
+def _moments(data: Data) -> PreparationRecord:
     weight, mean, covariance = covariance_of(data)
     return {"weight": np.asarray(weight), "mean": mean, "covariance": covariance}
 
 
-def _rows_of(record: Record, dtype: np.dtype) -> Data:
+def _rows_of(record: PreparationRecord, dtype: np.dtype) -> Data:
     return Local().load(*condensed(float(record["weight"]), record["covariance"], dtype))
 
 

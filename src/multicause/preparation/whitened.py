@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from multicause.engines.base import Data
-from multicause.preparation.base import Preparation, Record
+from multicause.preparation.base import Preparation, PreparationRecord
 from multicause.preparation.moments import check_variation, covariance_of
 from multicause.preparation.whitening import whitening_matrices
 
@@ -20,7 +20,7 @@ class Whitened(Preparation):
     def __init__(self, n_directions: int | None = None) -> None:
         self.n_directions = n_directions
 
-    def measure(self, data: Data) -> Record:
+    def measure(self, data: Data) -> PreparationRecord:
         """Return the mean and the whitening matrices."""
         if self.n_directions is not None and self.n_directions > data.n_features:
             raise ValueError(
@@ -39,19 +39,19 @@ class Whitened(Preparation):
         return {"mean": mean, "forward": forward, "backward": backward}
 
     @staticmethod
-    def apply(record: Record, rows: np.ndarray) -> np.ndarray:
+    def apply(record: PreparationRecord, rows: np.ndarray) -> np.ndarray:
         """Return rows as coordinates that are uncorrelated and have variance one."""
         return (rows - record["mean"].astype(rows.dtype)) @ record["forward"].T.astype(rows.dtype)
 
     @staticmethod
-    def undo(record: Record, rows: np.ndarray) -> np.ndarray:
+    def undo(record: PreparationRecord, rows: np.ndarray) -> np.ndarray:
         """Return rows in the space of X; directions that were not kept have their mean."""
         return rows @ record["backward"].T.astype(rows.dtype) + record["mean"].astype(rows.dtype)
 
-    def components_of(self, record: Record, components: np.ndarray) -> np.ndarray:
+    def components_of(self, record: PreparationRecord, components: np.ndarray) -> np.ndarray:
         """Return components, which are directions, in the space of X."""
         return (components.astype(float) @ record["backward"].T).astype(components.dtype)
 
-    def attributes(self, record: Record, dtype: np.dtype) -> dict[str, Any]:
+    def attributes(self, record: PreparationRecord, dtype: np.dtype) -> dict[str, Any]:
         """Return the mean of the data."""
         return {"mean_": record["mean"].astype(dtype)}

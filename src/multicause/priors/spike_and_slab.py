@@ -16,7 +16,7 @@ from multicause.priors.bernoulli import MARGIN, Bernoulli
 if TYPE_CHECKING:
     from multicause.posteriors.base import Inference
 
-LEARNABLE = ("activity", "slab_mean", "slab_variance")
+PRIOR_LEARNABLE = ("activity", "slab_mean", "slab_variance")
 # Minimum learned variance of a slab, relative to its mean square, so that its posterior can be computed.
 RELATIVE_FLOOR = 1e-4
 
@@ -41,7 +41,7 @@ class SpikeAndSlab(Bernoulli):
         capabilities=frozenset({Capability.SLABS}),
     )
 
-    def __init__(self, *, learn: tuple[str, ...] = LEARNABLE) -> None:
+    def __init__(self, *, learn: tuple[str, ...] = PRIOR_LEARNABLE) -> None:
         self.learn = learn
 
     # Each cause has its own probability.
@@ -49,9 +49,11 @@ class SpikeAndSlab(Bernoulli):
 
     def validate(self) -> None:
         """Raise ValueError if ``learn`` has unknown names."""
-        unknown = [name for name in self.learn if name not in LEARNABLE]
+        unknown = [name for name in self.learn if name not in PRIOR_LEARNABLE]
         if isinstance(self.learn, str) or unknown:
-            raise ValueError(f"learn of SpikeAndSlab must be a tuple of names from {LEARNABLE}; got {self.learn!r}.")
+            raise ValueError(
+                f"learn of SpikeAndSlab must be a tuple of names from {PRIOR_LEARNABLE}; got {self.learn!r}."
+            )
 
     def initialize(self, n_components: int, activity: ArrayLike | None) -> dict[str, np.ndarray]:
         """Return two active causes per row on average unless ``activity`` is given, and slabs N(0, 1)."""

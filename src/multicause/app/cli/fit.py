@@ -15,7 +15,7 @@ from multicause.app.cli.options import (
     FileOptions,
     Force,
     Json,
-    Memory,
+    MemoryBudget,
     Seed,
     Verbose,
     numbers_from,
@@ -159,7 +159,7 @@ def fit(
     ] = None,
     dtype: Annotated[str, typer.Option(help="float64 or float32.", rich_help_panel=COMPUTING)] = "float64",
     device: Device = "auto",
-    memory: Memory = "2GiB",
+    memory: MemoryBudget = "2GiB",
     where: EngineChoice,
     report: Annotated[bool, typer.Option(help="Whether to write report.html.", rich_help_panel=COMPUTING)] = True,
     checkpoint: Annotated[

@@ -17,7 +17,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Show the traceback of 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=2**32 - 1)]
 Device = Annotated[str, typer.Option(help="Device: auto, cpu or gpu.")]
-Memory = Annotated[str, typer.Option(help="Memory budget of temporary arrays, such as 512MiB.")]
+MemoryBudget = Annotated[str, typer.Option(help="Memory budget of temporary arrays, such as 512MiB.")]
 RunFolder = Annotated[Path, typer.Argument(help="Folder that 'multicause fit' wrote.", show_default=False)]
 DataPaths = Annotated[
     list[Path],

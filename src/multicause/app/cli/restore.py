@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from multicause.app.cli.options import Device, Force, Json, Memory, Seed, Verbose
+from multicause.app.cli.options import Device, Force, Json, MemoryBudget, Seed, Verbose
 from multicause.app.cli.output import Output, command
 from multicause.runtime.file_kinds import (
     CSV,
@@ -46,7 +46,7 @@ def denoise(
     patch_size: PatchSize = None,
     components: Components = None,
     iterations: Iterations = None,
-    memory: Memory = "1GiB",
+    memory: MemoryBudget = "1GiB",
     seed: Seed = 0,
     device: Device = "auto",
     force: Force = False,
@@ -92,7 +92,7 @@ def inpaint(
     patch_size: PatchSize = None,
     components: Components = None,
     iterations: Iterations = None,
-    memory: Memory = "1GiB",
+    memory: MemoryBudget = "1GiB",
     seed: Seed = 0,
     device: Device = "auto",
     force: Force = False,

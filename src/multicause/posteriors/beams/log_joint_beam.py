@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array
 from multicause.posteriors.beams.beam_search import numbers_of_states
-from multicause.posteriors.log_joint_search import LogJoint, LogJointSearch, survivors
+from multicause.posteriors.log_joint_search import LogJointOfStates, LogJointSearch, survivors
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LogJointBeam(LogJointSearch):
         """Return a bound of the number of children: each state may grow by any cause."""
         return self.n_states(n_components) * n_components
 
-    def _search(self, log_joint: LogJoint, n_rows: int, n_components: int) -> Array:
+    def _search(self, log_joint: LogJointOfStates, n_rows: int, n_components: int) -> Array:
         """Return the empty state and those that are kept, of any size up to ``max_active``: (n, S, H)."""
         n, H = n_rows, n_components
         level = jnp.zeros((n, 1, H), jnp.int8)
@@ -38,6 +38,6 @@ class LogJointBeam(LogJointSearch):
             levels.append(level)
         return jnp.concatenate(levels, axis=1)
 
-    def _improve(self, log_joint: LogJoint, states: Array, key: Array) -> Array:
+    def _improve(self, log_joint: LogJointOfStates, states: Array, key: Array) -> Array:
         """Return the states of a new search, which uses nothing of the last one."""
         return self._search(log_joint, len(states), states.shape[-1])

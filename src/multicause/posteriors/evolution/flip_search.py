@@ -17,10 +17,10 @@ from multicause.posteriors.evolution.flip_states import FlipStates
 from multicause.posteriors.evolution.flips import FlipSums, Reference, reference_of, relative_scores, sums_of
 from multicause.posteriors.evolution.greedy_breeding import next_generation
 
-Memory = dict[str, Array]
+StatesOfRows = dict[str, Array]
 
 
-def every_state(n_components: int, n: int, seeds: Array) -> Memory:
+def every_state(n_components: int, n: int, seeds: Array) -> StatesOfRows:
     """Return the memory of rows that have all states, which are not bred."""
     H = n_components
     states = packed(jnp.asarray(np.arange(2**H) >> np.arange(H)[:, None] & 1))
@@ -29,7 +29,7 @@ def every_state(n_components: int, n: int, seeds: Array) -> Memory:
 
 def first_states(
     model: Model, parameters: Parameters, block: Block, seeds: Array, size: int, n_children: int, n_generations: int
-) -> Memory:
+) -> StatesOfRows:
     """Return the memory of rows that have no states yet: descendants of the empty one."""
     n, H = len(block.rows), len(parameters.components)
     sums = sums_of(model, parameters, block)
@@ -47,7 +47,7 @@ def first_states(
     return _memory(words, scores > -jnp.inf, seeds, n_generations)
 
 
-def _memory(words: Array, has: Array, seeds: Array, generation: int = 0) -> Memory:
+def _memory(words: Array, has: Array, seeds: Array, generation: int = 0) -> StatesOfRows:
     return {
         "states": words,
         "has": has,
@@ -56,7 +56,9 @@ def _memory(words: Array, has: Array, seeds: Array, generation: int = 0) -> Memo
     }
 
 
-def _scored(model: Model, parameters: Parameters, block: Block, memory: Memory) -> tuple[FlipSums, Reference, Array]:
+def _scored(
+    model: Model, parameters: Parameters, block: Block, memory: StatesOfRows
+) -> tuple[FlipSums, Reference, Array]:
     """Return the sums of a block, the first state of each row, and scores relative to it: (S, n)."""
     words = memory["states"]
     sums = sums_of(model, parameters, block)
@@ -67,8 +69,8 @@ def _scored(model: Model, parameters: Parameters, block: Block, memory: Memory) 
 
 
 def bred(
-    model: Model, parameters: Parameters, block: Block, temperature: Array, memory: Memory, n_children: int
-) -> tuple[FlipStates, Memory]:
+    model: Model, parameters: Parameters, block: Block, temperature: Array, memory: StatesOfRows, n_children: int
+) -> tuple[FlipStates, StatesOfRows]:
     """Return expectations over the states of the next generation, and its memory."""
     sums, reference, scores = _scored(model, parameters, block, memory)
     offspring = next_generation(
@@ -79,7 +81,7 @@ def bred(
     return inference, memory | after
 
 
-def kept(model: Model, parameters: Parameters, block: Block, temperature: Array, memory: Memory) -> FlipStates:
+def kept(model: Model, parameters: Parameters, block: Block, temperature: Array, memory: StatesOfRows) -> FlipStates:
     """Return expectations over the states of a memory."""
     sums, reference, scores = _scored(model, parameters, block, memory)
     return FlipStates(model, parameters, block, temperature, sums, reference, memory["states"], scores)

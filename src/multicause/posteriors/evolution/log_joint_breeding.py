@@ -15,7 +15,7 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.posteriors.evolution.breeding import PREFERENCE, children_of
-from multicause.posteriors.log_joint_search import MOST_DIGITS, LogJoint, LogJointSearch, survivors
+from multicause.posteriors.log_joint_search import MOST_DIGITS, LogJointOfStates, LogJointSearch, survivors
 
 # Part of the children that are guided by gradients, and how many of these have the same parent.
 GUIDED, SIBLINGS = 0.5, 4
@@ -37,7 +37,7 @@ class LogJointBreeding(LogJointSearch):
         """Return the number of states of a population and its children, or of the first states."""
         return max(self.n_states(n_components) * 2, n_components + 1)
 
-    def _search(self, log_joint: LogJoint, n_rows: int, n_components: int) -> Array:
+    def _search(self, log_joint: LogJointOfStates, n_rows: int, n_components: int) -> Array:
         """Return the best of the empty state and single causes, after ``n_generations`` generations."""
         size = self.n_states(n_components)
         first = np.concatenate([np.zeros((1, n_components)), np.eye(n_components)])
@@ -47,11 +47,11 @@ class LogJointBreeding(LogJointSearch):
         keys = jnp.broadcast_to(jax.random.PRNGKey(0), (n_rows, 2))
         return self._bred(log_joint, states, keys, self.n_generations)
 
-    def _improve(self, log_joint: LogJoint, states: Array, key: Array) -> Array:
+    def _improve(self, log_joint: LogJointOfStates, states: Array, key: Array) -> Array:
         """Return the states of the next generation."""
         return self._bred(log_joint, states, jax.random.split(key, len(states)), 1)
 
-    def _bred(self, log_joint: LogJoint, states: Array, keys: Array, n_generations: int) -> Array:
+    def _bred(self, log_joint: LogJointOfStates, states: Array, keys: Array, n_generations: int) -> Array:
         """Return states after some generations, best first; ``keys`` are random keys of the rows."""
         size, n_guided = states.shape[1], int(GUIDED * self.n_children)
 
@@ -73,7 +73,9 @@ class LogJointBreeding(LogJointSearch):
         return jax.lax.fori_loop(0, n_generations, generation, (states, log_joint(states)))[0]
 
 
-def guided_children(log_joint: LogJoint, states: Array, keys: Array, n_children: int, dtype: jnp.dtype) -> Array:
+def guided_children(
+    log_joint: LogJointOfStates, states: Array, keys: Array, n_children: int, dtype: jnp.dtype
+) -> Array:
     """Return children that differ from a parent in a cause chosen by the gradient of the log joint.
 
     Every second parent loses one of its active causes before, which its child then exchanges for another one.
