@@ -98,6 +98,6 @@ def test_annealed_fits_are_compared_with_one_that_begins_at_rows(monkeypatch):
     )
     names = [phase.func.__name__ for phase in automatic.phases_of(plan, annealed=True, repairing=True)]
     assert names[:3] == ["find_temperature", "anneal", "run_em"]
-    assert names[3:] == ["run_repair", "run_restart", "run_repair_of_restart"]
+    assert names[3:] == ["run_repair", "run_from_rows", "run_repair_from_rows"]
     kept = Search(fit=SimpleNamespace(bound=1.0))
-    assert automatic.run_repair_of_restart(plan, kept) is kept
+    assert automatic.run_repair_from_rows(plan, kept) is kept

@@ -109,7 +109,9 @@ def test_a_start_from_rows_replaces_a_fit_with_a_lower_bound_only(poor):
     fit = given.fit(start)
     with double_precision():
         settings = {"random": np.random.RandomState(0), **given.settings}
-        found = module.restart(given.model, given.data, fit, given.parameters(start), max_iter=200, **settings)
+        found = module.relearn_from_rows(
+            given.model, given.data, fit, given.parameters(start), max_iter=200, **settings
+        )
     assert found.n_rounds > fit.n_rounds
     assert (found.bound > fit.bound + 1) == poor
     if not poor:

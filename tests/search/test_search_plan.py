@@ -20,13 +20,15 @@ def plan(max_iter, *, model=None, other_rows=False):
     return SearchPlan(SearchModels(model, model, model), given.data, rows, *settings)
 
 
-@pytest.mark.parametrize(("max_iter", "annealing", "to_find"), [(300, 60, 250), (60, 20, 40), (29, 9, 20), (2, 0, 2)])
-def test_phases_share_the_iterations(max_iter, annealing, to_find):
+@pytest.mark.parametrize(
+    ("max_iter", "annealing", "search_iterations"), [(300, 60, 250), (60, 20, 40), (29, 9, 20), (2, 0, 2)]
+)
+def test_phases_share_the_iterations(max_iter, annealing, search_iterations):
     """A third for annealing and for the last phase, at most 60 and 50; nothing is reserved for a phase that is not."""
     shared = plan(max_iter, other_rows=True)
     assert shared.annealing_iterations == annealing
-    assert shared.to_find == to_find
-    assert plan(max_iter).to_find == max_iter
+    assert shared.search_iterations == search_iterations
+    assert plan(max_iter).search_iterations == max_iter
     assert shared.can_anneal == (annealing >= 10)
 
 

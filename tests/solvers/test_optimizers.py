@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from multicause import HelmholtzMachine
-from multicause.solvers.optimizers import Momentum, Optax, moments_of, stepped
+from multicause.solvers.optimizers import Momentum, Optax, first_optimizer_state, stepped
 
 START, GRADIENTS = np.array([1.0, -2.0]), [np.array([0.5, -4.0]), np.array([0.25, 1.0])]
 
@@ -30,15 +30,15 @@ def by_hand(name, rate):
 )
 def test_steps_follow_their_formulas(name, optimizer):
     place = {"weights": jnp.asarray(START, jnp.float32)}
-    moments = moments_of(optimizer, place)
+    optimizer_state = first_optimizer_state(optimizer, place)
     for slope in GRADIENTS:
         gradient = {"weights": jnp.asarray(slope, jnp.float32)}
-        place, moments = stepped(optimizer, jnp.float32(0.1), place, moments, gradient)
+        place, optimizer_state = stepped(optimizer, jnp.float32(0.1), place, optimizer_state, gradient)
     np.testing.assert_allclose(place["weights"], by_hand(name, 0.1), rtol=1e-5)
 
 
 def test_plain_steps_need_no_state():
-    assert moments_of(Optax("sgd"), {"weights": jnp.ones(3)}) == ()
+    assert first_optimizer_state(Optax("sgd"), {"weights": jnp.ones(3)}) == ()
 
 
 def test_a_helmholtz_machine_takes_names_and_settings_of_optimizers():

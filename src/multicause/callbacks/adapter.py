@@ -54,7 +54,7 @@ class FitSession:
         self._stopped = False
         self._context: Any = None
         past = None if resume is None else read_checkpoint(resume, self.identity)
-        self.history = History() if past is None else History(**past.watched)
+        self.history = History() if past is None else History(**past.history)
         self._memories = [] if past is None else list(past.memories)
         if past is None:
             self.journal = Journal(check_random_state(estimator.random_state))
@@ -78,7 +78,7 @@ class FitSession:
             self._identity = identity_of(self._estimator, *self._data)
         return self._identity
 
-    def watch(
+    def start_reporting(
         self,
         X: np.ndarray,
         y: Any,
@@ -117,7 +117,7 @@ class FitSession:
             sys.stdout.write(f"[{type(self._estimator).__name__}] {self._summarize(progress)}\n")
         if callbacks_of(self._estimator) and self._tasks_left > 0:
             self._tasks_left -= 1
-            self._stopped |= self._tell(progress, bound, temperature)
+            self._stopped |= self._call_callbacks(progress, bound, temperature)
         # Once requested, a stop holds for all phases of a fit.
         if self._interruption.requested and not self._stopped and getattr(progress, "current", True):
             self._stopped = True
@@ -131,7 +131,7 @@ class FitSession:
             self._context.interrupted = self._interruption.requested
             self._context.call_on_fit_task_end(estimator=self._estimator, **self._rows, reconstruction_attributes=dict)
 
-    def _tell(self, progress: Any, bound: float, temperature: float) -> bool:
+    def _call_callbacks(self, progress: Any, bound: float, temperature: float) -> bool:
         """Call scikit-learn's callbacks; return whether one of them asks for a stop."""
         task = self._context.subcontext(task_name="iteration")
         task.iteration = iteration = self._iteration(progress, bound, temperature)
@@ -245,7 +245,7 @@ class IterationCallback(ABC):
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Run before a fit (hook of scikit-learn)."""
-        if not isinstance(estimator, CallbackSupportMixin) or not hasattr(estimator, "_watched"):
+        if not isinstance(estimator, CallbackSupportMixin) or not hasattr(estimator, "_fit_session"):
             name = type(self).__name__
             raise TypeError(
                 f"{name} follows the iterations of a model of multicause, not of {type(estimator).__name__}. Set it on "

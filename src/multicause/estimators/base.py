@@ -102,7 +102,7 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         check_is_fitted(self)
         save(self, path)
 
-    def _watched(
+    def _fit_session(
         self, resume: str | PathLike[str] | None, *data: np.ndarray | Data | None
     ) -> AbstractContextManager[FitSession]:
         """Return the session of one fit to the given data, resumed from a checkpoint if ``resume`` is given."""

@@ -86,7 +86,7 @@ class CausalEstimator(DeclaredModel):
         rows, weights = data.look()
         warn(lost_digits(rows))
         causes = () if known_causes is None else (known_causes,)
-        with double_precision(), self._watched(resume, data, *causes) as session:
+        with double_precision(), self._fit_session(resume, data, *causes) as session:
             preparer, random = self._preparer(), session.random
             record = preparer.measure(data)
             data = preparer.prepare(record, data)
@@ -98,7 +98,7 @@ class CausalEstimator(DeclaredModel):
             data = arrange(model, data, n_components, n_starts, exact=solver.exact_blocks)
             problem = self._problem(solver.n_starts, model, data, record, random)._replace(known_causes=known_causes)
             so_far, n_tasks = partial(self._so_far, solver, model, record), solver.most_iterations(problem)
-            session.watch(rows, y, None if sample_weight is None else weights, so_far, n_tasks=n_tasks)
+            session.start_reporting(rows, y, None if sample_weight is None else weights, so_far, n_tasks=n_tasks)
             result = solver.learn(problem._replace(watch=session, journal=session.journal))
             self._set(self._fitted(model, record, result))
             self._warn_of(result.outcome)

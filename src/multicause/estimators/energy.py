@@ -99,7 +99,7 @@ class EnergyEstimator(FittedEnergy):
         """
         rows, weights = self._rows_in_memory(X, sample_weight)
         settings, weighted = self.get_params(deep=False), sample_weight is not None
-        with double_precision(), self._watched(resume, rows, weights) as session:
+        with double_precision(), self._fit_session(resume, rows, weights) as session:
             data = self._engine().load(rows, weights)
             problem = fitting.begin(settings, data, rows, self._memory_budget, session.random)
             self._set(fitting.learn_from_rows(settings, problem, rows, weights, session, y=y, weighted=weighted))

@@ -46,7 +46,7 @@ def learn_from_rows(
     """Learn until ``max_iter``, and return the fitted attributes but ``lower_bound_``."""
     random, max_iter, log_volume = session.random, settings["max_iter"], problem.whitening.log_volume
     length = round_length(max_iter, _n_chains(settings, rows) * rows.shape[1] * rows.itemsize)
-    session.watch(
+    session.start_reporting(
         rows,
         y,
         weights if weighted else None,

@@ -44,7 +44,7 @@ class FittedGradientCauses(BaseModel):
     posterior: str | Posterior
     optimizer: str | Optimizer
     parameters_: Any
-    _moments: tuple[Any, ...]  # state of the optimizer, with which ``partial_fit`` continues
+    _optimizer_state: tuple[Any, ...]  # state of the optimizer, with which ``partial_fit`` continues
     _sums: Any  # sums over rows from which parameters follow in closed form
     _relative: Any  # sizes of the first parameters, to which steps are relative
 
@@ -123,7 +123,7 @@ class FittedGradientCauses(BaseModel):
     def _state(self) -> dict[str, Any]:
         return {
             "parameters": self.parameters_,
-            "moments": self._moments,
+            "moments": self._optimizer_state,
             "sums": self._sums,
             "sizes": self._relative,
         }
@@ -133,7 +133,7 @@ class FittedGradientCauses(BaseModel):
         method, H = self._method(), int(self.n_components)
         with double_precision():
             inference.check_parameters(method, parameters, H, self.n_features_in_, state["moments"])
-        self._set({"parameters_": parameters, "_moments": state["moments"], "_sums": state["sums"]})
+        self._set({"parameters_": parameters, "_optimizer_state": state["moments"], "_sums": state["sums"]})
         self._set({"_relative": state["sizes"], **self._derived(parameters)})
 
     @property

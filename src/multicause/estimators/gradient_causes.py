@@ -94,11 +94,11 @@ class GradientCauses(FittedGradientCauses):
             Checkpoint of this fit, or the folder with its checkpoints, from which to resume.
         """
         rows, weights = self._rows_in_memory(X, sample_weight)
-        with double_precision(), self._watched(resume, rows, weights) as session:
+        with double_precision(), self._fit_session(resume, rows, weights) as session:
             parameters = self._cast(self._initial(rows, weights, session.random), rows.dtype)
             sizes, key = self._cast(self._sizes(parameters), rows.dtype), key_from(session.random)
             method, schedule = self._method(), self._schedule()
-            session.watch(
+            session.start_reporting(
                 rows,
                 y,
                 None if sample_weight is None else weights,
@@ -148,7 +148,7 @@ class GradientCauses(FittedGradientCauses):
             else:
                 parameters, sizes = self._cast(self.parameters_, X.dtype), self._relative
                 states = searched(method, parameters, X, H, int(self.batch_size))
-                before = GradientState(parameters, self._moments, states, self._sums)
+                before = GradientState(parameters, self._optimizer_state, states, self._sums)
             schedule = self._schedule()._replace(max_iter=1, tol=0.0, schedule="constant")
             settings = {"sizes": sizes, "n_components": H, "key": key_from(random), "running": True}
             state = learn(method, X, weights, lambda: before, schedule, **settings)
@@ -171,10 +171,12 @@ class GradientCauses(FittedGradientCauses):
 
     def _fitted(self, state: GradientState, sizes: Any, outcome: Outcome) -> dict[str, Any]:
         """Return all attributes that a result of learning sets."""
-        parameters, moments, sums, sizes = jax.device_get((state.parameters, state.moments, state.sums, sizes))
+        parameters, optimizer_state, sums, sizes = jax.device_get(
+            (state.parameters, state.optimizer_state, state.sums, sizes)
+        )
         return {
             "parameters_": parameters,
-            "_moments": moments,
+            "_optimizer_state": optimizer_state,
             "_sums": sums,
             "_relative": sizes,
             "lower_bound_": state.bounds[-1],

@@ -25,7 +25,7 @@ from multicause.runtime.user_warnings import warn_user
 
 SUFFIX = ".checkpoint"
 # Settings that change what a fit prints, or where it runs, but not what it learns.
-SILENT = ("verbose", "engine")
+NOT_IDENTIFYING = ("verbose", "engine")
 
 
 class Identity(NamedTuple):
@@ -46,7 +46,7 @@ class Resumption(NamedTuple):
 
     identity: dict[str, Any]
     record: LoopRecord
-    watched: dict[str, Any]  # history that the fit has reported
+    history: dict[str, Any]  # bounds and temperatures that the fit has reported
     memories: tuple[Any, ...] = ()  # saved states of its callbacks
 
 
@@ -57,7 +57,7 @@ def identity_of(model: Savable, *data: np.ndarray | Data | None) -> Identity:
         arrays: dict[str, np.ndarray] = {}
         text = json.dumps(encode(value, arrays, name), sort_keys=True)
         settings[name] = _digest(text.encode(), *(arrays[key] for key in sorted(arrays)))
-    kept = {name: settings[name] for name in sorted(settings) if name not in SILENT}
+    kept = {name: settings[name] for name in sorted(settings) if name not in NOT_IDENTIFYING}
     return Identity(name_of(type(model)), kept, _digest(b"data", *data))
 
 

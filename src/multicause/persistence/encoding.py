@@ -61,6 +61,14 @@ FORMER_FOLDERS = {
     "multicause.posteriors.selection": "multicause.posteriors.candidate_selection",
 }
 
+#: Fields of records that older files name differently.
+FORMER_FIELDS = {
+    "multicause.persistence.checkpoints:Resumption": {"watched": "history"},
+    "multicause.search.phases:Search": {"restarted": "from_rows"},
+    "multicause.solvers.joint_learning:GradientState": {"moments": "optimizer_state"},
+    "multicause.solvers.wake_sleep:WakeSleepState": {"moments": "optimizer_state"},
+}
+
 
 def name_of(kind: type | Callable[..., Any]) -> str:
     """Return the name of a class or a function in files."""
@@ -124,7 +132,9 @@ def decode(value: Any, arrays: dict[str, np.ndarray], known: dict[str, Any]) -> 
         case {"dict": dict(items)}:
             return decoded(items)
         case {"record": name, "fields": dict(fields)}:
-            return _record(name)(**decoded(fields))
+            kind = _record(name)
+            former = FORMER_FIELDS.get(name_of(kind), {})
+            return kind(**{former.get(k, k): v for k, v in decoded(fields).items()})
         case {"tuple": list(items)}:
             return tuple(decode(item, arrays, known) for item in items)
         case {"names": list(names)}:

@@ -48,7 +48,7 @@ from multicause.search.phases import (
     measured,
     run_phases,
 )
-from multicause.search.repair import repair, restart, revive_dead
+from multicause.search.repair import relearn_from_rows, repair, revive_dead
 from multicause.search.search_models import choose_models
 from multicause.search.search_plan import SearchPlan
 from multicause.search.tournament import VARIANT_TOL
@@ -118,7 +118,7 @@ def phases_of(plan: SearchPlan, *, annealed: bool, repairing: bool) -> list[Call
         *([partial(find_temperature, plan), partial(anneal, plan)] if annealed else []),
         partial(run_em, plan, learning),
         *([partial(run_repair, plan)] if repairing else []),
-        *([partial(run_restart, plan), partial(run_repair_of_restart, plan)] if repairing and annealed else []),
+        *([partial(run_from_rows, plan), partial(run_repair_from_rows, plan)] if repairing and annealed else []),
         *finish,
         *([partial(run_final_repair, plan)] if repairing and plan.repairs_again and comparable else []),
         *([partial(run_revival, plan)] if repairing and plan.finishing and comparable else []),
@@ -133,7 +133,7 @@ def learning_phase(plan: SearchPlan, *, annealed: bool, repairing: bool) -> EMPh
         "learning",
         model,
         rows,
-        int(UNTIL_REPAIR * plan.to_find) if repairing else plan.to_find,
+        int(UNTIL_REPAIR * plan.search_iterations) if repairing else plan.search_iterations,
         plan.places,
         difference(plan.models.annealing, model, rows, rows),
         compiling(plan, model, rows, plan.places) if later else None,
@@ -217,7 +217,7 @@ def run_repair(plan: SearchPlan, state: Search) -> Search:
         plan.models.search,
         plan.search_data,
         state.fit,
-        max_iter=plan.to_find,
+        max_iter=plan.search_iterations,
         ranking=ranking if ranking.posterior.ascends_bound else None,
         places=plan.places,
         **repair_settings(plan, plan.models.search, "repairing"),
@@ -225,25 +225,25 @@ def run_repair(plan: SearchPlan, state: Search) -> Search:
     return state._replace(fit=repaired)
 
 
-def run_restart(plan: SearchPlan, state: Search) -> Search:
+def run_from_rows(plan: SearchPlan, state: Search) -> Search:
     """Learn from rows of the data without annealing, and keep the result if its bound is higher."""
     assert state.fit is not None
     settings = repair_settings(plan, plan.models.search, "repairing")
-    again = restart(
+    again = relearn_from_rows(
         plan.models.search,
         plan.search_data,
         state.fit,
         start_of(plan.starts),
-        max_iter=plan.to_find,
+        max_iter=plan.search_iterations,
         places=plan.places,
         **settings,
     )
-    return state._replace(fit=again, restarted=again.bound > state.fit.bound)
+    return state._replace(fit=again, from_rows=again.bound > state.fit.bound)
 
 
-def run_repair_of_restart(plan: SearchPlan, state: Search) -> Search:
-    """Repair the result of a restart, if there is one."""
-    return run_repair(plan, state) if state.restarted else state
+def run_repair_from_rows(plan: SearchPlan, state: Search) -> Search:
+    """Repair the fit if it was learned from rows of the data; otherwise it has been repaired."""
+    return run_repair(plan, state) if state.from_rows else state
 
 
 def run_final_repair(plan: SearchPlan, state: Search) -> Search:

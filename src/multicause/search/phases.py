@@ -35,7 +35,7 @@ class Search(NamedTuple):
     phase: int = 0
     temperature: float | None = None  # start temperature of the annealing
     fit: FitResult | None = None  # result of the phases so far
-    restarted: bool = False  # whether the fit comes from another start than that of the phases before
+    from_rows: bool = False  # whether the fit was learned again from rows of the data
 
 
 def iterations_to_find(max_iter: int, finishing: bool) -> int:

@@ -9,8 +9,8 @@ Each round of repair
 3. keeps the winner if its bound is higher; otherwise the next cause in order is replaced, and after some failures the
    fit stays as it is.
 
-A fit is also compared with one that begins at rows of the data (:func:`restart`). After the last phase of a search,
-only dead causes come back (:func:`revive_dead`).
+A fit is also compared with one that begins at rows of the data (:func:`relearn_from_rows`). After the last phase of a
+search, only dead causes come back (:func:`revive_dead`).
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def revive_dead(
     return _improve(model, data, lambda: Repair(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
 
 
-def restart(
+def relearn_from_rows(
     model: Model,
     data: Data,
     fit: FitResult,

@@ -145,20 +145,20 @@ def learn_restarts(
     """
     journal = journal or Journal()
     finishing = search_data is not data
-    to_find = iterations_to_find(max_iter, finishing)
+    n_iterations = iterations_to_find(max_iter, finishing)
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal}
 
     def schedule(state: Search) -> Annealing:
         if annealing is not None:
             return annealing
-        return conditional_cooling(WARM_TEMPERATURE if state.temperature is None else state.temperature, to_find)
+        return conditional_cooling(WARM_TEMPERATURE if state.temperature is None else state.temperature, n_iterations)
 
     def find_temperature(state: Search) -> Search:
         return state._replace(temperature=critical_temperature(model, search_data, starts, key))
 
     def try_all(state: Search) -> Search:
         results = learn_all(
-            model, search_data, starts, annealing=schedule(state), max_iter=to_find, watch=watch, **settings
+            model, search_data, starts, annealing=schedule(state), max_iter=n_iterations, watch=watch, **settings
         )
         merit = likelihood(results.parameters) if len(results.bound) > 1 else None
         return state._replace(fit=best_of(results, search_data, merit))

@@ -49,7 +49,7 @@ class SearchPlan:
         return self.search_data is self.data and self.models.search is not self.models.final
 
     @property
-    def to_find(self) -> int:
+    def search_iterations(self) -> int:
         """Return the number of iterations until the causes must be found."""
         return iterations_to_find(self.max_iter, self.finishing)
 

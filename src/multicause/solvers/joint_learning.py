@@ -40,7 +40,7 @@ class GradientState(NamedTuple):
     """State of learning by gradients after some passes over the data."""
 
     parameters: Any
-    moments: tuple[Any, ...]  # arrays of the optimizer's state
+    optimizer_state: tuple[Any, ...]  # arrays of the optimizer's state
     states: Any  # (N, S, ⌈H / 8⌉) states of each row, of which a byte holds eight causes
     sums: Any  # sums over rows of the last pass, from which some parameters follow in closed form
     bounds: tuple[float, ...] = ()  # mean bound per shown row of each pass
@@ -74,12 +74,14 @@ LAST_RATE = 0.01
 
 def begin(method: JointMethod, parameters: Any, X: Any, n_components: int, batch_size: int) -> GradientState:
     """Return the first state of learning from rows X (N, D)."""
-    moments = tuple(jax.tree.leaves(method.optimizer.transformation(jnp.ones(())).init(parameters)))
+    optimizer_state = tuple(jax.tree.leaves(method.optimizer.transformation(jnp.ones(())).init(parameters)))
     states = searched(method, parameters, X, n_components, batch_size)
     row, dtype = jax.ShapeDtypeStruct(X.shape[1:], X.dtype), X.dtype
     one = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((1, 1, n_components), (1, 1), (1, *row.shape), (1,))]
     sums = jax.eval_shape(method.model.expectations, parameters, *one)
-    return GradientState(parameters, moments, states, jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), sums))
+    return GradientState(
+        parameters, optimizer_state, states, jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), sums)
+    )
 
 
 def searched(method: JointMethod, parameters: Any, X: Any, n_components: int, batch_size: int) -> np.ndarray:
@@ -133,10 +135,10 @@ def learn(
         first = jnp.asarray(schedule.learning_rate, jnp.float32)
         rate = learning_rate_at(schedule.schedule, first, LAST_RATE * first, progress)
         sums = state.sums if running else jax.tree.map(jnp.zeros_like, state.sums)
-        parameters, moments, states, sums, total = one_pass(
+        parameters, optimizer_state, states, sums, total = one_pass(
             method,
             n_components,
-            (state.parameters, state.moments, jnp.asarray(state.states), sums),
+            (state.parameters, state.optimizer_state, jnp.asarray(state.states), sums),
             rows,
             _batches(order, schedule.batch_size, len(X)),
             sizes,
@@ -147,7 +149,7 @@ def learn(
         if not np.isfinite(bounds[-1]) or not is_finite(parameters):
             return state._replace(bounds=bounds, outcome=Outcome.NON_FINITE)
         resting = has_settled(np.array(bounds)[:, None], schedule.tol)
-        return GradientState(parameters, moments, states, sums, bounds, Outcome.CONVERGED if resting else None)
+        return GradientState(parameters, optimizer_state, states, sums, bounds, Outcome.CONVERGED if resting else None)
 
     def report(before: GradientState, after: GradientState) -> Iterator[GradientProgress]:
         if after.outcome is not Outcome.NON_FINITE:
@@ -189,7 +191,7 @@ def one_pass(
     batches = tuple(map(jnp.asarray, batches))
 
     def step(carry: Any, batch: Any) -> Any:
-        parameters, moments, packed, sums, total, key = carry
+        parameters, optimizer_state, packed, sums, total, key = carry
         numbers, places, counts = batch
         key, now = jax.random.split(key)
         rows, shown = X[numbers], counts.astype(X.dtype)
@@ -208,7 +210,7 @@ def one_pass(
         gradient, relative = (
             jax.tree.map(f, p, sizes) for f, p in ((jnp.multiply, gradient), (jnp.divide, parameters))
         )
-        changes, after = optimizer.update(gradient, jax.tree.unflatten(structure, moments), relative)
+        changes, after = optimizer.update(gradient, jax.tree.unflatten(structure, optimizer_state), relative)
         # A batch that is not full makes a shorter step.
         length = jnp.mean(shown)
         parameters = jax.tree.map(
@@ -219,8 +221,8 @@ def one_pass(
         return (parameters, tuple(jax.tree.leaves(after)), packed, sums, total, key), None
 
     first = (*before, jnp.zeros((), jnp.float64), key)
-    (parameters, moments, packed, sums, total, _), _ = jax.lax.scan(step, first, batches)
-    return model.solve(parameters, sums), moments, packed, sums, total
+    (parameters, optimizer_state, packed, sums, total, _), _ = jax.lax.scan(step, first, batches)
+    return model.solve(parameters, sums), optimizer_state, packed, sums, total
 
 
 def pack(states: Array) -> Array:

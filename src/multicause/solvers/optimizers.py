@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import optax
 
 #: Arrays of an optimizer's state, such as velocities.
-Moments = tuple[Array, ...]
+OptimizerState = tuple[Array, ...]
 #: How the learning rate falls from its first to its last value.
 SCHEDULES = ("linear", "cosine", "constant")
 
@@ -120,21 +120,21 @@ class Optax(Optimizer):
 NAMES: dict[str, type] = {"momentum": Momentum, "adam": Optax}
 
 
-def moments_of(optimizer: Optimizer, parameters: Any) -> Moments:
+def first_optimizer_state(optimizer: Optimizer, parameters: Any) -> OptimizerState:
     """Return the arrays of an optimizer's state before its first step."""
     return tuple(jax.tree.leaves(optimizer.transformation(jnp.ones(())).init(parameters)))
 
 
 def stepped(
-    optimizer: Optimizer, learning_rate: Array, parameters: Any, moments: Moments, gradient: Any
-) -> tuple[Any, Moments]:
+    optimizer: Optimizer, learning_rate: Array, parameters: Any, optimizer_state: OptimizerState, gradient: Any
+) -> tuple[Any, OptimizerState]:
     """Return parameters and arrays of the optimizer's state after a step against the gradient."""
     import optax
 
     transformation = optimizer.transformation(learning_rate)
     structure = jax.tree.structure(jax.eval_shape(transformation.init, parameters))
-    changes, state = transformation.update(gradient, jax.tree.unflatten(structure, moments), parameters)
-    kept = (leaf.astype(old.dtype) for leaf, old in zip(jax.tree.leaves(state), moments, strict=True))
+    changes, state = transformation.update(gradient, jax.tree.unflatten(structure, optimizer_state), parameters)
+    kept = (leaf.astype(old.dtype) for leaf, old in zip(jax.tree.leaves(state), optimizer_state, strict=True))
     return optax.apply_updates(parameters, changes), tuple(kept)
 
 

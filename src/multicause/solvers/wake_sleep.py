@@ -38,77 +38,80 @@ from multicause.priors.layered_networks import (
     n_causes,
 )
 from multicause.solvers.mini_batches import evaluate, has_settled
-from multicause.solvers.optimizers import Moments, Optax, Optimizer, moments_of, stepped
+from multicause.solvers.optimizers import Optax, Optimizer, OptimizerState, first_optimizer_state, stepped
 from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 from multicause.updates.wake_sleep import WakeSleepSettings
 
 
 def step(
-    recipe: WakeSleepSettings,
+    program_settings: WakeSleepSettings,
     optimizer: Optimizer,
     machine: Machine,
-    moments: Moments,
+    optimizer_state: OptimizerState,
     data: Array,
     weights: Array,
     key: Array,
     rate: Array,
-) -> tuple[Machine, Moments, Array]:
+) -> tuple[Machine, OptimizerState, Array]:
     """Run one wake and one sleep phase on a batch; return the machine, the optimizer's state and Σ_n w_n F_n before it.
 
     The gradients of log P and log Q are the delta rules of the appendix: (u − f(h + G·v)) v, and so on.
     """
     key_wake, key_sleep = jax.random.split(key)
-    data, mask = masked(machine, data) if recipe.missing else (data, None)
-    shape = (recipe.n_particles, len(data), n_causes(machine.recognition))
+    data, mask = masked(machine, data) if program_settings.missing else (data, None)
+    shape = (program_settings.n_particles, len(data), n_causes(machine.recognition))
     states, log_ratio = importance(machine, data, jax.random.uniform(key_wake, shape, data.dtype), mask)
     total = jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
     credit = jax.nn.softmax(log_ratio, axis=0) * (weights / total)
-    wake = jax.grad(lambda layers: jnp.sum(credit * log_joint(layers, states, mask)))(machine.generative)
-    dreamt = fantasies(machine.generative, key_sleep, len(data))
+    generative = jax.grad(lambda layers: jnp.sum(credit * log_joint(layers, states, mask)))(machine.generative)
+    fantasy = fantasies(machine.generative, key_sleep, len(data))
     if mask is not None:
         # Recognition learns from fantasies in which the same values are missing as in the data.
-        dreamt = (jnp.where(mask.observed > 0, dreamt[0], data), *dreamt[1:])
-    asleep = jax.grad(lambda layers: jnp.mean(log_recognition(layers, dreamt, mask)))(machine.recognition)
-    if recipe.n_particles > 1:
-        awake = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states, mask)))(machine.recognition)
-        asleep = jax.tree.map(lambda a, b: 0.5 * (a + b), asleep, awake)
+        fantasy = (jnp.where(mask.observed > 0, fantasy[0], data), *fantasy[1:])
+    sleep_gradient = jax.grad(lambda layers: jnp.mean(log_recognition(layers, fantasy, mask)))
+    recognition = sleep_gradient(machine.recognition)
+    if program_settings.n_particles > 1:
+        wake_gradient = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states, mask)))
+        recognition = jax.tree.map(lambda a, b: 0.5 * (a + b), recognition, wake_gradient(machine.recognition))
 
     # Optimizers of optax minimize, and log P and log Q are maximized.
-    slopes = jax.tree.map(jnp.negative, Machine(wake, asleep))
-    new, moments = stepped(optimizer, rate.astype(data.dtype), machine, moments, slopes)
-    if recipe.nonnegative:
+    slopes = jax.tree.map(jnp.negative, Machine(generative, recognition))
+    new, optimizer_state = stepped(optimizer, rate.astype(data.dtype), machine, optimizer_state, slopes)
+    if program_settings.nonnegative:
         lowest = {**new.generative[0], "weights": jnp.maximum(new.generative[0]["weights"], 0)}
         new = new._replace(generative=(lowest, *new.generative[1:]))
-    return new, moments, jnp.sum(weights * jnp.mean(log_ratio, axis=0))
+    return new, optimizer_state, jnp.sum(weights * jnp.mean(log_ratio, axis=0))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def one_pass(
-    recipe: WakeSleepSettings,
+    program_settings: WakeSleepSettings,
     optimizer: Optimizer,
     machines: Machine,
-    moments: Moments,
+    optimizer_state: OptimizerState,
     rows: Array,
     batches: Batches,
     keys: Array,
     rate: Array,
-) -> tuple[Machine, Moments, Array]:
+) -> tuple[Machine, OptimizerState, Array]:
     """Run wake-sleep steps on batches of a block's rows (n, D), for several machines, each with its own key.
 
     Returns the machines, the states of their optimizers, and Σ_n w_n F_n before each step, summed: (starts,).
     """
 
-    def one(machine: Machine, moments: Moments, key: Array) -> tuple[Machine, Moments, Array]:
-        def learn(number: Array, state: tuple[Machine, Moments, Array]) -> tuple[Machine, Moments, Array]:
-            machine, moments, total = state
+    def one(machine: Machine, optimizer_state: OptimizerState, key: Array) -> tuple[Machine, OptimizerState, Array]:
+        def learn(number: Array, state: tuple[Machine, OptimizerState, Array]) -> tuple[Machine, OptimizerState, Array]:
+            machine, optimizer_state, total = state
             batch_key, length = jax.random.fold_in(key, number), rate * batches.lengths[number]
             data, weights = rows[batches.rows[number]], batches.weights[number]
-            machine, moments, bound = step(recipe, optimizer, machine, moments, data, weights, batch_key, length)
-            return machine, moments, total + bound.astype(jnp.float64)
+            machine, optimizer_state, bound = step(
+                program_settings, optimizer, machine, optimizer_state, data, weights, batch_key, length
+            )
+            return machine, optimizer_state, total + bound.astype(jnp.float64)
 
-        return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, moments, jnp.zeros((), jnp.float64)))
+        return jax.lax.fori_loop(0, batches.n_batches, learn, (machine, optimizer_state, jnp.zeros((), jnp.float64)))
 
-    return over_starts(one)(machines, moments, keys)
+    return over_starts(one)(machines, optimizer_state, keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,20 +148,22 @@ class WakeSleepPasses(Solver):
 
 def _learn_block(
     block: Block,
-    carry: tuple[Machine, Moments, np.ndarray, float],
-    recipe: WakeSleepSettings,
+    carry: tuple[Machine, OptimizerState, np.ndarray, float],
+    program_settings: WakeSleepSettings,
     optimizer: Optimizer,
     presentation: Presentation,
     rate: Array,
     key_data: Array,
     draw: BlockDraw,
-) -> tuple[Machine, Moments, np.ndarray, float]:
+) -> tuple[Machine, OptimizerState, np.ndarray, float]:
     """Return machines, states of optimizers, Σ_n w_n F_n (starts,) and Σ_n w_n after the batches of one more block."""
-    machines, moments, total, shown = carry
+    machines, optimizer_state, total, shown = carry
     batches = presentation.batches(np.asarray(block.weights), draw)
     keys = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(key_data), draw.number), len(total))
-    machines, moments, bounds = one_pass(recipe, optimizer, machines, moments, block.rows, batches, keys, rate)
-    return machines, moments, total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
+    machines, optimizer_state, bounds = one_pass(
+        program_settings, optimizer, machines, optimizer_state, block.rows, batches, keys, rate
+    )
+    return machines, optimizer_state, total + np.asarray(bounds), shown + batches.weights.sum(dtype=float)
 
 
 class WakeSleepState(NamedTuple):
@@ -167,7 +172,7 @@ class WakeSleepState(NamedTuple):
     machines: Machine
     bounds: np.ndarray  # (passes, starts): mean bound per row
     outcome: Outcome | None = None
-    moments: Moments = ()  # arrays of the optimizer's state, such as velocities
+    optimizer_state: OptimizerState = ()  # arrays of the optimizer's state, such as velocities
 
 
 def learn_by_wake_and_sleep(
@@ -188,7 +193,10 @@ def learn_by_wake_and_sleep(
     Learning ends when the highest bound no longer rises.
     """
     n_starts = len(starts.components)
-    recipe, rate = model.update.recipe._replace(missing=model.missing), jnp.asarray(model.update.rate)
+    program_settings, rate = (
+        model.update.program_settings._replace(missing=model.missing),
+        jnp.asarray(model.update.rate),
+    )
     presentation = Presentation.of(data, batch_size)
 
     def step(state: WakeSleepState) -> WakeSleepState:
@@ -196,17 +204,19 @@ def learn_by_wake_and_sleep(
         order, draws = presentation.draw(generator(key, iteration))
         # The numbers of a key, because keys themselves cannot be sent to other processes.
         of_pass = jax.random.key_data(jax.random.fold_in(key, iteration))
-        machines, moments, total, shown = data.fold(
+        machines, optimizer_state, total, shown = data.fold(
             _learn_block,
-            (state.machines, state.moments, np.zeros(n_starts), 0.0),
-            *(recipe, optimizer, presentation, rate, of_pass),
+            (state.machines, state.optimizer_state, np.zeros(n_starts), 0.0),
+            *(program_settings, optimizer, presentation, rate, of_pass),
             aligned=draws,
             order=order,
         )
         history = np.vstack([state.bounds, total / shown])
         if not is_finite(machines):
             return state._replace(bounds=history, outcome=Outcome.NON_FINITE)
-        return WakeSleepState(machines, history, Outcome.CONVERGED if has_settled(history, tol) else None, moments)
+        return WakeSleepState(
+            machines, history, Outcome.CONVERGED if has_settled(history, tol) else None, optimizer_state
+        )
 
     def report(before: WakeSleepState, after: WakeSleepState) -> Iterator[Progress]:
         if after.outcome is not Outcome.NON_FINITE:
@@ -216,7 +226,9 @@ def learn_by_wake_and_sleep(
     def begin() -> WakeSleepState:
         machines = machine_of(model, starts)
         return WakeSleepState(
-            machines, np.empty((0, n_starts)), moments=jax.vmap(partial(moments_of, optimizer))(machines)
+            machines,
+            np.empty((0, n_starts)),
+            optimizer_state=jax.vmap(partial(first_optimizer_state, optimizer))(machines),
         )
 
     state = run_loop(

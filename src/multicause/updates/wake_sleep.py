@@ -54,7 +54,7 @@ class WakeSleep(Update):
             )
 
     @property
-    def recipe(self) -> WakeSleepSettings:
+    def program_settings(self) -> WakeSleepSettings:
         """The settings on which compiled programs depend."""
         return WakeSleepSettings(int(self.n_particles), bool(self.nonnegative))
 
