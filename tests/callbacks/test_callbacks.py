@@ -207,7 +207,7 @@ def test_callbacks_see_the_rows_and_weights_that_fit_was_given():
         np.testing.assert_array_equal(watcher.seen[1]["sample_weight"], np.arange(len(X)))
 
 
-def test_no_bound_to_judge_by():
+def test_early_stopping_needs_a_bound():
     model = EnergyComponents(5, max_iter=2, random_state=0).set_callbacks(EarlyStopping())
     with pytest.raises(ValueError, match="EarlyStopping needs a bound, but this model has none"):
         model.fit(X)

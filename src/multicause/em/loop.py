@@ -99,7 +99,7 @@ def learn_all(
     def step(before: LoopState) -> LoopState:
         began = time.perf_counter()
         after = _recorded(before, *runner(before.groups, pace.n_steps, compiled=pace.measured), n_starts)
-        pace.tell(len(after.bounds) - len(before.bounds), time.perf_counter() - began)
+        pace.record_duration(len(after.bounds) - len(before.bounds), time.perf_counter() - began)
         for state in after.groups:
             check_share(model, state, data)
         return after
@@ -169,7 +169,7 @@ class _Pace:
         self.measured = model in self._durations
         self.n_steps = self._affordable() if self.measured else 1
 
-    def tell(self, n_done: int, seconds: float) -> None:
+    def record_duration(self, n_done: int, seconds: float) -> None:
         """Adapt the number of steps to the duration of the last call, unless it compiled the program."""
         before = self.n_steps if self.measured else 1
         if self.measured:

@@ -129,9 +129,9 @@ class Energy:
 
         This needs one layer, no more units than dimensions, and an expert with ``log_partition``.
         """
-        return not self.lacks_for_density(parameters)
+        return not self.why_no_density(parameters)
 
-    def lacks_for_density(self, parameters: EnergyParameters) -> str:
+    def why_no_density(self, parameters: EnergyParameters) -> str:
         """Return why the partition function is not known exactly, or an empty string if it is."""
         units, dimensions = parameters.filters.shape
         if parameters.layers:
@@ -155,7 +155,7 @@ class Energy:
             + (dimensions - units) / 2 * (jnp.log(2 * jnp.pi) - jnp.log(beta))
         )
 
-    def lacks_for_integral(self, parameters: EnergyParameters) -> str:
+    def why_no_integral(self, parameters: EnergyParameters) -> str:
         """Return why exp(−E) has no finite integral; an empty string if it has one, or if it is unknown.
 
         Energies of further layers do not matter: they are bounded, or grow more slowly than the logarithm of a power.

@@ -206,7 +206,7 @@ class LazyResults(ABC):
 
     @abstractmethod
     def n_columns(self, X: Any) -> int | None:
-        """Return the number of columns of X, or None if only its computation tells."""
+        """Return the number of columns of X, or None if it is unknown until X is computed."""
 
     @abstractmethod
     def compute_later(

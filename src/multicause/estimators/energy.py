@@ -103,14 +103,14 @@ class EnergyEstimator(FittedEnergy):
             data = self._engine().load(rows, weights)
             problem = fitting.begin(settings, data, rows, self._memory_budget, session.random)
             self._set(fitting.learn_from_rows(settings, problem, rows, weights, session, y=y, weighted=weighted))
-            lacking = density.why_improper(self._problem) if self.estimate_partition else ""
-            if self.log_partition_ is None and self.estimate_partition and not lacking:
+            reason = density.why_improper(self._problem) if self.estimate_partition else ""
+            if self.log_partition_ is None and self.estimate_partition and not reason:
                 self.estimate_log_partition(random_state=session.random)
             known, mean = self.log_partition_, np.nan
             if known is not None:
                 mean = problem.whitening.log_volume - known.value - density.mean_energy(self._problem, data)
             self.lower_bound_ = float(mean)
-        warn(lacking)
+        warn(reason)
         warn(fitting.warning_of_rejections(self.n_rejected_, single_precision=is_single_precision(self)))
         self._warn_of(Outcome(self.outcome_))
         return self

@@ -85,11 +85,11 @@ def mean_energy(problem: EnergyProblem, data: Data) -> float:
 
 def why_improper(problem: EnergyProblem) -> str:
     """Return why a model has no density, with remedies, or an empty string if it has one."""
-    lacking = problem.method.energy.lacks_for_integral(problem.updates.parameters)
-    if not lacking:
+    reason = problem.method.energy.why_no_integral(problem.updates.parameters)
+    if not reason:
         return ""
     return (
-        f"exp(−E) of this model has no finite integral, because {lacking}. There is no partition function and "
+        f"exp(−E) of this model has no finite integral, because {reason}. There is no partition function and "
         "nothing to sample from. (1) Use fewer components; (2) use another init if filters are parallel; (3) keep "
         "tails lighter, with expert=Student(exponent=1.0, learn_exponents=False) or expert='logistic'."
     )
@@ -99,8 +99,8 @@ def estimate_log_partition(
     problem: EnergyProblem, n_chains: int, n_temperatures: int, memory_budget: str | int, random: Any
 ) -> LogPartition:
     """Estimate log Z by annealed importance sampling; raise ValueError if there is no finite one."""
-    if lacking := why_improper(problem):
-        raise ValueError(lacking)
+    if reason := why_improper(problem):
+        raise ValueError(reason)
     chains, base = _anneal(problem, n_chains, n_temperatures, 0, memory_budget, random)
     if not np.isfinite(chains.log_weights).all():
         raise ValueError(
@@ -129,7 +129,7 @@ def draw_rows(problem: EnergyProblem, n_samples: int, memory_budget: str | int, 
 
 def _anneal(
     problem: EnergyProblem, n_chains: int, n_temperatures: int, n_more: int, memory_budget: str | int, random: Any
-) -> tuple[annealed.Annealed, annealed.Base]:
+) -> tuple[annealed.Annealed, annealed.BaseDensity]:
     """Run chains from a known density to the model, within the memory budget; return them and that density."""
     energy, parameters = problem.method.energy, problem.updates.parameters
     base = annealed.base_for(energy, parameters, problem.whitening.variance)

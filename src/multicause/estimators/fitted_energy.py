@@ -115,8 +115,8 @@ class FittedEnergy(BaseModel):
         """
         check_is_fitted(self)
         n_rows = validate_n_samples(n_samples, sum(self.components_.shape), self.components_.dtype)
-        if not density.draws_exactly(self._problem) and (lacking := density.why_improper(self._problem)):
-            warn_user(lacking)
+        if not density.draws_exactly(self._problem) and (reason := density.why_improper(self._problem)):
+            warn_user(reason)
         X = density.draw_rows(self._problem, n_rows, self._memory_budget, check_random_state(random_state))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names")

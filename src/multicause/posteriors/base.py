@@ -169,7 +169,7 @@ class Posterior(Part):
         return parameters.posterior
 
     def diagnose(self, model: Model, parameters: Parameters) -> str:
-        """Return a remark on the learned parameters for the user; empty if there is nothing to report."""
+        """Return a warning about the learned parameters for the user, or an empty string if there is none."""
         return ""
 
     def validate_on(self, components: np.ndarray, rows: np.ndarray) -> None:

@@ -114,7 +114,7 @@ class Restorer:
             max_iter=max_iter,
             random=self._random,
             before=before,
-            progress=lambda part: self._tell(part, "learning components"),
+            progress=lambda part: self._report(part, "learning components"),
         )
         self._done += 1
         return learned
@@ -137,13 +137,13 @@ class Restorer:
             neighbourhood=self._settings.neighbourhood,
             least_variance=self._settings.least_variance,
             memory=self._settings.memory,
-            progress=lambda part: self._tell(part, "restoring patches"),
+            progress=lambda part: self._report(part, "restoring patches"),
             precision=precision,
         )
         self._done += 1
         return restored
 
-    def _tell(self, part: float, what: str) -> None:
+    def _report(self, part: float, what: str) -> None:
         self._progress(min(1.0, (self._done + part) / self._n_steps), what)
 
 

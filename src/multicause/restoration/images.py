@@ -178,15 +178,15 @@ def restore_image(
             )
         pixels = stabilize_counts(pixels)
     picture = as_picture(pixels)
-    tell = progress or (lambda part, text: None)
+    report = progress or (lambda part, text: None)
     random = check_random_state(random_state)
     settings = settings._replace(patch_size=_patch_size(picture.values, settings))
     if picture.scale == 0:  # constant: nothing to remove, and nothing to learn
         found = Restoration(np.where(np.isnan(picture.values), 0.0, picture.values), 0.0, None, 0)
     elif np.isnan(picture.values).any():
-        found = inpaint(picture.values, settings, random, tell)
+        found = inpaint(picture.values, settings, random, report)
     else:
-        found = denoise(picture.values, settings, random, tell)
+        found = denoise(picture.values, settings, random, report)
     restored = picture.restored(found.image)
     if noise == "poisson":
         restored = expected_counts(restored)

@@ -64,8 +64,8 @@ class _Progress(IterationCallback):
 
     every_iteration = False
 
-    def __init__(self, tell: Callable[[float], None], max_iter: int) -> None:
-        self._tell, self._max_iter, self._seen = tell, max_iter, 0
+    def __init__(self, report: Callable[[float], None], max_iter: int) -> None:
+        self._report, self._max_iter, self._seen = report, max_iter, 0
 
     def begin(self, estimator: Any) -> None:
         """Reset the count of iterations before a new fit."""
@@ -74,5 +74,5 @@ class _Progress(IterationCallback):
     def after(self, iteration: Iteration) -> bool:
         """Report the progress; never stop the fit."""
         self._seen += 1
-        self._tell(min(1.0, self._seen / self._max_iter))
+        self._report(min(1.0, self._seen / self._max_iter))
         return False

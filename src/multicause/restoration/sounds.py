@@ -85,10 +85,10 @@ def denoise_sound(
         raise ValueError(f"samples has {bad} values that are NaN or infinite; cut them off or replace them.")
     random = check_random_state(random_state)
     settings = RestorationSettings(patch_size=patch_size, n_components=n_components, max_iter=max_iter)
-    tell = progress or (lambda part, text: None)
+    report = progress or (lambda part, text: None)
     n_channels = waves.shape[1]
     restored = [
-        _restore(waves[:, c], window, settings, random, lambda part, text, c=c: tell((c + part) / n_channels, text))  # type: ignore[misc]
+        _restore(waves[:, c], window, settings, random, lambda part, text, c=c: report((c + part) / n_channels, text))  # type: ignore[misc]
         for c in range(n_channels)
     ]
     return np.stack(restored, axis=1).reshape(wave.shape)

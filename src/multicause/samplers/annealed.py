@@ -40,7 +40,7 @@ HEAVIEST, LIGHTEST = 0.55, 2.0
 # Number of arrays of the size of a row or of its activities that one step of a chain needs at once.
 ARRAYS = 8
 # Shape parameters and scale of a base density, as arrays.
-Start = tuple[Shape, Array]
+BaseParameters = tuple[Shape, Array]
 
 
 class LogPartition(NamedTuple):
@@ -52,7 +52,7 @@ class LogPartition(NamedTuple):
     n_rejected: int  # proposals without a finite energy
 
 
-class Base(NamedTuple):
+class BaseDensity(NamedTuple):
     """Base density of annealed importance sampling: independent variables of a known density."""
 
     expert: Expert
@@ -81,7 +81,7 @@ def inverse_temperatures(n: int, dtype: Any) -> np.ndarray:
     return (np.linspace(0, 1, n + 1) ** 2).astype(dtype)
 
 
-def base_for(energy: Energy, parameters: EnergyParameters, variance: float) -> Base:
+def base_for(energy: Energy, parameters: EnergyParameters, variance: float) -> BaseDensity:
     """Choose a base density of about this variance, with tails as heavy as those of the energy along its filters."""
     units, dimensions = parameters.filters.shape
     with double_precision():
@@ -91,18 +91,18 @@ def base_for(energy: Energy, parameters: EnergyParameters, variance: float) -> B
         places = jnp.asarray(np.concatenate([0 * outside, outside, 2 * outside]))
         centre, far, farther = np.asarray(_values(energy, in_double, places)).reshape(3, -1).mean(axis=1)
     if not farther - centre < LINEAR * (far - centre):
-        return Base(Logistic(), {}, dimensions, float(np.sqrt(3 * variance) / np.pi))
+        return BaseDensity(Logistic(), {}, dimensions, float(np.sqrt(3 * variance) / np.pi))
     # γ log(1 + h²) grows by 2γ for each unit of log h; many experts in few dimensions share one direction.
     growth = (farther - far) / np.log(2) / (2 * min(units, dimensions))
     with double_precision():
         exponents = jnp.full(dimensions, float(np.clip(growth, HEAVIEST, LIGHTEST)))
-    return Base(Student(), {"exponents": exponents}, dimensions, float(np.sqrt(variance)))
+    return BaseDensity(Student(), {"exponents": exponents}, dimensions, float(np.sqrt(variance)))
 
 
 def follow_path(
     energy: Energy,
     parameters: EnergyParameters,
-    base: Base,
+    base: BaseDensity,
     n_chains: int,
     n_temperatures: int,
     *,
@@ -119,9 +119,9 @@ def follow_path(
     dtype = np.dtype(float) if base.expert.wide_range else given
     parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), parameters)
     betas = jnp.asarray(inverse_temperatures(n_temperatures, dtype))
-    start = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), (base.shape, base.spread))
+    base_parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), (base.shape, base.spread))
     for_steps, for_chains = jax.random.split(key)
-    step_sizes = find_step_sizes(energy, base.expert, parameters, start, betas, for_steps)
+    step_sizes = find_step_sizes(energy, base.expert, parameters, base_parameters, betas, for_steps)
     keys = jax.random.split(for_chains, n_chains)
     units = sum(len(bias) for bias in (parameters.filters, *(layer.bias for layer in parameters.layers)))
     per_chain = ARRAYS * np.dtype(dtype).itemsize * (units + parameters.filters.shape[1])
@@ -132,7 +132,9 @@ def follow_path(
         missing = size - len(keys_of_batch)  # pad the last group, so that no further program is compiled
         keys_of_batch = jnp.concatenate([keys_of_batch, keys[:missing]]) if missing else keys_of_batch
         groups.append(
-            jax.device_get(anneal(energy, base.expert, parameters, start, betas, step_sizes, keys_of_batch, n_more))
+            jax.device_get(
+                anneal(energy, base.expert, parameters, base_parameters, betas, step_sizes, keys_of_batch, n_more)
+            )
         )
     ends = Annealed(*(np.concatenate(parts)[:n_chains] for parts in zip(*groups, strict=True)))
     return ends._replace(positions=ends.positions.astype(given))
@@ -140,23 +142,28 @@ def follow_path(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def find_step_sizes(
-    energy: Energy, base: Expert, parameters: EnergyParameters, start: Start, betas: Array, key: Array
+    energy: Energy,
+    base: Expert,
+    parameters: EnergyParameters,
+    base_parameters: BaseParameters,
+    betas: Array,
+    key: Array,
 ) -> Array:
     """Adapt a step size for every β with separate pilot chains: (K + 1,)."""
     dtype, dimensions = parameters.filters.dtype, parameters.filters.shape[1]
-    position = base.draw(key, start[0], PILOTS, dimensions, dtype) * start[1]
+    position = base.draw(key, base_parameters[0], PILOTS, dimensions, dtype) * base_parameters[1]
 
     def follow(carry: tuple[Array, Array], beta_and_number: Any) -> Any:
         beta, number = beta_and_number
         position, step_size = carry
-        target = _path(energy, base, parameters, start, beta)
+        target = _path(energy, base, parameters, base_parameters, beta)
         chain = SAMPLER.build(target, step_size)
         state, acceptance, _ = run_chain(chain, jax.random.fold_in(key, number), chain.init(position), 1)
         step_size = SAMPLER.adapted(step_size, acceptance)
         return (state.position, step_size), step_size
 
     path = jnp.concatenate([jnp.full(WARM_UP, betas[0]), betas])
-    first = (position, jnp.asarray(SAMPLER.step_size, dtype) * start[1])
+    first = (position, jnp.asarray(SAMPLER.step_size, dtype) * base_parameters[1])
     return jax.lax.scan(follow, first, (path, jnp.arange(len(path))))[1][WARM_UP:]
 
 
@@ -165,7 +172,7 @@ def anneal(
     energy: Energy,
     base: Expert,
     parameters: EnergyParameters,
-    start: Start,
+    base_parameters: BaseParameters,
     betas: Array,
     step_sizes: Array,
     keys: Array,
@@ -174,14 +181,16 @@ def anneal(
     """Run one chain for each key along the path, and then for ``n_more`` steps at the model's density."""
     dtype, dimensions = parameters.filters.dtype, parameters.filters.shape[1]
     for_draw, for_steps = split(keys)
-    position = jax.vmap(lambda key: base.draw(key, start[0], 1, dimensions, dtype)[0])(for_draw) * start[1]
+    position = (
+        jax.vmap(lambda key: base.draw(key, base_parameters[0], 1, dimensions, dtype)[0])(for_draw) * base_parameters[1]
+    )
 
     def follow(carry: Any, entry: Any) -> Any:
         position, log_weights, rejected = carry
         before, beta, step_size, number = entry
-        excess = energy.value(parameters, position) - _base_energy(base, position, start)
+        excess = energy.value(parameters, position) - _base_energy(base, position, base_parameters)
         log_weights = log_weights - (beta - before).astype(jnp.float64) * excess
-        chain = SAMPLER.build(_path(energy, base, parameters, start, beta), step_size)
+        chain = SAMPLER.build(_path(energy, base, parameters, base_parameters, beta), step_size)
         state, info = chain.kernel(folded(for_steps, number), chain.init(position))
         return (state.position, log_weights, rejected + info.non_finite), None
 
@@ -194,7 +203,7 @@ def anneal(
     return Annealed(position, log_weights, bad)
 
 
-def log_partition(chains: Annealed, base: Base) -> LogPartition:
+def log_partition(chains: Annealed, base: BaseDensity) -> LogPartition:
     """Estimate log Z as the log of the mean importance weight times Z₀, with its standard error."""
     log_weights = np.asarray(chains.log_weights)
     largest = log_weights.max()
@@ -211,18 +220,20 @@ def _values(energy: Energy, parameters: EnergyParameters, rows: Array) -> Array:
     return energy.value(parameters, rows)
 
 
-def _base_energy(base: Expert, position: Array, start: Start) -> Array:
+def _base_energy(base: Expert, position: Array, base_parameters: BaseParameters) -> Array:
     """Compute E₀ of positions."""
-    shape, spread = start
+    shape, spread = base_parameters
     return sum_in_double(base.energy(position / spread, shape), axis=1).astype(position.dtype)
 
 
-def _path(energy: Energy, base: Expert, parameters: EnergyParameters, start: Start, beta: Array) -> Any:
+def _path(
+    energy: Energy, base: Expert, parameters: EnergyParameters, base_parameters: BaseParameters, beta: Array
+) -> Any:
     """Return the target (1 − β) E₀ + β E with its gradient."""
 
     def target(position: Array) -> tuple[Array, Array]:
         def mixed(rows: Array) -> Array:
-            return (1 - beta) * _base_energy(base, rows, start) + beta * energy.value(parameters, rows)
+            return (1 - beta) * _base_energy(base, rows, base_parameters) + beta * energy.value(parameters, rows)
 
         value, back = jax.vjp(mixed, position)
         return value, back(jnp.ones_like(value))[0]

@@ -116,7 +116,7 @@ def copied(
 
 
 def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool, most: int) -> list[int]:
-    """Return at most so many causes that may represent a mixture: those that explain most of the data.
+    """Return at most so many causes that may represent a mixture: those with the largest activity times squared norm.
 
     The cause to be recycled is included if all weights are to be raised.
     """

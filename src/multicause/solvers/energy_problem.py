@@ -163,15 +163,15 @@ def _check_closed_form(method: Method, parameters: EnergyParameters) -> None:
     energy, sampler = method.energy, method.sampler
     if not sampler.needs_of_expert:
         return
-    lacking = energy.lacks_for_density(parameters)
+    reason = energy.why_no_density(parameters)
     absent = [name for name in sampler.needs_of_expert if not energy.expert.offers(name)]
-    if not lacking and absent:
-        lacking = f"the expert {type(energy.expert).__name__} has no method {absent[0]}"
-    if lacking:
+    if not reason and absent:
+        reason = f"the expert {type(energy.expert).__name__} has no method {absent[0]}"
+    if reason:
         names = {kind: name for name, kind in samplers.NAMES.items()}
         raise ValueError(
             f"sampler={names.get(type(sampler), type(sampler).__name__)!r} needs a known partition function: one "
             f"layer, at most as many components as dimensions, and an expert that offers "
-            f"{' and '.join(sampler.needs_of_expert)}; but {lacking}. Use a Markov chain, such as "
+            f"{' and '.join(sampler.needs_of_expert)}; but {reason}. Use a Markov chain, such as "
             "sampler='hamiltonian'."
         )

@@ -74,7 +74,7 @@ def transform(
 
         import numpy as np
 
-        from multicause.app.cli.fitting import tell_data
+        from multicause.app.cli.fitting import print_data
         from multicause.app.cli.results import component_names, write_table
         from multicause.app.cli.runs import open_run
         from multicause.app.cli.whole_files import are_pictures, write_cause_maps
@@ -93,7 +93,7 @@ def transform(
             memory_budget=fitted.memory_budget,
             **files.settings(),
         )
-        tell_data(output, data, user_data)
+        print_data(output, data, user_data)
         if isinstance(user_data.rows, Source):
             check_array_file(out, user_data.rows, fitted)
             with errors_in_options(fitted.model):
@@ -101,7 +101,7 @@ def transform(
         else:
             with errors_in_options(fitted.model):
                 causes = np.asarray(fitted.model.transform(user_data.rows))
-            tell_lost(output, out, write_table(out, causes, component_names(fitted.model), user_data.others()))
+            print_lost(output, out, write_table(out, causes, component_names(fitted.model), user_data.others()))
         output.say(f"Causes of {causes.shape[0]} rows: {out}")
         output.result(out=str(out), shape=list(causes.shape))
 
@@ -199,7 +199,7 @@ def reconstruct(
             what = "There are several paths" if len(data) > 1 else f"{str(data[0])!r} is a folder"
             raise ValueError(f"{what}, so --out must be a folder, too; got {str(out)!r}.")
 
-        from multicause.app.cli.fitting import tell_data
+        from multicause.app.cli.fitting import print_data
         from multicause.app.cli.runs import open_run
         from multicause.app.cli.whole_files import are_pictures, reconstruct_images, reconstruct_recordings
 
@@ -233,7 +233,7 @@ def reconstruct(
                 memory_budget=fitted.memory_budget,
                 **files.settings(),
             )
-            tell_data(output, data, user_data)
+            print_data(output, data, user_data)
             _reconstruct_rows(output, fitted, user_data, out, impute)
 
 
@@ -251,7 +251,7 @@ def check_array_file(out: Path, source: Source, fitted: Any) -> None:
         )
 
 
-def tell_lost(output: Output, out: Path, lost: list[str]) -> None:
+def print_lost(output: Output, out: Path, lost: list[str]) -> None:
     """Print which columns of the data a file of arrays cannot hold."""
     if lost:
         output.say(f"Not in {out}, which holds numbers only (csv and parquet hold all): {', '.join(lost)}.", "yellow")
@@ -275,7 +275,7 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute:
         return
     with errors_in_options(fitted.model):
         rows = np.asarray(method(data.rows))
-    tell_lost(output, out, write_table(out, rows, data.names, data.others()))
+    print_lost(output, out, write_table(out, rows, data.names, data.others()))
     if impute:
         n_missing = int(np.isnan(data.rows).sum())
         output.say(f"{len(rows)} rows, in which {n_missing:,} missing values were filled in: {out}")

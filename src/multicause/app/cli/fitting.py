@@ -63,14 +63,14 @@ def fit_run(
         data = read_data(paths, Reading.from_settings(request.reading), memory_budget=request.memory)
     data = data._replace(remarks=tuple(map(reading_in_options, data.remarks)))
     check_rows(data, paths)
-    tell_data(output, paths, data)
+    print_data(output, paths, data)
     choice = chosen_model(request, data, numbers if several else [numbers])
     for reason in choice.reasons:
         output.say(reason)
     settings_of_model = {**choice.settings, **{key: value for key, value in first.items() if value is not None}}
     model = checked_model(choice.name, {**settings_of_model, "engine": engine}, request.extra)
     if place.name == "dask":
-        tell_cluster(output, engine)
+        print_cluster(output, engine)
     preparation = prepare(data, choice)
     prepared = data._replace(rows=preparation.apply(data.rows)) if preparation.changes_rows else data
     if several:
@@ -97,7 +97,7 @@ def fit_run(
                     write_run_report(folder / REPORT, fitted, shown, paths, settings)
                 if model.outcome_ == Outcome.STOPPED:
                     keep_for_resuming(checkpoints, folder)
-    tell(output, out, model, settings, notes, request.with_report)
+    print_summary(output, out, model, settings, notes, request.with_report)
     return settings
 
 
@@ -189,7 +189,7 @@ def described_rows(data: UserData, memory_budget: str | int) -> UserData:
     return data._replace(rows=sample.rows(), remarks=(*data.remarks, remark))
 
 
-def tell_cluster(output: Output, engine: Dask) -> None:
+def print_cluster(output: Output, engine: Dask) -> None:
     """Connect to a cluster and print the address of its dashboard."""
     try:
         client = engine.client()
@@ -202,7 +202,7 @@ def tell_cluster(output: Output, engine: Dask) -> None:
         output.say(f"Dashboard: {dashboard}")
 
 
-def tell_data(output: Output, paths: Sequence[Path], data: UserData) -> None:
+def print_data(output: Output, paths: Sequence[Path], data: UserData) -> None:
     """Print how the data were read."""
     output.say(f"{describe_paths(paths)}: {data.summary}.")
     for remark in data.remarks:
@@ -251,7 +251,7 @@ def write_run_report(
     )
 
 
-def tell(
+def print_summary(
     output: Output, out: Path, model: Any, settings: dict[str, Any], notes: Sequence[str], with_report: bool
 ) -> None:
     """Print a summary of the fit."""

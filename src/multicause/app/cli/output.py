@@ -49,7 +49,7 @@ class Output:
         self.console.print(table)
 
     def working(self, text: str) -> AbstractContextManager[Any]:
-        """Show on a terminal, with a moving sign, what goes on inside the block."""
+        """Show a spinner with this text while the block runs, if output is a terminal."""
         shown = self.console.is_terminal and not self.as_json
         return self.console.status(Text(text, style="dim")) if shown else nullcontext()
 
@@ -95,7 +95,7 @@ class Commands(TyperGroup):
                 raise
             place = getattr(getattr(error, "ctx", None), "command_path", "multicause")
             text = f"{' '.join(error.format_message().split()).rstrip('.')}. See {place} --help."
-            _tell(text, BAD_INPUT, "--json" in arguments)
+            _print_error(text, BAD_INPUT, "--json" in arguments)
             code = BAD_INPUT
         sys.exit(code)
 
@@ -146,11 +146,11 @@ def _what(error: BaseException) -> str:
 def _fail(text: str, code: int, as_json: bool, verbose: bool) -> None:
     if verbose:
         sys.stderr.write(traceback.format_exc())
-    _tell(text, code, as_json)
+    _print_error(text, code, as_json)
     raise typer.Exit(code) from None
 
 
-def _tell(text: str, code: int, as_json: bool) -> None:
+def _print_error(text: str, code: int, as_json: bool) -> None:
     sys.stderr.write(f"Error: {text}\n")
     if as_json:
         sys.stdout.write(json.dumps({"error": text, "exit_code": code}) + "\n")
