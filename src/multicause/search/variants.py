@@ -1,4 +1,4 @@
-"""Variants of a fit that may have a higher bound: causes are copied, or restarted from residuals.
+"""Variants of a fit that may have a higher bound: causes are copied, or replaced by residuals.
 
 The usual local optimum of causal models has one cause twice (or a cause for rare coincidences) and another that
 represents a mixture of two (MCA08 fig. 7).
