@@ -67,6 +67,11 @@ class FitSession:
         return any(getattr(callback, "every_iteration", True) for callback in callbacks_of(self._estimator))
 
     @property
+    def needs_models(self) -> bool:
+        """Return whether a callback may look at the parameters; otherwise they need not be copied for reports."""
+        return bool(callbacks_of(self._estimator))
+
+    @property
     def random(self) -> np.random.RandomState:
         """Return the source of all random numbers of the fit."""
         return self.journal.random

@@ -8,7 +8,7 @@ is preceded by sums over blocks, which run in parallel on all cores.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -109,21 +109,22 @@ def learn_all(
         first,
         step,
         goes_on=lambda now: now.iteration < max_iter and now.learning,
-        report=_progress,
+        report=partial(_progress, getattr(watch, "needs_models", True)),
         stop=lambda now: now._replace(groups=tuple(map(stopped, now.groups))),
         watch=watch,
         journal=journal,
     )
-    state = _joined(end.groups)
-    statistics = state.statistics
+    results = [(state.parameters, state.statistics, state.outcome, state.last, state.iteration) for state in end.groups]
+    parameters, statistics, outcome, last, n_rounds = join_starts(results)
     if (np.asarray(end.temperatures[-1])[:n_starts] != 1).any():
+        state = join_starts([state._replace(memory={}) for state in end.groups])
         ones = state.cooling._replace(temperature=np.ones(places))
         active = np.arange(places) < n_starts
         again = state._replace(proposal=state.parameters, cooling=ones, learning=active, iteration=np.asarray(-1))
         both = zip(runner.split(again), end.groups, strict=True)
         groups = tuple(group._replace(memory=before.memory) for group, before in both)
-        statistics = _joined(runner(groups, 1)[0]).statistics
-    used = jax.tree.map(lambda leaf: leaf[:n_starts], (state.parameters, statistics, state.outcome, state.last))
+        statistics = join_starts([state.statistics for state in runner(groups, 1)[0]])
+    used = jax.tree.map(lambda leaf: leaf[:n_starts], (parameters, statistics, outcome, last))
     parameters, statistics, outcome, last = used
     return StartResults(
         parameters,
@@ -134,7 +135,7 @@ def learn_all(
         end.kept[:, :n_starts],
         np.array([OUTCOMES[code] for code in outcome], dtype=object),
         last,
-        n_rounds=int(state.iteration),
+        n_rounds=int(n_rounds),
     )
 
 
@@ -201,11 +202,6 @@ def _filled_up(places: int, leaf: np.ndarray) -> np.ndarray:
     return leaf[np.minimum(np.arange(places), len(leaf) - 1)]
 
 
-def _joined(groups: Sequence[EMState]) -> EMState:
-    """Return the state of all starts on the host, without the memory of posteriors."""
-    return join_starts([state._replace(memory={}) for state in groups])
-
-
 def _recorded(
     before: LoopState, groups: tuple[EMState, ...], rows: list[HistoryRow | None], n_starts: int
 ) -> LoopState:
@@ -226,14 +222,15 @@ def _recorded(
     return LoopState(groups, *(np.vstack(both) for both in zip(past, histories, strict=True)))
 
 
-def _progress(before: LoopState, after: LoopState) -> Iterator[Progress]:
-    """Yield the progress of the iterations of the last call; the evaluation of the starts is none.
+def _progress(with_models: bool, before: LoopState, after: LoopState) -> Iterator[Progress]:
+    """Yield the progress of the iterations of the last call, with or without parameters; the first evaluation is none.
 
     All but the last are reported with the parameters of the last one, for watchers that only need bounds.
     """
     last = after.iteration
-    reported = [(state.parameters, state.statistics, state.cooled) for state in after.groups]
-    parameters, statistics, cooled = join_starts(reported)
+    models = [(state.parameters, state.statistics) if with_models else (None, None) for state in after.groups]
+    parameters, statistics = join_starts(models)
+    cooled = np.concatenate([np.asarray(state.cooled) for state in after.groups])
     for iteration in range(max(before.iteration, 0) + 1, last + 1):
         seen = (after.temperatures[iteration], after.bounds[iteration], parameters, statistics)
         yield Progress(iteration - 1, *seen, bool(cooled.all()), current=iteration == last)

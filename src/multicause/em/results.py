@@ -63,7 +63,7 @@ class Progress(NamedTuple):
     iteration: int  # counted from zero
     temperature: np.ndarray
     bound: np.ndarray
-    parameters: Parameters
+    parameters: Parameters | None  # None for watchers that do not look at models
     statistics: Statistics | None = None  # statistics of these parameters, if the loop has them
     cooled: bool = True  # whether annealing is over, so that bounds can be compared
     current: bool = True  # whether the parameters are those of this iteration, not of a later one
@@ -196,6 +196,7 @@ class Watcher:
     def __init__(self, watch: Callable[[Progress], bool], change: Callable[[Progress], Progress]) -> None:
         self._watch, self._change = watch, change
         self.every_iteration = getattr(watch, "every_iteration", True)
+        self.needs_models = getattr(watch, "needs_models", True)
 
     def __call__(self, progress: Progress) -> bool:
         """Report changed progress to the original watcher, and return its answer."""

@@ -119,6 +119,8 @@ def _learn_by_em(problem: FitProblem) -> FitResult:
     model = interned(replace(problem.model, posterior=LinearGaussian()))
 
     def turned(progress: Progress) -> Progress:
+        if progress.parameters is None:
+            return progress
         parameters = rotated(start_of(progress.parameters))
         return progress._replace(parameters=one_start(parameters), results=_variances(parameters))
 
