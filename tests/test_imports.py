@@ -100,6 +100,40 @@ def test_modules_import_lower_layers_alone(layer):
             assert lower or excused, f"{path.relative_to(SOURCE)} must not import {module}"
 
 
+def test_no_modules_import_each_other():
+    """Not even inside functions; a package is its ``__init__.py``."""
+    paths = {module_name(path): path for path in SOURCE.rglob("*.py")}
+    imported = {name: set(modules_imported_by(path, paths)) - {name} for name, path in paths.items()}
+    # Modules that import no other module of a cycle are not part of one.
+    remaining = dict(imported)
+    while done := [name for name, others in remaining.items() if not others & remaining.keys()]:
+        for name in done:
+            del remaining[name]
+    assert sorted(remaining) == []
+
+
+def module_name(path):
+    words = ("multicause", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(words[:-1] if words[-1] == "__init__" else words)
+
+
+def modules_imported_by(path, known):
+    """Yield the modules of the package that a file imports to run, also inside functions."""
+    tree = ast.parse(path.read_text())
+    for_types = {
+        id(child)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for child in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in for_types:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in known else node.module for name in names)
+        elif isinstance(node, ast.Import) and id(node) not in for_types:
+            yield from (alias.name for alias in node.names)
+
+
 def test_one_file_imports_private_names_of_scikit_learn():
     """They may change with any release, so that one file has to follow."""
     found = set()

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.engines import Local
-from multicause.engines.local import LocalData
+from multicause.engines.local_data import LocalData
 from multicause.model import Block
 
 

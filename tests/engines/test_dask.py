@@ -31,7 +31,7 @@ from multicause import (
     TruncatedAutoencoder,
 )
 from multicause.datasets import make_bars
-from multicause.engines import Dask
+from multicause.engines import Dask, dask_data
 from multicause.metrics import recovered_causes
 from multicause.posteriors import Beam, Evolved, Preselected
 from tests.engines.conftest import PLAIN, import_or_skip
@@ -146,6 +146,15 @@ def test_models_of_single_rows_learn_from_a_sample_in_this_process(client, rows,
     small = clone(model).set_params(engine=Dask(client, memory_budget=10_000))
     with pytest.warns(UserWarning, match=r"holds a random sample of 100 rows, of 200.*Dask\(memory_budget="):
         assert small.fit(chunked).transform(rows[:2]).shape == (2, 3)
+
+
+def test_a_network_with_a_cluster_learns_from_all_rows_of_an_array(client, rows, monkeypatch):
+    """The rows are in this process already; a cluster would give back a sample of them."""
+    monkeypatch.setattr(dask_data, "ROWS_TO_LOOK_AT", 50)
+    model = SoftmaxNetwork(3, max_iter=1, n_init=1, random_state=0)
+    here = clone(model).fit(rows[:200])
+    there = clone(model).set_params(engine=Dask(client)).fit(rows[:200])
+    np.testing.assert_array_equal(there.components_, here.components_)
 
 
 def test_a_search_on_a_cluster_finds_all_bars(client):

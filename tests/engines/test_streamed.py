@@ -98,7 +98,7 @@ def test_models_of_small_batches_read_blocks_in_random_order(rows, stored, kind,
     np.save(tmp_path / "binary.npy", (rows > 4).astype(np.float32))
     stored = np.load(tmp_path / "binary.npy", mmap_mode="r")
     model, visited = kind(3, max_iter=2, tol=0, batch_size=500, random_state=0), []
-    for module in ("local", "streamed"):  # the same blocks in memory and on disk
+    for module in ("local_data", "streamed"):  # the same blocks in memory and on disk
         monkeypatch.setattr(f"multicause.engines.{module}.block_shape", lambda *_, **__: (3000, 8))
     read = StreamedData._block
     monkeypatch.setattr(StreamedData, "_block", lambda data, number: visited.append(number) or read(data, number))

@@ -15,7 +15,7 @@ from multicause.runtime.optional import need
 from multicause.runtime.paths import dataset_of, file_of
 
 if TYPE_CHECKING:
-    from multicause.engines.sources import Source
+    from multicause.engines.source import Source
 
 # Number of rows of the first file by which the columns of all files are chosen.
 ROWS_TO_LOOK_AT = 10_000

@@ -13,7 +13,7 @@ from multicause.runtime.file_kinds import IN_PARTS, ZARR, suffix_of
 from multicause.runtime.paths import file_of
 
 if TYPE_CHECKING:
-    from multicause.engines.sources import Source
+    from multicause.engines.source import Source
 
 
 def open_rows(

@@ -226,6 +226,8 @@ class Engine(Part):
     memory_budget: str | int
     #: How results for data that this engine accepts are computed later, where the rows are; None if they are not.
     lazy: ClassVar[LazyResults | None] = None
+    #: Whether arrays that are loaded stay in the memory of this process.
+    in_this_process: ClassVar[bool] = False
 
     @classmethod
     def accepts(cls, X: Any) -> bool:

@@ -15,7 +15,8 @@ from multicause.engines.base import Data
 from multicause.engines.blocks import block_shape
 from multicause.engines.dask_placement import Parts, map_at
 from multicause.engines.dask_results import address_of, gather, gather_facts, lost_scheduler
-from multicause.engines.local import Local, LocalData
+from multicause.engines.local import Local
+from multicause.engines.local_data import LocalData
 from multicause.engines.row_memory import joined_rows
 from multicause.model import Block
 

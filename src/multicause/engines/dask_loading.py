@@ -14,7 +14,7 @@ from multicause.engines.dask_data import DaskData, DaskSettings
 from multicause.engines.dask_inputs import delayed_blocks, is_dask
 from multicause.engines.dask_placement import Parts, balanced_homes, map_at
 from multicause.engines.dask_results import gather, gather_facts
-from multicause.engines.sources import Source
+from multicause.engines.source import Source
 from multicause.runtime.user_warnings import warn_user
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from multicause.arrays import double_precision
 from multicause.engines.allocator import reuse_freed_memory
 from multicause.engines.blocks import add, weighted_quantile
 from multicause.engines.fingerprints import hash_of_rows
-from multicause.engines.local import Local, LocalData
+from multicause.engines.local import Local
+from multicause.engines.local_data import LocalData
 from multicause.engines.missing import check_finite, without_mask
 from multicause.engines.row_memory import in_blocks, joined_rows
 

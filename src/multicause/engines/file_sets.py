@@ -10,7 +10,7 @@ import numpy as np
 
 from multicause.engines.file_sources import ArraySource, FileSource, NpySource
 from multicause.engines.parquet_source import ParquetSource, RowGroup
-from multicause.engines.sources import Source
+from multicause.engines.source import Source
 from multicause.runtime.file_kinds import IN_PARTS, NPY, PARQUET, suffix_of
 from multicause.runtime.paths import dataset_of
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from multicause.engines.sources import Source
+from multicause.engines.source import Source
 from multicause.runtime.file_kinds import HDF5, suffix_of
 from multicause.runtime.optional import need
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from multicause.engines.sources import Source
+from multicause.engines.source import Source
 
 
 class SparseSource(Source):

@@ -14,9 +14,9 @@ from multicause.engines.base import Data
 from multicause.engines.blocks import block_shape, collect, filled_up, quantile_of
 from multicause.engines.blockwise import BlockwiseData
 from multicause.engines.fingerprints import hash_of_rows
-from multicause.engines.local import Local, LocalData
+from multicause.engines.local_data import LocalData
 from multicause.engines.overview import Overview
-from multicause.engines.sources import Source
+from multicause.engines.source import Source
 from multicause.model import Block
 from multicause.runtime.parallel import in_order, number_of_jobs, read_ahead
 
@@ -42,7 +42,7 @@ class StreamedData(BlockwiseData):
 
     def __init__(
         self,
-        engine: Local,
+        engine: Any,
         source: Source,
         weights: np.ndarray | None,
         functions: tuple[Callable[[np.ndarray], np.ndarray], ...] = (),

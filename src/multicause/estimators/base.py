@@ -21,7 +21,7 @@ from multicause.callbacks.adapter import CallbackSupportMixin, FitSession, fit_s
 from multicause.engines import Data, Engine, Local, default_engine
 from multicause.engines.base import LazyResults
 from multicause.engines.missing import check_finite, without_mask
-from multicause.engines.sources import Source
+from multicause.engines.source import Source
 from multicause.engines.sparse_source import SparseSource
 from multicause.estimators.advice import Advice, advice_on, warn_of_convergence
 from multicause.estimators.columns import with_names

@@ -209,7 +209,7 @@ class CausalEstimator(DeclaredModel):
         rows, weights = self._rows_in_memory(X, sample_weight)
         engine: Any = self._engine(rows)
         # A cluster would get the rows, and give back a sample of them.
-        local = engine if isinstance(engine, Local) else Local(memory_budget=engine.memory_budget)
+        local = engine if engine.in_this_process else Local(memory_budget=engine.memory_budget)
         return local.load(rows, weights)
 
     def _load_batch(self, X: ArrayLike, sample_weight: ArrayLike | None, first: bool) -> Data:

@@ -3,6 +3,7 @@
 from multicause.posteriors.base import Inference, Posterior, Recognized
 from multicause.posteriors.beam import Beam
 from multicause.posteriors.candidate_selection import ByFunction, ScalarProduct, Selection, UpperBound
+from multicause.posteriors.candidates.preselected_levels import PreselectedLevels
 from multicause.posteriors.evolved import Evolved
 from multicause.posteriors.exact import Exact
 from multicause.posteriors.inverse import Inverse
@@ -12,6 +13,9 @@ from multicause.posteriors.point_estimate import MostProbable
 from multicause.posteriors.preselected import Preselected
 from multicause.posteriors.recognition_network import RecognitionNetwork
 from multicause.posteriors.truncated import Truncated
+
+# Here, because the subclass imports the class.
+Preselected.of_levels = PreselectedLevels
 
 # Number of causes up to which all states are considered by default: 1024 states per row are as fast as a selection.
 MOST_ENUMERATED = 10

@@ -14,6 +14,8 @@ from multicause.states.state_list import all_states
 
 # Number of causes up to which the error message contains the number of states.
 PRINTABLE = 64
+# Names of posteriors that consider fewer states, for that message.
+OTHERS = ("truncated", "preselected", "beam", "evolved")
 
 
 class Exact(Posterior):
@@ -64,9 +66,7 @@ class Exact(Posterior):
         """Raise ValueError if there are more than ``max_states`` states."""
         most = int(self.max_states).bit_length() - 1
         if n_components > most:
-            from multicause.posteriors import NAMES
-
-            others = "".join(f"posterior={name!r}, " for name in NAMES if name != "exact")
+            others = "".join(f"posterior={name!r}, " for name in OTHERS)
             count = f" = {2 ** int(n_components):,}" if n_components <= PRINTABLE else ""
             raise ValueError(
                 f"The exact posterior of {n_components} causes has 2^{n_components}{count} states, more than "

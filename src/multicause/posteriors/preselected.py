@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class Preselected(Posterior):
     """
 
     offers = EXPECTATIONS_OF_STATES | {Expectation.LEVELS}
+    #: The posterior for causes with a few levels, a subclass, which the package sets.
+    of_levels: ClassVar[Callable[..., Preselected]]
 
     def __init__(
         self,
@@ -195,15 +197,13 @@ class Preselected(Posterior):
 
     def _with_levels(self, candidates: int, max_active: int, strengths: tuple[float, ...]) -> Preselected:
         """Return the posterior for causes with a few levels."""
-        from multicause.posteriors.candidates.preselected_levels import PreselectedLevels
-
         if self.selection != "auto" or self.keep is not None:
             raise ValueError(
                 "Candidates of causes with a few levels are selected by their best single state, and all rows are "
                 f"learned from: use Preselected with selection='auto' and keep=None; got selection={self.selection!r} "
                 f"and keep={self.keep!r}."
             )
-        return PreselectedLevels(candidates, max_active, strengths=strengths, singletons=self.singletons)
+        return self.of_levels(candidates, max_active, strengths=strengths, singletons=self.singletons)
 
     def _selection(self) -> Selection:
         if isinstance(self.selection, Selection) or (isinstance(self.selection, str) and self.selection != "auto"):

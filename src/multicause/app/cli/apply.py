@@ -23,7 +23,7 @@ from multicause.app.cli.words import errors_in_options
 from multicause.runtime.file_kinds import IMAGES, NPY, PNG, SOUNDS, WRITTEN_IMAGES, WRITTEN_TABLES, suffix_of
 
 if TYPE_CHECKING:
-    from multicause.engines.sources import Source
+    from multicause.engines.source import Source
 
 OutFile = Annotated[Path, typer.Option(help="Output file; its suffix selects the format.", show_default=False)]
 
@@ -78,7 +78,7 @@ def transform(
         from multicause.app.cli.results import component_names, write_table
         from multicause.app.cli.runs import open_run
         from multicause.app.cli.whole_files import are_pictures, write_cause_maps
-        from multicause.engines.sources import Source
+        from multicause.engines.source import Source
 
         fitted = open_run(run, device)
         if fitted.data["kind"] == "patches" and are_pictures(data):
@@ -262,7 +262,7 @@ def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute:
 
     from multicause.app.cli.places import check_ending
     from multicause.app.cli.results import write_table
-    from multicause.engines.sources import Source
+    from multicause.engines.source import Source
 
     check_ending(out, WRITTEN_TABLES)
     method = fitted.model.impute if impute else fitted.model.reconstruct

@@ -30,7 +30,7 @@ from multicause.callbacks import Checkpoint
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.engines import Dask, Local
 from multicause.engines.dask_clusters import dashboard_link
-from multicause.engines.sources import Source
+from multicause.engines.source import Source
 from multicause.outcomes import Outcome
 from multicause.persistence import newest_checkpoint
 from multicause.runtime.devices import use_device
