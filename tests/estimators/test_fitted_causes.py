@@ -40,3 +40,12 @@ def test_posteriors_that_do_not_suit_the_model_are_refused(sparse):
     maximal = MaximalCauses(6, **SETTINGS).fit(X)
     with pytest.raises(IncompatiblePartsError, match="MaximalCauses"):
         maximal.score_samples_under(X, LinearGaussian())
+
+
+@pytest.mark.parametrize("rows", [5.0, None, X[0], X[:, :3]], ids=["number", "nothing", "one row", "few columns"])
+def test_what_is_no_table_is_refused_as_by_other_scores(sparse, rows):
+    with pytest.raises(ValueError) as other:
+        sparse.score_samples(rows)
+    with pytest.raises(ValueError) as refused:
+        sparse.score_samples_under(rows, "exact")
+    assert str(refused.value) == str(other.value)

@@ -123,7 +123,9 @@ class FittedCauses(RowResults):
             Posterior, such as ``Preselected(12, 6)``. Numbers that it leaves open suit the number of rows of ``X``.
         """
         fitted = self.fitted_model_
-        size = (*fitted.parameters.components.shape, np.shape(X)[0])
+        # Rows of Dask may have an unknown number; what is no table is refused below.
+        n_rows: Any = next(iter(np.shape(X)), None)
+        size = (*fitted.parameters.components.shape, int(n_rows) if isinstance(n_rows, Integral) else 1)
         model = with_posterior(fitted.recognizer, posterior, size, type(self))
         return self._by_rows(inference.log_evidence, X, model=model)
 
