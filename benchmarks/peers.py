@@ -13,7 +13,6 @@ import numpy as np
 from multicause import NoisyOrCauses
 from multicause.app.experiments.peers_evolved import N_ROWS, ONE_START, cases, seconds_per_iteration
 from multicause.datasets import make_bars
-from multicause.posteriors import Evolved
 
 
 def main(share=1.0):
@@ -23,12 +22,8 @@ def main(share=1.0):
     show("noisy-or, bars, N = 10,000, D = 25, H = 10", NoisyOrCauses(10, **ONE_START), bars.data)
     binary = (np.random.RandomState(0).uniform(size=(int(N_ROWS * share), 100)) < 0.2).astype(np.float32)
     show("noisy-or, N = 40,000, D = H = 100", NoisyOrCauses(100, **ONE_START), binary, share)
-    small, large = cases(share)
-    for case in (small, large):
+    for case in cases(share):
         show(f"evolved, {case.name}", case.model, case.X, case.share, case.theirs)
-    # The other package had 26 states.
-    more = large.model.set_params(posterior=Evolved(64))
-    show("evolved, the same with S = 64", more, large.X, large.share, large.theirs)
 
 
 def show(name, model, X, share=1.0, theirs=None):

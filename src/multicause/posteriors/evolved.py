@@ -112,7 +112,7 @@ class Evolved(Posterior):
         n_states = int(self.population) + int(self.n_children)
         of_state = 3 * 8 * n_words(n_components) + 40
         of_state += 2 * itemsize * n_components if n_components <= FEW else 0
-        return 2 * (n_states * of_state + itemsize * (8 * n_components + 4 * n_features))
+        return 2 * (n_states * of_state + itemsize * (8 * n_components + 4 * n_features) + 2 * 8 * n_components)
 
     def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
         """Return the memory of sums over rows."""

@@ -34,7 +34,7 @@ def packed(states: Array) -> Array:
 def unpacked(words: Array, n_components: int) -> Array:
     """Return which causes are on: (H, ..., n) of bool, given words (words, ..., n)."""
     places = jnp.arange(BITS, dtype=jnp.uint64).reshape(BITS, *(1 for _ in words.shape[1:]))
-    return jnp.concatenate([(word >> places) & 1 for word in words])[:n_components] != 0
+    return jnp.concatenate([((word >> places) & 1) != 0 for word in words])[:n_components]
 
 
 def one_bit(cause: Array, number: int) -> Array:
@@ -48,9 +48,20 @@ def size_of(words: Array) -> Array:
     return jnp.sum(jax.lax.population_count(words), axis=0, dtype=jnp.int32)
 
 
-def any_of(words: Array, axis: int) -> Array:
-    """Return the union of sets along an axis."""
-    return jax.lax.reduce(words, np.uint64(0), jax.lax.bitwise_or, (axis,))
+def is_single(words: Array) -> Array:
+    """Return which sets have exactly one cause, without counting bits, which processors do one word at a time."""
+    filled = jnp.sum(words != 0, axis=0, dtype=jnp.int32)
+    return (filled == 1) & jnp.all(words & (words - 1) == 0, axis=0)
+
+
+def single_changes(words: Array, valid: Array, origin: Array) -> Array:
+    """Return the causes whose change alone leads from a state (words, n) to a valid one of others: (words, n).
+
+    ``words`` (words, S, n) are the other states; ``valid`` (S, n) says which of them count.
+    """
+    apart = words ^ origin[:, None]
+    singles = jnp.where(is_single(apart) & valid, apart, np.uint64(0))
+    return jax.lax.reduce(singles, np.uint64(0), jax.lax.bitwise_or, (1,))
 
 
 class Lowest(NamedTuple):

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.model import Block, Model, Parameters
 from multicause.posteriors.base import Recognized
-from multicause.posteriors.evolution.bit_sets import unpacked
+from multicause.posteriors.evolution.bit_sets import single_changes, unpacked
+from multicause.posteriors.evolution.few_flips import FEW
 from multicause.posteriors.evolution.flips import FlipMoments, FlipSums, Reference, moments_of
 from multicause.posteriors.expectations.expansion import absolute, relative
 from multicause.posteriors.expectations.row_states import RowStates
@@ -20,7 +21,7 @@ class FlipStates(RowStates):
     """Expectations under q_n(s) ∝ p(s, y_n)^β over states that are bits of words (words, S, n).
 
     ``scores`` (S, n) are log joints relative to that of ``compared``, −∞ for places without a state. Moments are sums
-    over the causes in which states differ from the first one, which should be the best.
+    over the causes in which states differ from it, so that it should be one of the best.
     """
 
     def __init__(
@@ -39,15 +40,17 @@ class FlipStates(RowStates):
         self._origin = model.noise.origin(parameters.noise)
         self._data = relative(block.rows, self._origin)
         self._temperature = temperature.astype(block.rows.dtype)
-        self._sums, self._words, dtype = sums, words, block.rows.dtype
+        self._sums, self._compared, self._words, dtype = sums, compared, words, block.rows.dtype
         beta = 1 / self._temperature
         scores = scores.astype(dtype)
         largest = jnp.max(scores, axis=0)
         u = jnp.exp(beta * (scores - largest))
         z = jnp.sum(u, axis=0)
         self._q = u / z  # (S, n)
+        self._largest, self._z = largest, z
+        self._has = jnp.isfinite(scores)
         self._log_z = jnp.log(z) + beta * (largest + compared.log_joint)
-        self._log_joint = jnp.sum(self._q * jnp.where(jnp.isfinite(scores), scores, 0), axis=0) + compared.log_joint
+        self._log_joint = jnp.sum(self._q * jnp.where(self._has, scores, 0), axis=0) + compared.log_joint
         zero = jnp.zeros((1, block.rows.shape[1]), dtype)
         self._constant = model.noise.log_base(zero, model.noise.summarize(zero), parameters.noise)
         self._base = self._constant + model.prior.log_probability_of_singles(parameters.prior)[0]
@@ -71,13 +74,19 @@ class FlipStates(RowStates):
 
     @cached_property
     def _moments(self) -> FlipMoments:
-        H = len(self._parameters.components)
-        return moments_of(self._words[:, 0], self._words, self._q, self.row_weights, H)
+        """Moments of the changes from the state that all are compared with."""
+        compared, dtype = self._compared, self.rows.dtype
+        singles = jnp.zeros(compared.on.shape, dtype)
+        if len(singles) > FEW:
+            kept = unpacked(single_changes(self._words, self._has, compared.words), len(singles))
+            gains = compared.gains.astype(dtype)
+            singles = jnp.where(kept, jnp.exp((gains - self._largest) / self._temperature) / self._z, 0)
+        return moments_of(compared, self._words, self._q, singles, self.row_weights)
 
-    @cached_property
+    @property
     def _first(self) -> Array:
-        """The first state of each row: (H, n)."""
-        return unpacked(self._words[:, 0], len(self._parameters.components)).astype(self.rows.dtype)
+        """The state of each row that all are compared with: (H, n)."""
+        return self._compared.on.astype(self.rows.dtype)
 
     @cached_property
     def _mean(self) -> Array:

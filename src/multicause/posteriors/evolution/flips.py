@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, stored
 from multicause.model import Block, Model, Parameters
-from multicause.posteriors.evolution.bit_sets import lowest, unpacked
+from multicause.posteriors.evolution.bit_sets import Lowest, is_single, lowest, unpacked
 from multicause.posteriors.evolution.few_flips import FEW, all_moments, all_scores
 from multicause.posteriors.expectations.expansion import relative, standardized
 from multicause.posteriors.expectations.masked_sums import is_far
@@ -40,6 +40,7 @@ class Reference(NamedTuple):
     words: Array  # (words, n)
     on: Array  # (H, n) of bool
     slopes: Array  # (H, n)
+    gains: Array  # (H, n) change of the log joint if one cause flips, in double precision
     log_joint: Array  # (n,) −½ ‖y − Σ_h s_h W_h‖² + s·logit(π)
 
 
@@ -65,7 +66,9 @@ def reference_of(sums: FlipSums, words: Array) -> Reference:
     state = stored(on.astype(sums.data.dtype))
     residuals = _residuals(sums, state)
     log_joint = -0.5 * jnp.sum(residuals**2, axis=0) + matmul(sums.log_odds, state)
-    return Reference(words, on, _slopes(sums, residuals), log_joint)
+    slopes = _slopes(sums, residuals)
+    gains = gains_of(sums, on[:, None], slopes[:, None].astype(jnp.float64))[:, 0]
+    return Reference(words, on, slopes, stored(gains), log_joint)
 
 
 def _residuals(sums: FlipSums, states: Array) -> Array:
@@ -103,30 +106,32 @@ def relative_scores(sums: FlipSums, reference: Reference, words: Array) -> Array
     H, shape = len(sums.components), words.shape[1:]
     if H <= FEW:
         return all_scores(words, reference.words, reference.slopes, sums.gram)
-    gram, lengths = sums.gram.reshape(-1), 0.5 * jnp.diagonal(sums.gram)
-    columns = jnp.arange(shape[-1])
+    gram, columns = sums.gram.reshape(-1), jnp.arange(shape[-1])
 
-    def any_left(carry: tuple[Array, Array]) -> Array:
-        return jnp.any(carry[0] != 0)
-
-    def flip(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        left, total = carry
+    def flip_two(left: Array, total: Array) -> tuple[Lowest, Lowest, Array]:
         one = lowest(left, reference.words)
-        slope = _at(reference.slopes, (one.cause, columns))
-        total += jnp.where(one.exists, one.sign * slope.astype(jnp.float64) - _at(lengths, one.cause), 0)
-        row = one.cause * H
+        two = lowest(one.rest, reference.words)
+        for each in (one, two):
+            total += jnp.where(each.exists, _at(reference.gains, (each.cause, columns)), 0)
+        return one, two, total - one.sign * two.sign * _at(gram, one.cause * H + two.cause)
 
+    def pair_with_others(one: Lowest, two: Lowest, total: Array) -> tuple[Array, Array]:
         def pair(carry: tuple[Array, Array]) -> tuple[Array, Array]:
             left, total = carry
             other = lowest(left, reference.words)
-            return stored((other.rest, total - one.sign * other.sign * _at(gram, row + other.cause)))
+            products = (each.sign * _at(gram, each.cause * H + other.cause) for each in (one, two))
+            return stored((other.rest, total - other.sign * sum(products)))
 
         # Sets that have no further cause are empty, and change nothing.
-        total = jax.lax.while_loop(any_left, pair, (one.rest, total))[1]
-        return stored((one.rest, total))
+        return stored((two.rest, jax.lax.while_loop(_any_left, pair, (two.rest, total))[1]))
 
-    apart = words ^ reference.words[:, None]
-    return jax.lax.while_loop(any_left, flip, (apart, jnp.zeros(shape, jnp.float64)))[1]
+    def flip_others() -> Array:
+        carry = pair_with_others(*first)
+        return jax.lax.while_loop(_any_left, lambda carry: pair_with_others(*flip_two(*carry)), carry)[1]
+
+    # Few states differ from the reference in more than two causes. Loops copy all words, even if they take no step.
+    first = flip_two(words ^ reference.words[:, None], jnp.zeros(shape, jnp.float64))
+    return jax.lax.cond(jnp.any(first[1].rest != 0), flip_others, lambda: first[2])
 
 
 class FlipMoments(NamedTuple):
@@ -136,41 +141,57 @@ class FlipMoments(NamedTuple):
     pairs: Array  # (H, H) Σ_n w_n ⟨δ δᵀ⟩, in double precision
 
 
-def moments_of(reference: Array, words: Array, probabilities: Array, weights: Array, n_components: int) -> FlipMoments:
-    """Return moments of states (words, S, n) with probabilities (S, n) in rows of some weights (n,)."""
-    H, n = n_components, words.shape[-1]
+def moments_of(reference: Reference, words: Array, probabilities: Array, singles: Array, weights: Array) -> FlipMoments:
+    """Return moments of states (words, S, n) with probabilities (S, n) in rows of some weights (n,).
+
+    ``singles`` (H, n) are the probabilities of the states that differ from the reference in one cause.
+    """
+    (S, n), H = words.shape[1:], len(singles)
     if H <= FEW:
-        return FlipMoments(*all_moments(words, reference, probabilities, weights, H))
+        return FlipMoments(*all_moments(words, reference.words, probabilities, weights, H))
     columns, dtype = jnp.arange(n), probabilities.dtype
+    apart = words ^ reference.words[:, None]
+    # Few states have other causes and a probability above zero. They are added one for each row at a time.
+    others = ~is_single(apart) & jnp.any(apart != 0, axis=0) & (probabilities > 0)
+    slots = jnp.arange(S, dtype=jnp.int32)[:, None]
 
-    def any_left(carry: tuple[Array, ...]) -> Array:
-        return jnp.any(carry[0] != 0)
+    def next_slot(last: Array) -> Array:
+        return jnp.min(jnp.where(others & (slots > last), slots, S), axis=0)
 
-    def flip(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        left, mean, pairs = carry
-        one = lowest(left, reference)
-        value = one.sign * probabilities
-        mean = mean.at[one.cause, columns].add(value.astype(dtype), mode="promise_in_bounds")
-        row, weighted = one.cause * H, (value * weights).astype(dtype)
-        # Half of the diagonal, because the sum of the matrix and its transpose is returned.
-        own = (0.5 * one.sign * weighted).astype(dtype)
-        pairs = pairs.at[row + one.cause].add(own, mode="promise_in_bounds")
+    def add_state(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        slot, mean, pairs = carry
+        exists, place = slot < S, (jnp.minimum(slot, S - 1), columns)
+        left = jnp.where(exists, jnp.stack([_at(each, place) for each in apart]), jnp.uint64(0))
+        probability = _at(probabilities, place).astype(jnp.float64)
 
-        def pair(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            left, pairs = carry
-            other = lowest(left, reference)
-            value = (other.sign * weighted).astype(dtype)
-            return stored((other.rest, pairs.at[row + other.cause].add(value, mode="promise_in_bounds")))
+        def flip(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            left, mean, pairs = carry
+            one = lowest(left, reference.words)
+            mean = mean.at[one.cause, columns].add(one.sign * probability, mode="promise_in_bounds")
+            weighted = one.sign * probability * weights
 
-        pairs = jax.lax.while_loop(any_left, pair, (one.rest, pairs))[1]
-        return stored((one.rest, mean, pairs))
+            def pair(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+                left, pairs = carry
+                other = lowest(left, reference.words)
+                places = one.cause * H + other.cause
+                return other.rest, pairs.at[places].add(other.sign * weighted, mode="promise_in_bounds")
 
-    # States of probability zero are skipped.
-    apart = jnp.where(probabilities > 0, words ^ reference[:, None], jnp.uint64(0))
-    nothing = (jnp.zeros((H, n), dtype), jnp.zeros(H * H, dtype))
-    _, mean, pairs = jax.lax.while_loop(any_left, flip, (apart, *nothing))
-    pairs = pairs.astype(jnp.float64).reshape(H, H)
-    return FlipMoments(mean, pairs + pairs.T)
+            return one.rest, mean, jax.lax.while_loop(_any_left, pair, (one.rest, pairs))[1]
+
+        return next_slot(slot), *jax.lax.while_loop(_any_left, flip, (left, mean, pairs))[1:]
+
+    # Where components have a large part in common, moments cancel, so that they are added in double precision.
+    mean = jnp.where(reference.on, -singles, singles).astype(jnp.float64)
+    begin = (next_slot(jnp.full(n, -1)), mean, jnp.zeros(H * H, jnp.float64))
+    _, mean, pairs = jax.lax.while_loop(lambda carry: jnp.any(carry[0] < S), add_state, begin)
+    pairs = pairs.reshape(H, H)
+    # All flips of a cause in a row have the same sign, so that their squares add up like their absolute values.
+    squares = jnp.sum(jnp.abs(mean) * weights, axis=1)
+    return FlipMoments(mean.astype(dtype), pairs + pairs.T + jnp.diag(squares))
+
+
+def _any_left(carry: tuple[Array, ...]) -> Array:
+    return jnp.any(carry[0] != 0)
 
 
 def _at(values: Array, indices: Array | tuple[Array, Array]) -> Array:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, stored
-from multicause.posteriors.evolution.bit_sets import any_of, one_bit, size_of, unpacked
+from multicause.posteriors.evolution.bit_sets import one_bit, single_changes, size_of, unpacked
 from multicause.posteriors.evolution.flips import FlipSums, Reference, gains_of, slopes_of
 from multicause.posteriors.evolution.row_draws import below, words_of
 from multicause.posteriors.evolution.survival import survivors
@@ -42,7 +42,7 @@ def next_generation(
     n, H, per_parent = words.shape[-1], len(sums.components), max(1, n_children // N_PARENTS)
     draws = words_of(seeds, number, 0, (3,))
     chosen = _chosen((draws[0], draws[1]), scores)
-    other, removed = _without_one(_taken(words, chosen), draws[2], H, number % 2 == 1)
+    other, removed = _without_one(stored(_taken(words, chosen)), draws[2], H, number % 2 == 1)
     on = stored(unpacked(other[:, None], H))
     slopes = slopes_of(sums, reference, on)
     # A parent without one of its causes is not among the states, but one flip away from one of them.
@@ -91,8 +91,7 @@ def _known(words: Array, valid: Array, parents: Array) -> Array:
 
     These are states that are kept and, for the second parent, those that may be children of the first.
     """
-    apart = words[:, :, None] ^ parents[:, None]
-    known = any_of(jnp.where((size_of(apart) == 1) & valid[:, None], apart, NOBODY), 1)
+    known = jnp.stack([single_changes(words, valid, parents[:, place]) for place in range(N_PARENTS)], axis=1)
     between = parents[:, 0] ^ parents[:, 1]
     distance = size_of(between)
     # States at a distance of two have two children in common; equal parents have all.
