@@ -14,10 +14,11 @@ from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
 from multicause.em.e_step import expect
-from multicause.model import Block, Model, Parameters
+from multicause.model import Model
 from multicause.noises import Gaussian, Poisson
 from multicause.posteriors import Exact
 from multicause.priors import Bernoulli
+from multicause.records import Block, Parameters
 from multicause.wiring import choose_update
 
 TEMPERATURE = 1.5

@@ -13,10 +13,11 @@ from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, Sum
 from multicause.engines import Local
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.noises import Gaussian
 from multicause.posteriors import Preselected, ScalarProduct, UpperBound
 from multicause.priors import Bernoulli
+from multicause.records import Parameters
 from multicause.wiring import choose_update
 
 # name, combination, selection, N, D = H, H', γ, target milliseconds on an H200

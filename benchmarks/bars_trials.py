@@ -18,7 +18,7 @@ from multicause.arrays import double_precision
 from multicause.em.e_step import expect_one
 from multicause.em.m_step import maximize_one
 from multicause.metrics import recovered_causes
-from multicause.model import Block
+from multicause.records import Block
 
 TARGET_SECONDS = 120
 

@@ -14,7 +14,7 @@ from multicause.app.experiments.timing import milliseconds
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars
 from multicause.em.e_step import expect
-from multicause.model import Block
+from multicause.records import Block
 
 CHUNK = 100
 TEMPERATURE = 1.5

@@ -143,7 +143,12 @@ def test_docstrings(module):
 def test_the_table_of_models_is_made_from_their_classes():
     from multicause.estimators.summary import summary_table
 
-    assert summary_table() in (ROOT / "docs/background/classical_family.md").read_text()
+    names = (
+        *("MixtureOfGaussians", "MixtureOfPoissons", "KMeans", "FactorAnalysis"),
+        *("PrincipalComponents", "SparseCoding", "IndependentComponents", "HelmholtzMachine"),
+    )
+    table = summary_table(getattr(multicause, name) for name in names)
+    assert table in (ROOT / "docs/background/classical_family.md").read_text()
 
 
 def test_the_costs_of_a_cluster_are_computed():

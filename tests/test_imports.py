@@ -1,4 +1,7 @@
-"""Which folder of the package may import which: layers, of which each knows only those below it."""
+"""Which folder of the package may import which: layers, of which each knows only those below it.
+
+Imports inside functions and for types alone (``if TYPE_CHECKING``) count like all others.
+"""
 
 import ast
 from pathlib import Path
@@ -8,23 +11,27 @@ import pytest
 import multicause
 
 SOURCE = Path(multicause.__file__).parent
-#: From the bottom up. A folder or module imports only what stands above it in this list, at run time and for types.
+#: From the bottom up. A folder or module imports only what stands above it in this list.
 LAYERS = (
+    "version",
     "arrays",
     "outcomes",
     "compatibility",
     "runtime",
     "parts",
     "states",
-    "model",
+    "records",
+    "expectations",
     "annealing",
     "energies",
     "samplers",
     "priors",
-    "combinations",
-    "posteriors",
     "noises",
+    "combinations",
+    "generative",
+    "posteriors",
     "updates",
+    "model",
     "wiring",
     "engines",
     "persistence",
@@ -46,39 +53,30 @@ LAYERS = (
     "app",
     "__main__",
 )
-#: A model is a product of parts whose methods take the model, so that the types of both name each other.
-TYPES_ALONE = {
-    ("model", "priors"),
-    ("model", "combinations"),
-    ("model", "noises"),
-    ("model", "posteriors"),
-    ("model", "updates"),
-    ("posteriors", "noises"),
-    ("priors", "posteriors"),
-}
+
+
+def module_name(path):
+    words = ("multicause", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(words[:-1] if words[-1] == "__init__" else words)
+
+
+MODULES = {module_name(path): path for path in SOURCE.rglob("*.py")}
+
+
+def modules_imported_by(path):
+    """Yield the modules of the package that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from {name if name in MODULES else node.module for name in names} & MODULES.keys()
+        elif isinstance(node, ast.Import):
+            yield from {alias.name for alias in node.names} & MODULES.keys()
 
 
 def layer_of(module):
     """The folder or module of the package that a name such as ``multicause.em.step`` belongs to."""
     words = module.split(".")
     return words[1] if len(words) > 1 and words[1] in LAYERS else None
-
-
-def imports_of(tree):
-    """Yield the modules that are imported, and whether for types alone."""
-
-    def visit(node, for_types):
-        for child in ast.iter_child_nodes(node):
-            types = for_types or (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING")
-            if isinstance(child, ast.ImportFrom):
-                base = child.module or ""
-                names = [base] if base != "multicause" else [f"multicause.{alias.name}" for alias in child.names]
-                yield from ((name, types) for name in names)
-            elif isinstance(child, ast.Import):
-                yield from ((alias.name, types) for alias in child.names)
-            yield from visit(child, types)
-
-    return visit(tree, False)
 
 
 def test_every_module_has_a_layer():
@@ -91,47 +89,21 @@ def test_modules_import_lower_layers_alone(layer):
     paths = sorted((SOURCE / layer).rglob("*.py")) if (SOURCE / layer).is_dir() else [SOURCE / f"{layer}.py"]
     assert paths
     for path in paths:
-        for module, for_types in imports_of(ast.parse(path.read_text())):
-            other = layer_of(module) if module.startswith("multicause") else None
-            if other in (None, layer):
-                continue
-            lower = LAYERS.index(other) < LAYERS.index(layer)
-            excused = for_types and (layer, other) in TYPES_ALONE
-            assert lower or excused, f"{path.relative_to(SOURCE)} must not import {module}"
+        for module in modules_imported_by(path):
+            other = layer_of(module)
+            if other not in (None, layer):
+                lower = LAYERS.index(other) < LAYERS.index(layer)
+                assert lower, f"{path.relative_to(SOURCE)} must not import {module}"
 
 
 def test_no_modules_import_each_other():
-    """Not even inside functions; a package is its ``__init__.py``."""
-    paths = {module_name(path): path for path in SOURCE.rglob("*.py")}
-    imported = {name: set(modules_imported_by(path, paths)) - {name} for name, path in paths.items()}
+    """A package is its ``__init__.py``."""
     # Modules that import no other module of a cycle are not part of one.
-    remaining = dict(imported)
+    remaining = {name: set(modules_imported_by(path)) - {name} for name, path in MODULES.items()}
     while done := [name for name, others in remaining.items() if not others & remaining.keys()]:
         for name in done:
             del remaining[name]
     assert sorted(remaining) == []
-
-
-def module_name(path):
-    words = ("multicause", *path.relative_to(SOURCE).with_suffix("").parts)
-    return ".".join(words[:-1] if words[-1] == "__init__" else words)
-
-
-def modules_imported_by(path, known):
-    """Yield the modules of the package that a file imports to run, also inside functions."""
-    tree = ast.parse(path.read_text())
-    for_types = {
-        id(child)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for child in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and id(node) not in for_types:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if name in known else node.module for name in names)
-        elif isinstance(node, ast.Import) and id(node) not in for_types:
-            yield from (alias.name for alias in node.names)
 
 
 def test_one_file_imports_private_names_of_scikit_learn():

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import multicause
+from multicause.version import __version__
 
 ROOT = Path(__file__).parents[1]
 #: Modules of the extras, which a plain installation does not have.
@@ -71,8 +72,9 @@ def test_a_wheel_has_every_file_of_the_package(wheel):
 
 
 def test_the_version_is_the_same_everywhere():
-    assert f"version: {multicause.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"## {multicause.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert multicause.__version__ == __version__
+    assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_a_plain_installation_learns(installed, tmp_path):

@@ -8,7 +8,7 @@ into a mean, and noise turns the mean into the observation. Estimators are impor
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+from multicause.version import __version__ as __version__
 
 _HOME = {
     "EnergyComponents": "multicause.models.energy_components",

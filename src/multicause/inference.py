@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from multicause.arrays import Array, compiled, jit_by_parts, starts_at_once, sum_in_double
 from multicause.compatibility import Expectation
 from multicause.engines.base import Data
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Inference, Recognized
+from multicause.expectations import Inference, Recognized
+from multicause.model import Model
 from multicause.posteriors.expectations.shared_states import SharedStates
+from multicause.records import Block, Parameters
 from multicause.states import state_list as state_tree
 
 

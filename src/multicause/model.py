@@ -1,4 +1,4 @@
-"""Records used in learning: a model (its parts), its parameters, blocks of data, and sufficient statistics.
+"""Records used in learning: a model (its parts), a fitted model, and sufficient statistics.
 
 A directed model is a product of freely chosen parts (see ARCHITECTURE.md)::
 
@@ -11,23 +11,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
 from multicause.arrays import Array
-
-if TYPE_CHECKING:
-    from multicause.combinations.base import Combination
-    from multicause.noises.base import Noise
-    from multicause.posteriors.base import Posterior
-    from multicause.priors.base import Prior
-    from multicause.updates.base import Update
+from multicause.combinations.base import Combination
+from multicause.generative import GenerativeModel
+from multicause.noises.base import Noise
+from multicause.posteriors.base import Posterior
+from multicause.priors.base import Prior
+from multicause.records import Parameters
+from multicause.updates.base import Update
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(GenerativeModel):
     """The parts of one model; hashable, so that compiled programs are shared between equal models."""
 
     prior: Prior
@@ -36,7 +35,6 @@ class Model:
     posterior: Posterior
     update: Update
     learn: frozenset[str]
-    #: Whether rows may contain NaN for missing values; programs for complete rows have no masks.
     missing: bool = False
 
     def __post_init__(self) -> None:
@@ -44,19 +42,6 @@ class Model:
         # programs.
         parts = (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn, self.missing)
         object.__setattr__(self, "_hash", hash(parts))
-
-    @property
-    def linear(self) -> bool:
-        """Whether states need no means: ‖y − Σ_h s_h W_h‖² follows from projections on single causes and pairs.
-
-        It is False if values may be missing, because these projections would differ from row to row.
-        """
-        return self.sums_squares and not self.missing
-
-    @property
-    def sums_squares(self) -> bool:
-        """Whether causes add up under noise that does not depend on the mean."""
-        return self.combination.linear and self.noise.linear
 
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined]
@@ -86,35 +71,6 @@ class FittedModel(NamedTuple):
 def interned(model: Model) -> Model:
     """Return the first of all models equal to this one, so that compiled programs find it by identity."""
     return model
-
-
-class Parameters(NamedTuple):
-    """Learned parameters of a model, as arrays.
-
-    ``prior``, ``noise`` and ``posterior`` belong to the parts of that name.
-    """
-
-    components: Array  # (H, D)
-    prior: dict[str, Array]
-    noise: dict[str, Array]
-    posterior: dict[str, Array] = {}  # α of MCA₃, weights of a recognition network; empty for most posteriors
-
-
-class Block(NamedTuple):
-    """Some rows of the data. Padding rows have weight zero."""
-
-    rows: Array  # (n, D), NaN for missing values
-    weights: Array  # (n,)
-    summary: Array  # (n,) number for each row that the noise needs in every iteration, computed once
-
-
-class Moments(NamedTuple):
-    """Moments of the data, in double precision, from which initial parameters are drawn."""
-
-    mean: np.ndarray  # (D,)
-    variance: float  # variance over rows and dimensions together
-    spread: float  # mean over dimensions of the variance over rows, which an offset of a dimension does not change
-    epsilon: float  # relative rounding error of the data's dtype
 
 
 @jax.tree_util.register_dataclass

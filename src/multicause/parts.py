@@ -16,7 +16,7 @@ class Part(BaseEstimator):
     As a scikit-learn object, a part can be cloned and searched (``posterior__max_active``). Two parts of one class with
     the same hyper-parameters are equal: compiled programs are cached by that equality, so that a second fit with equal
     parts on the same shapes compiles nothing. Learned values are never stored here, but in
-    :class:`multicause.model.Parameters`.
+    :class:`multicause.records.Parameters`.
     """
 
     #: Requirements of this part on the other parts of a model (:mod:`multicause.compatibility`).

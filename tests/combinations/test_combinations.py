@@ -6,7 +6,7 @@ import pytest
 
 from multicause.arrays import double_precision
 from multicause.combinations import Maximum, MaximumMagnitude, NoisyOr, Sum
-from multicause.model import Moments
+from multicause.records import Moments
 from multicause.states.state_list import all_states, sparse_states
 
 H, D = 4, 5

@@ -13,8 +13,9 @@ from multicause.em.results import (
     concatenate_history,
     offset_iterations,
 )
-from multicause.model import Parameters, Statistics
+from multicause.model import Statistics
 from multicause.outcomes import Outcome
+from multicause.records import Parameters
 
 DATA = SimpleNamespace(n_weighted=10)
 

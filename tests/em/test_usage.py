@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from multicause.em.usage import hardly_used, has_died
-from multicause.model import Parameters
+from multicause.records import Parameters
 
 DATA = SimpleNamespace(n_weighted=10)
 

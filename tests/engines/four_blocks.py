@@ -7,7 +7,7 @@ import numpy as np
 
 from multicause.engines import Local
 from multicause.engines.local_data import LocalData
-from multicause.model import Block
+from multicause.records import Block
 
 
 class FourBlocks(Local):

@@ -254,7 +254,7 @@ def test_workers_with_other_versions_are_named(client, monkeypatch):
         with pytest.raises(RuntimeError, match=r"Dask worker tcp://.* has jax .* instead of 0\.0\.1"):
             check_versions(client)
     with monkeypatch.context() as patched:
-        patched.setattr("multicause.__version__", "0.0.1")
+        patched.setattr("multicause.version.__version__", "0.0.1")
         with pytest.raises(RuntimeError, match=r"has multicause .* instead of 0\.0\.1. The scheduler and all"):
             LinearCauses(3, engine=Dask(client), **PLAIN).fit(np.eye(4))
 

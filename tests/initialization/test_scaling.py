@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from multicause.initialization.scaling import with_equal_sums, with_lengths_of_data, with_relative_noise, with_slabs
-from multicause.model import Moments, Parameters
+from multicause.records import Moments, Parameters
 
 N_STARTS, N_COMPONENTS, N_FEATURES = 2, 3, 4
 MOMENTS = Moments(np.array([1.0, 2.0, 3.0, 4.0]), 6.25, 4.0, 1e-16)

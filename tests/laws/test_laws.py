@@ -10,7 +10,7 @@ import pytest
 from multicause.arrays import double_precision
 from multicause.em.e_step import expect_one
 from multicause.engines import Local
-from multicause.model import Block
+from multicause.records import Block
 from tests.laws.configurations import CAUSES, CONFIGURATIONS, repetitions
 from tests.oracles import enumeration as oracle
 

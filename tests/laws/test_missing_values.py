@@ -11,7 +11,7 @@ from multicause.arrays import double_precision
 from multicause.em.e_step import expect_one
 from multicause.engines import Local
 from multicause.inference import summarize
-from multicause.model import Block
+from multicause.records import Block
 from tests.laws.configurations import CAUSES, CONFIGURATIONS, repetitions
 from tests.oracles import enumeration as oracle
 

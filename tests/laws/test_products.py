@@ -15,7 +15,7 @@ from multicause.arrays import double_precision
 from multicause.em.e_step import statistics_of
 from multicause.em.m_step import maximize_one
 from multicause.em.step import is_monotone
-from multicause.model import Block, Model, Parameters
+from multicause.model import Model
 from multicause.noises import (
     Bernoulli,
     ClusterGaussian,
@@ -27,6 +27,7 @@ from multicause.noises import (
     Poisson,
 )
 from multicause.posteriors import Inverse, LinearGaussian, Truncated
+from multicause.records import Block, Parameters
 from multicause.wiring import ROLES
 from tests.laws.products import GROUPS, LEARN, D, H, N
 from tests.oracles import parts as oracle

@@ -11,9 +11,9 @@ from multicause import HelmholtzMachine
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars
 from multicause.metrics import found_causes
-from multicause.model import Block
 from multicause.posteriors import RecognitionNetwork
 from multicause.priors.layered_networks import Machine, importance
+from multicause.records import Block
 from multicause.updates.wake_sleep import WakeSleep
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -127,8 +127,9 @@ def test_enumerating_all_states_gives_the_same_as_the_one_hot_posterior():
     from multicause.arrays import double_precision
     from multicause.combinations import Sum
     from multicause.em.e_step import expect_one
-    from multicause.model import Block, Model, Parameters
+    from multicause.model import Model
     from multicause.noises import Poisson
+    from multicause.records import Block, Parameters
 
     X = np.random.RandomState(0).poisson(4, (12, 5)).astype(float)
     with double_precision():

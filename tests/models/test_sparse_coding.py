@@ -9,10 +9,10 @@ from scipy import integrate, optimize, stats
 from multicause import SparseCoding
 from multicause.arrays import double_precision, largest_eigenvalue
 from multicause.datasets.images import make_white_patches, whiten_image
-from multicause.model import Parameters
 from multicause.posteriors import MostProbable
 from multicause.preprocessing import Whitening
 from multicause.priors import Cauchy, Gaussian, HyperbolicSecant, Laplace, SubGaussian
+from multicause.records import Parameters
 from multicause.updates import DeltaRule, LeastSquares
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

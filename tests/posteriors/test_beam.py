@@ -13,12 +13,13 @@ from multicause import LinearCauses, SpikeAndSlabCauses
 from multicause.arrays import double_precision
 from multicause.combinations import Sum
 from multicause.datasets import make_bars
-from multicause.model import Block, Model, Parameters
+from multicause.model import Model
 from multicause.noises import DiagonalGaussian, Gaussian
 from multicause.posteriors import Beam, Exact
 from multicause.posteriors.beams.beam_search import Strengths, numbers_of_states, search_states
 from multicause.posteriors.beams.beam_states import BeamStates
 from multicause.priors import SpikeAndSlab
+from multicause.records import Block, Parameters
 from multicause.updates import LeastSquares
 from tests.oracles.parts import SpikeEnumeration
 

@@ -13,13 +13,14 @@ from multicause.callbacks import Checkpoint
 from multicause.combinations import Maximum, NoisyOr, Sum
 from multicause.datasets import make_bars
 from multicause.engines import Dask, Local, row_memory
-from multicause.model import Block, Model, Parameters
+from multicause.model import Model
 from multicause.noises import DiagonalGaussian, Gaussian, LeakyBernoulli
 from multicause.posteriors import Evolved, Exact
 from multicause.posteriors.evolution.bit_sets import packed, unpacked
 from multicause.posteriors.evolution.breeding import is_first
 from multicause.posteriors.expectations.row_states import RowStates
 from multicause.priors import Bernoulli, Graded, Ternary
+from multicause.records import Block, Parameters
 from multicause.updates import ActivationShares, CreditMean, LeastSquares
 
 BARS = make_bars(120, size=3, combination="sum", noise="gaussian", random_state=0)

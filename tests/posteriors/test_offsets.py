@@ -14,9 +14,9 @@ from multicause.arrays import double_precision
 from multicause.combinations import Maximum
 from multicause.em.e_step import expect_one
 from multicause.engines import Local
-from multicause.model import Block, Parameters
 from multicause.posteriors import Exact, Preselected, Truncated
 from multicause.posteriors.expectations.expansion import split_products
+from multicause.records import Block, Parameters
 
 pytestmark = pytest.mark.filterwarnings("ignore:outcome_:sklearn.exceptions.ConvergenceWarning")
 

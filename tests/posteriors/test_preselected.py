@@ -14,8 +14,8 @@ from multicause.arrays import double_precision
 from multicause.datasets import make_bars
 from multicause.em.e_step import expect_one
 from multicause.metrics import approximation_quality
-from multicause.model import Block
 from multicause.posteriors import Exact, Preselected
+from multicause.records import Block
 from tests.oracles import enumeration as oracle
 from tests.posteriors.conftest import D, H
 

@@ -5,7 +5,7 @@ import pytest
 
 from multicause.combinations import Sum
 from multicause.engines import Local
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.noises import DiagonalGaussian
 from multicause.posteriors import LinearGaussian
 from multicause.preparation.base import Learned, Preparation
@@ -13,6 +13,7 @@ from multicause.preparation.centred import Centred
 from multicause.preparation.condensed import Condensed
 from multicause.preparation.whitened import Whitened
 from multicause.priors import Gaussian
+from multicause.records import Parameters
 from multicause.updates import LeastSquares
 
 X = np.random.RandomState(0).normal(size=(50, 4)) @ np.random.RandomState(1).normal(size=(4, 4)) + 3.0

@@ -14,8 +14,8 @@ from multicause.em.loop import learn, learn_all
 from multicause.em.results import one_start
 from multicause.engines import Local
 from multicause.inference import arrange
-from multicause.model import Parameters
 from multicause.noises import Poisson
+from multicause.records import Parameters
 
 # Three bars that do not overlap, each of two pixels.
 CAUSES = np.kron(np.eye(3), np.full(2, 8.0))

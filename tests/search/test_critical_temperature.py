@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from multicause.annealing import ConstantTemperatures
-from multicause.model import Parameters
+from multicause.records import Parameters
 from multicause.search import critical_temperature as module
 from multicause.search.critical_temperature import COLDEST, DIFFERENT, HOTTEST, PRECISION, critical_temperature
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from multicause.em.results import FitResult
-from multicause.model import Parameters
 from multicause.outcomes import Outcome
+from multicause.records import Parameters
 from multicause.search import replacement as module
 from multicause.search.replacement import ITERATIONS, learn_and_replace, replace_unused
 

@@ -8,8 +8,8 @@ from multicause.arrays import double_precision
 from multicause.em.usage import dead_causes
 from multicause.engines import Local
 from multicause.inference import arrange
-from multicause.model import Parameters
 from multicause.priors import Graded
+from multicause.records import Parameters
 from multicause.search.revival import WORST, revive, worst_rows
 from tests.oracles import enumeration as oracle
 from tests.search.problem import CAUSES, problem

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from multicause.model import Parameters
+from multicause.records import Parameters
 from multicause.search.search_models import SearchModels
 from multicause.search.search_plan import SearchPlan
 from tests.search.problem import problem

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from multicause.em.results import Progress, StartResults
-from multicause.model import Parameters
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 from multicause.search import tournament as module
 from multicause.search.tournament import VARIANT_TOL, is_better, report_best, run_tournament
 

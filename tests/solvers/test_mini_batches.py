@@ -7,7 +7,7 @@ import pytest
 from multicause import SparseCoding
 from multicause.arrays import double_precision
 from multicause.engines import Local
-from multicause.model import Block, Parameters
+from multicause.records import Block, Parameters
 from multicause.solvers.mini_batches import WINDOW, has_settled, one_pass
 from multicause.solvers.presentation import Batches
 

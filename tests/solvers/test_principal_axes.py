@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.decomposition import PCA
 
 from multicause import PrincipalComponents
-from multicause.model import Parameters
+from multicause.records import Parameters
 from multicause.solvers.principal_axes import principal_axes, rotated
 
 

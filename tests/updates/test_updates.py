@@ -11,10 +11,11 @@ from multicause.arrays import double_precision
 from multicause.combinations import Combination, Maximum, Sum
 from multicause.em.e_step import expect_one
 from multicause.em.m_step import maximize_one
-from multicause.model import Block, Model, Parameters
+from multicause.model import Model
 from multicause.noises import Bernoulli, Gaussian, Poisson
 from multicause.posteriors import Exact
 from multicause.priors import Bernoulli as BernoulliPrior
+from multicause.records import Block, Parameters
 from multicause.updates import (
     Coordinates,
     CreditMean,

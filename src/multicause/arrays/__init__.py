@@ -1,4 +1,4 @@
-"""Numerical helpers: precision, compilation, starts, indexing, random numbers and memory sizes."""
+"""Numerical helpers: precision, compilation, starts, indexing, rows, random numbers and memory sizes."""
 
 from multicause.arrays.hardware import fastest_block, on_cpu, one_by_one
 from multicause.arrays.indexing import add_by_index, indices_of_largest, rows_at, sum_by_index, sum_rows_at
@@ -7,6 +7,7 @@ from multicause.arrays.memory_sizes import bytes_from, check_room
 from multicause.arrays.precision import Array, double_precision, matmul, namespace, sum_in_double
 from multicause.arrays.programs import Compiled, compiled, jit_by_parts
 from multicause.arrays.random_numbers import generator, key_from
+from multicause.arrays.rows import observed_data, relative
 from multicause.arrays.starts import over_active, over_starts, select, starts_at_once
 
 __all__ = [
@@ -26,10 +27,12 @@ __all__ = [
     "largest_with_share",
     "matmul",
     "namespace",
+    "observed_data",
     "on_cpu",
     "one_by_one",
     "over_active",
     "over_starts",
+    "relative",
     "rows_at",
     "select",
     "starts_at_once",

@@ -8,8 +8,9 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Rule
-from multicause.model import Moments
+from multicause.noises.base import Noise
 from multicause.parts import Part
+from multicause.records import Moments
 from multicause.states.state_list import StateList
 
 
@@ -38,7 +39,7 @@ class Combination(Part):
             return self.combine(components, tree)
         return self.combine(self.shift(components, origin), tree, -origin)
 
-    def natural(self, noise: Any, components: Array, tree: StateList, parameters: dict[str, Array]) -> Array:
+    def natural(self, noise: Noise, components: Array, tree: StateList, parameters: dict[str, Array]) -> Array:
         """Return η(w̄(s)) of all states of a tree, for noise without an origin: (S, D).
 
         Under the max rule, each mean is the weight of one cause, so that increasing functions can be applied to

@@ -10,7 +10,7 @@ from multicause.arrays import Array, one_by_one, rows_at
 from multicause.combinations.base import Combination, random_positive
 from multicause.combinations.credit import pull_by_causes, pull_by_halves, pull_by_levels, pull_by_members
 from multicause.compatibility import Rule
-from multicause.model import Moments
+from multicause.records import Moments
 from multicause.states.state_list import StateList
 
 # Sharpness used for infinity: of two weights that differ by one rounding error, the larger has all credit, and equal

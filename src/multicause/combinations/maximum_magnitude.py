@@ -7,7 +7,7 @@ from multicause.arrays import Array
 from multicause.combinations.base import random_signed
 from multicause.combinations.maximum import Maximum
 from multicause.compatibility import Rule
-from multicause.model import Moments
+from multicause.records import Moments
 from multicause.states.state_list import StateList
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from multicause.arrays import Array, matmul, rows_at
 from multicause.combinations.base import Combination, random_positive
 from multicause.compatibility import Rule
-from multicause.model import Moments
+from multicause.records import Moments
 from multicause.states.state_list import StateList
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from multicause.arrays import Array, matmul
 from multicause.combinations.base import Combination, random_positive, random_signed
 from multicause.compatibility import Rule
-from multicause.model import Moments
+from multicause.records import Moments
 from multicause.states.state_list import StateList
 
 

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 
 from multicause.annealing import Cooling, Schedule
 from multicause.arrays import Array
-from multicause.model import Model, Parameters
+from multicause.model import Model
+from multicause.records import Parameters
 
 # Fraction of a schedule after which the data cut begins.
 CUT_BEGINS = 2 / 3

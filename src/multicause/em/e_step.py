@@ -18,9 +18,10 @@ import numpy as np
 
 from multicause.arrays import Array, jit_by_parts, largest_with_share, over_active, over_starts, sum_in_double
 from multicause.engines.base import ROWS, Data
+from multicause.expectations import Inference
 from multicause.inference import log_evidence
-from multicause.model import Block, Model, Parameters, Statistics
-from multicause.posteriors.base import Inference
+from multicause.model import Model, Statistics
+from multicause.records import Block, Parameters
 
 
 def statistics_of(model: Model, parameters: Parameters, block: Block, inference: Inference) -> Statistics:

@@ -25,8 +25,9 @@ from multicause.em.results import FitResult, Progress, StartResults, best_of, pe
 from multicause.em.runners import MOST_STEPS, BlockRunner, ResidentRunner, join_starts, runs_single_starts
 from multicause.em.step import OUTCOMES, EMState, HistoryRow, Limits, begin, stopped
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 
 # Approximate duration of one call of the program.
 SECONDS_PER_CALL = 0.08

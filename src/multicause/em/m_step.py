@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.model import Model, Parameters, Statistics
+from multicause.model import Model, Statistics
+from multicause.records import Parameters
 
 
 def maximize_one(

@@ -18,8 +18,9 @@ from multicause.arrays import Array, jit_by_parts, over_active, select
 from multicause.em.e_step import statistics_of
 from multicause.engines.base import ROWS, Data
 from multicause.engines.row_memory import rearranged
-from multicause.model import Block, Model, Parameters, Statistics
+from multicause.model import Model, Statistics
 from multicause.posteriors.evolution.row_draws import seeds_of_rows
+from multicause.records import Block, Parameters
 
 
 def first_memory(model: Any, data: Data, starts: Parameters, key: Array) -> Any:

@@ -22,7 +22,8 @@ from multicause.em.loop import check_rows
 from multicause.em.m_step import maximize_one
 from multicause.em.results import one_start, start_of
 from multicause.engines.base import Data
-from multicause.model import Block, Model, Parameters, Statistics
+from multicause.model import Model, Statistics
+from multicause.records import Block, Parameters
 
 FORGETTING = 0.6
 

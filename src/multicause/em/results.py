@@ -11,8 +11,9 @@ import numpy as np
 from multicause.annealing import Annealing
 from multicause.em.usage import has_died
 from multicause.engines.base import Data
-from multicause.model import Parameters, Statistics
+from multicause.model import Statistics
 from multicause.outcomes import Outcome
+from multicause.records import Parameters
 
 # Outcomes that a dead cause overrides; ``converged`` still distinguishes them.
 MAY_HAVE_DIED = (Outcome.CONVERGED, Outcome.MAX_ITER)

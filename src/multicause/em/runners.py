@@ -21,7 +21,8 @@ from multicause.em import memory
 from multicause.em.e_step import expect_blocks, expect_resident
 from multicause.em.step import EMState, HistoryRow, Limits, em_step
 from multicause.engines.base import Data
-from multicause.model import Block, Model, Statistics
+from multicause.model import Model, Statistics
+from multicause.records import Block
 from multicause.runtime.blas import one_blas_thread
 from multicause.runtime.parallel import run_all
 

@@ -18,8 +18,9 @@ from multicause.em import online
 from multicause.em.driver import Watch
 from multicause.em.results import FitResult, batch_result, is_finite, start_of
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 
 
 class FitProblem(NamedTuple):

@@ -21,8 +21,9 @@ from multicause.em.convergence import Convergence, assess_step, count_quiet_iter
 from multicause.em.data_cut import cut_is_complete, log_mass_of_cut, next_shares
 from multicause.em.e_step import expect_one
 from multicause.em.m_step import maximize_start, perturb_components
-from multicause.model import Block, Model, Parameters, Statistics
+from multicause.model import Model, Statistics
 from multicause.outcomes import Outcome
+from multicause.records import Block, Parameters
 
 # Outcomes as numbers, so that they can be part of a compiled program.
 OUTCOMES = (Outcome.MAX_ITER, Outcome.CONVERGED, Outcome.BOUND_FELL, Outcome.NON_FINITE, Outcome.STOPPED)

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from multicause.engines.base import Data
-from multicause.model import Parameters, Statistics
+from multicause.model import Statistics
+from multicause.records import Parameters
 
 # A cause is dead if the expected number of rows that it explains is below this; a continuous cause if it raises the
 # log-likelihood of all rows together by less than this.

@@ -11,8 +11,8 @@ import numpy as np
 
 from multicause.engines.missing import MissingValues, filled_with_means
 from multicause.engines.overview import Overview, joined, overview_of
-from multicause.model import Block
 from multicause.parts import Part
+from multicause.records import Block
 
 # Axis of the device mesh along which rows are distributed.
 ROWS = "rows"
@@ -21,7 +21,7 @@ ROWS = "rows"
 class Data(ABC):
     """Rows of one data set in blocks, wherever they are stored.
 
-    Learning accesses rows through these methods only. Functions take a :class:`multicause.model.Block` first and are
+    Learning accesses rows through these methods only. Functions take a :class:`multicause.records.Block` first and are
     pure. Blocks are summed in a fixed order, so that results depend on data and settings alone.
     """
 

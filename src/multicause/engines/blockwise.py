@@ -12,7 +12,7 @@ from multicause.arrays import bytes_from
 from multicause.engines import row_memory
 from multicause.engines.base import Data, Engine
 from multicause.engines.blocks import add, collect
-from multicause.model import Block
+from multicause.records import Block
 
 
 class BlockwiseData(Data):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from multicause import version
 from multicause.runtime.parallel import available_cores
 
 if TYPE_CHECKING:
@@ -76,9 +77,7 @@ def dashboard_link(client: Client) -> str | None:
 
 
 def _versions() -> dict[str, str]:
-    import multicause
-
-    return {"multicause": multicause.__version__, "jax": jax.__version__}
+    return {"multicause": version.__version__, "jax": jax.__version__}
 
 
 def check_versions(client: Client) -> None:

@@ -18,7 +18,7 @@ from multicause.engines.dask_results import address_of, gather, gather_facts, lo
 from multicause.engines.local import Local
 from multicause.engines.local_data import LocalData
 from multicause.engines.row_memory import joined_rows
-from multicause.model import Block
+from multicause.records import Block
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -16,7 +16,7 @@ from multicause.engines.blocks import block_shape, filled_up, quantile_of
 from multicause.engines.blockwise import BlockwiseData
 from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.overview import ROWS_AT_ONCE, Overview, joined, overview_of
-from multicause.model import Block
+from multicause.records import Block
 from multicause.runtime.blas import one_blas_thread
 from multicause.runtime.parallel import number_of_jobs, run_all
 

@@ -17,7 +17,7 @@ from multicause.engines.fingerprints import hash_of_rows
 from multicause.engines.local_data import LocalData
 from multicause.engines.overview import Overview
 from multicause.engines.source import Source
-from multicause.model import Block
+from multicause.records import Block
 from multicause.runtime.parallel import in_order, number_of_jobs, read_ahead
 
 # Fraction (1/16) of the memory budget for rows that are processed on the host, and number of blocks read ahead.

@@ -29,9 +29,10 @@ from multicause.estimators.fitted_causes import FittedCauses
 from multicause.estimators.settings import NAMES, constraints_of
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.parameters import starting_parameters
-from multicause.model import Model, Parameters, interned
+from multicause.model import Model, interned
 from multicause.parts import PartChoice
 from multicause.posteriors import default_posteriors
+from multicause.records import Parameters
 from multicause.search.em import EM
 from multicause.wiring import ROLES, check
 

@@ -13,8 +13,8 @@ from sklearn.base import clone
 from multicause.arrays import bytes_from, compiled, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters
 from multicause.engines import Data
-from multicause.model import Block
 from multicause.preparation.whitening import whiten
+from multicause.records import Block
 from multicause.samplers import annealed
 from multicause.samplers.annealed import ARRAYS, LogPartition
 from multicause.solvers.contrastive_divergence import UpdateState

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from multicause.estimators.base import ValueLabels
 from multicause.estimators.causal import CausalEstimator
-from multicause.model import Parameters
+from multicause.records import Parameters
 
 
 class ProjectiveFields(CausalEstimator):

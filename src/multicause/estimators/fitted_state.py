@@ -15,11 +15,12 @@ from multicause.combinations import Combination
 from multicause.compatibility import Rule
 from multicause.em import online
 from multicause.estimators.base import BaseModel, ValueLabels
-from multicause.model import FittedModel, Model, Parameters
+from multicause.model import FittedModel, Model
 from multicause.noises import Noise
 from multicause.posteriors import Posterior
 from multicause.preparation.base import Preparation
 from multicause.priors import Prior
+from multicause.records import Parameters
 from multicause.updates import Update
 from multicause.wiring import check
 

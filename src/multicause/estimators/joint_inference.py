@@ -11,7 +11,7 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.engines.base import Data
-from multicause.model import Block
+from multicause.records import Block
 from multicause.solvers.joint_learning import JointMethod
 from multicause.solvers.joint_states import first_states, probabilities_of
 

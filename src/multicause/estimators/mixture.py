@@ -11,7 +11,7 @@ from multicause.engines import Data
 from multicause.estimators.causal import CausalEstimator
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.means import starting_means
-from multicause.model import Parameters
+from multicause.records import Parameters
 
 
 class Mixture(CausalEstimator):

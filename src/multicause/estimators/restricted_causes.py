@@ -13,10 +13,11 @@ from multicause.estimators.causal import CausalEstimator
 from multicause.estimators.settings import POSITIVE
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.scaling import with_equal_sums
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.noises import Poisson
 from multicause.posteriors import Truncated
 from multicause.priors import Bernoulli
+from multicause.records import Parameters
 from multicause.runtime.scikit_learn import Interval
 from multicause.search.restarts import with_more_states
 from multicause.updates import NormalizedMean

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from multicause.engines import Local
 
-NAMES = (
-    "MixtureOfGaussians",
-    "MixtureOfPoissons",
-    "KMeans",
-    "FactorAnalysis",
-    "PrincipalComponents",
-    "SparseCoding",
-    "IndependentComponents",
-    "HelmholtzMachine",
-)
 HEADINGS = ("model", "causes and data", "recognition", "learning", "prior × combination × noise", "posterior, update")
 
 
@@ -29,21 +20,18 @@ class ModelSummary(NamedTuple):
     learning: str
 
 
-def summary_table() -> str:
-    """Return a Markdown table with one line for each model of the chapter.
+def summary_table(estimators: Iterable[type[Any]]) -> str:
+    """Return a Markdown table with one line for each of some classes of models.
 
     Equations are those that a class gives as ``summary``; parts are read from the model that it wires.
     """
-    import multicause
-
     lines = ["| " + " | ".join(HEADINGS) + " |", "|" + " --- |" * len(HEADINGS)]
-    for name in NAMES:
-        estimator = getattr(multicause, name)
+    for estimator in estimators:
         model = estimator()._wire(Local().load(np.zeros((100, 10))))
         brief = estimator.summary
         joint = " × ".join(_describe(part) for part in (model.prior, model.combination, model.noise))
         how = ", ".join(_describe(part) for part in (model.posterior, model.update))
-        cells = (f"`{name}`", brief.generative, brief.recognition, brief.learning, joint, how)
+        cells = (f"`{estimator.__name__}`", brief.generative, brief.recognition, brief.learning, joint, how)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

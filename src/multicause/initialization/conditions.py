@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from multicause.engines.base import Data
-from multicause.model import Model, Moments
+from multicause.model import Model
+from multicause.records import Moments
 
 
 class InitialConditions(NamedTuple):

@@ -12,7 +12,7 @@ from sklearn.cluster import kmeans_plusplus
 from multicause.engines.missing import filled_with_means
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.data_checks import check_values
-from multicause.model import Parameters
+from multicause.records import Parameters
 
 
 def starting_means(

@@ -10,9 +10,9 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.initialization.conditions import InitialConditions
-from multicause.model import Parameters
 from multicause.noises.logistic import MARGIN
 from multicause.priors.layered import INITIAL_SPREAD
+from multicause.records import Parameters
 
 
 def network_starts(initial: InitialConditions, starts: Parameters, *, given: bool) -> Parameters:

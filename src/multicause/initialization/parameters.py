@@ -14,7 +14,8 @@ from multicause.engines.base import Data
 from multicause.engines.missing import filled_with_means
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.data_checks import check_values
-from multicause.model import Model, Parameters
+from multicause.model import Model
+from multicause.records import Parameters
 
 INITS = ("random", "mean", "data")
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import special_ortho_group
 
 from multicause.initialization.conditions import InitialConditions
-from multicause.model import Parameters
+from multicause.records import Parameters
 
 
 def rotations(initial: InitialConditions, init: str | ArrayLike) -> Parameters:

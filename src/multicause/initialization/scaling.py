@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.initialization.conditions import InitialConditions
-from multicause.model import Moments, Parameters
+from multicause.records import Moments, Parameters
 
 # Default standard deviation of the noise of sparse coding, relative to that of the data within dimensions.
 RELATIVE_NOISE = 0.3

@@ -16,11 +16,12 @@ from multicause.estimators.settings import LEARNABLE, NAMES
 from multicause.estimators.summary import ModelSummary
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.networks import network_starts
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.noises import LogisticBernoulli
 from multicause.parts import resolve
 from multicause.posteriors import Posterior, RecognitionNetwork
 from multicause.priors.layered import Layered, SingleLayer
+from multicause.records import Parameters
 from multicause.runtime.scikit_learn import Options
 from multicause.solvers.optimizers import NAMES as OPTIMIZERS
 from multicause.solvers.optimizers import Optax, Optimizer
@@ -135,10 +136,9 @@ class HelmholtzMachine(NetworkFields):
 
     def _parts(self) -> Model:
         prior = Layered(higher=tuple(int(size) for size in self.higher)) if self.higher else SingleLayer()
-        network = RecognitionNetwork() if self.posterior is None else self.posterior
-        posterior = resolve(network, {}, "posterior", Posterior)
+        states = resolve(RecognitionNetwork() if self.posterior is None else self.posterior, {}, "posterior", Posterior)
         update = resolve(WakeSleep() if self.update is None else self.update, {}, "update", Update)
-        return Model(prior, Sum(), LogisticBernoulli(), posterior, update, learn=frozenset(LEARNABLE))
+        return Model(prior, Sum(), LogisticBernoulli(), states, update, learn=frozenset(LEARNABLE))
 
     def _solver(self) -> Solver:
         optimizer = resolve(self.optimizer or Optax("sgd"), OPTIMIZERS, "optimizer", Optimizer)

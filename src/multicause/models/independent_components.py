@@ -15,13 +15,14 @@ from multicause.estimators.settings import COUNT, NAMES
 from multicause.estimators.summary import ModelSummary
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.rotations import rotations
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.noises import Noiseless
 from multicause.parts import resolve
 from multicause.posteriors import Inverse
 from multicause.preparation.base import Preparation
 from multicause.preparation.whitened import Whitened
 from multicause.priors import Cauchy, Continuous, HyperbolicSecant, Prior, SubGaussian
+from multicause.records import Parameters
 from multicause.runtime.scikit_learn import Options
 from multicause.search.em import EM
 from multicause.solvers.quasi_newton import QuasiNewton

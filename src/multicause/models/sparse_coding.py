@@ -19,11 +19,12 @@ from multicause.estimators.settings import NAMES
 from multicause.estimators.summary import ModelSummary
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.scaling import with_lengths_of_data, with_relative_noise
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.noises import Gaussian
 from multicause.parts import resolve
 from multicause.posteriors import MostProbable, Posterior
 from multicause.priors import Cauchy, Continuous, Laplace, Prior
+from multicause.records import Parameters
 from multicause.solvers.mini_batches import MiniBatches
 from multicause.updates import DeltaRule, Update
 
@@ -139,9 +140,8 @@ class SparseCoding(ProjectiveFields):
         return Model(prior, Sum(), Gaussian(), posterior, update, learn=frozenset({"components"}))
 
     def _solver(self) -> Solver:
-        posterior = MostProbable(tol=LEARNING_TOLERANCE) if self.posterior is None else None
-        settings: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "batch_size": self.batch_size}
-        return MiniBatches(**settings, learning_posterior=posterior)
+        states = MostProbable(tol=LEARNING_TOLERANCE) if self.posterior is None else None
+        return MiniBatches(max_iter=self.max_iter, tol=self.tol, batch_size=self.batch_size, learning_posterior=states)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         starts = super()._starts(initial)

@@ -21,11 +21,12 @@ from multicause.estimators.causal import CausalEstimator
 from multicause.estimators.settings import product
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.scaling import with_slabs
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.noises import Noise
 from multicause.posteriors import Beam, Posterior
 from multicause.priors import SpikeAndSlab
 from multicause.priors.spike_and_slab import PRIOR_LEARNABLE
+from multicause.records import Parameters
 from multicause.search.replacement import Replacement
 
 

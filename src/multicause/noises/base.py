@@ -8,9 +8,9 @@ import numpy as np
 
 from multicause.arrays import Array, matmul
 from multicause.compatibility import Likelihood, Link, Spread
-from multicause.model import Moments
+from multicause.expectations import Inference
 from multicause.parts import Part
-from multicause.posteriors.base import Inference
+from multicause.records import Moments
 
 
 class Noise(Part):

@@ -4,14 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul, sum_in_double
+from multicause.arrays import Array, matmul, observed_data, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Requirements, Support
-from multicause.model import Moments
+from multicause.expectations import Inference
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
 from multicause.noises.incomplete_clusters import completed_sums, conditional_means, log_densities
-from multicause.posteriors.base import Inference
-from multicause.posteriors.expectations.observed import observed_data
+from multicause.records import Moments
 
 COVARIANCES = ("spherical", "diagonal", "full")
 

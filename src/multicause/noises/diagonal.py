@@ -4,14 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, matmul, observed_data
 from multicause.compatibility import Expectation, Requirements, Spread
-from multicause.model import Moments
+from multicause.expectations import Inference
 from multicause.noises.base import Noise
 from multicause.noises.gaussian import RELATIVE_FLOOR, ROUNDINGS
 from multicause.noises.offset import maximized_offset, offset_statistics
-from multicause.posteriors.base import Inference
-from multicause.posteriors.expectations.observed import observed_data
+from multicause.records import Moments
 
 
 class DiagonalGaussian(Noise):

@@ -6,10 +6,10 @@ import numpy as np
 
 from multicause.arrays import Array, sum_in_double
 from multicause.compatibility import Expectation, Requirements, Spread
-from multicause.model import Moments
+from multicause.expectations import Inference
 from multicause.noises.base import Noise
 from multicause.noises.offset import maximized_offset, offset_statistics
-from multicause.posteriors.base import Inference
+from multicause.records import Moments
 
 # The learned variance stays above this fraction of the data's variance over rows (or above 1000 rounding errors of it,
 # in single precision): data without noise would otherwise drive it to zero and the likelihood to infinity.

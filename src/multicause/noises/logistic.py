@@ -5,9 +5,9 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Link
-from multicause.model import Moments
 from multicause.noises.base import Noise
 from multicause.noises.binary import check_binary
+from multicause.records import Moments
 
 # Initial probabilities of dimensions that are always one or zero keep this distance from one and zero.
 MARGIN = 0.02

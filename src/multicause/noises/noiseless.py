@@ -5,8 +5,8 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Likelihood
-from multicause.model import Moments
 from multicause.noises.base import Noise
+from multicause.records import Moments
 
 
 class Noiseless(Noise):

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul
-from multicause.posteriors.base import Inference
-from multicause.posteriors.expectations.observed import observed_data
+from multicause.arrays import Array, matmul, observed_data
+from multicause.expectations import Inference
 
 
 def offset_statistics(inference: Inference, parameters: dict[str, Array]) -> dict[str, Array]:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multicause import __version__
 from multicause.engines.base import Data
 from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
@@ -22,6 +21,7 @@ from multicause.persistence.encoding import decode, encode, name_of
 from multicause.persistence.journal import LoopRecord
 from multicause.persistence.models import Savable, save, settings_of
 from multicause.runtime.user_warnings import warn_user
+from multicause.version import __version__
 
 SUFFIX = ".checkpoint"
 # Settings that change what a fit prints, or where it runs, but not what it learns.

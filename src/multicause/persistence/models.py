@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from multicause import __version__
 from multicause.persistence import container
 from multicause.persistence.container import ModelFileError
 from multicause.persistence.encoding import decode, encode, known_class, name_of
 from multicause.runtime.scikit_learn import validate_settings
+from multicause.version import __version__
 
 # Attributes of a fitted model that are saved unchanged, if they exist.
 HISTORY = (

@@ -1,6 +1,7 @@
 """Posteriors: the states that are considered for each row, and their probabilities."""
 
-from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.expectations import Inference, Recognized
+from multicause.posteriors.base import Posterior
 from multicause.posteriors.beam import Beam
 from multicause.posteriors.candidate_selection import ByFunction, ScalarProduct, Selection, UpperBound
 from multicause.posteriors.candidates.preselected_levels import PreselectedLevels

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
-from multicause.posteriors.base import Inference, Posterior
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import Posterior
 from multicause.posteriors.beams.beam_search import numbers_of_states
 from multicause.posteriors.beams.beam_states import BeamStates
 from multicause.posteriors.beams.log_joint_beam import LogJointBeam
 from multicause.posteriors.expectations.observed import mask_of
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.records import Block, Parameters
 
 # Number of arrays (m, width, H) that are in memory at once while states grow.
 ARRAYS_PER_CAUSE = 6
@@ -76,7 +75,7 @@ class Beam(Posterior):
         """Return the same search for models that are only known by their log joint."""
         return LogJointBeam(int(self.max_active), int(self.width))
 
-    def log_mass(self, model: Model, parameters: Parameters) -> Array:
+    def log_mass(self, model: GenerativeModel, parameters: Parameters) -> Array:
         """Return log P(|s| ≤ γ) under the prior."""
         n_components = len(parameters.components)
         return model.prior.log_mass(parameters.prior, min(int(self.max_active), n_components))
@@ -97,7 +96,7 @@ class Beam(Posterior):
         """Return the memory of components, their Gram matrix, and second moments in double precision."""
         return itemsize * 6 * n_components * (n_components + n_features)
 
-    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Search the states of all rows, and return expectations over them."""
         kept = self._kept(len(parameters.components))
         return BeamStates(model, parameters, block, temperature, kept, mask_of(model, block.rows))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul, sum_over_features
+from multicause.generative import GenerativeModel
 from multicause.parts import Part
-
-if TYPE_CHECKING:
-    from multicause.model import Model, Parameters
+from multicause.records import Parameters
 
 # Length of a component, relative to the longest one, up to which it counts as zero: it is no candidate then.
 LEAST_LENGTH = 1e-6
@@ -29,7 +27,7 @@ class Selection(Part):
     reliable = True
 
     @abstractmethod
-    def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
+    def scores(self, model: GenerativeModel, parameters: Parameters, rows: Array, products: Array) -> Array:
         """Return S_h(y) of rows (n, D): (H, n). ``products`` are η(W_h)·y of every cause and row: (H, n).
 
         With ``model.missing``, rows have NaN for missing values, and products leave them out.
@@ -49,7 +47,7 @@ class UpperBound(Selection):
 
     nonnegative = True
 
-    def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
+    def scores(self, model: GenerativeModel, parameters: Parameters, rows: Array, products: Array) -> Array:
         """Return Σ_d of log p(y_d | W_hd) where W_hd exceeds y_d, relative to the peak, plus log π_h."""
         components = parameters.components
         of_features, shared = model.noise.split_parameters(parameters.noise)
@@ -66,7 +64,7 @@ class UpperBound(Selection):
 class ScalarProduct(Selection):
     """The score S_h(y) = W_h·y / |W_h|, for components of any sign: ET10 eq. 33 without |y|, common to all causes."""
 
-    def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
+    def scores(self, model: GenerativeModel, parameters: Parameters, rows: Array, products: Array) -> Array:
         """Return scores in units of the noise if it does not depend on the mean, using the products η(W)·y."""
         components = parameters.components
         if model.noise.linear:
@@ -97,7 +95,7 @@ class ByFunction(Selection):
     def __init__(self, function: Callable[[Array, Array], Array]) -> None:
         self.function = function
 
-    def scores(self, model: Model, parameters: Parameters, rows: Array, products: Array) -> Array:
+    def scores(self, model: GenerativeModel, parameters: Parameters, rows: Array, products: Array) -> Array:
         """Return the scores of the user's function, for rows with zeros in place of missing values."""
         rows = jnp.where(jnp.isnan(rows), 0, rows) if model.missing else rows
         return jnp.asarray(self.function(rows, parameters.components)).T

@@ -7,7 +7,7 @@ J. Lücke, Evolutionary Variational Optimization of Generative Models, JMLR 23 (
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,9 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Support
-from multicause.posteriors.base import EXPECTATIONS_OF_STATES, Inference, Posterior
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, Posterior
 from multicause.posteriors.evolution import flip_search
 from multicause.posteriors.evolution.bit_sets import n_words
 from multicause.posteriors.evolution.breeding import children_of_rows, is_first
@@ -23,9 +25,7 @@ from multicause.posteriors.evolution.few_flips import FEW
 from multicause.posteriors.evolution.log_joint_breeding import LogJointBreeding
 from multicause.posteriors.expectations.row_states import RowStates, bytes_of_row, log_prior_of, scores_of
 from multicause.posteriors.log_joint_search import MOST_DIGITS
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.records import Block, Parameters
 
 
 class Evolved(Posterior):
@@ -80,7 +80,7 @@ class Evolved(Posterior):
         """Accept any number of causes."""
         return
 
-    def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Evolved:
+    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> Evolved:
         """Return this posterior with a population that is at most the number of all states."""
         most = (1 + len(model.prior.strengths)) ** min(n_components, MOST_DIGITS)
         binary = model.prior.independent and model.prior.strengths == (1,)
@@ -119,15 +119,17 @@ class Evolved(Posterior):
         return itemsize * 6 * n_components * (n_components + n_features)
 
     @staticmethod
-    def flips(model: Model) -> bool:
+    def flips(model: GenerativeModel) -> bool:
         """Return whether log joints follow from flips of independent binary causes that add up."""
         return model.linear and model.prior.independent and model.prior.strengths == (1,)
 
-    def _has_all(self, model: Model, n_components: int) -> bool:
+    def _has_all(self, model: GenerativeModel, n_components: int) -> bool:
         """Return whether a population includes all states."""
         return (1 + len(model.prior.strengths)) ** min(n_components, MOST_DIGITS) <= int(self.population)
 
-    def first_memory(self, model: Model, parameters: Parameters, block: Block, seeds: Array) -> dict[str, Array]:
+    def first_memory(
+        self, model: GenerativeModel, parameters: Parameters, block: Block, seeds: Array
+    ) -> dict[str, Array]:
         """Return states of rows that have none yet, given a random number (n,) of each row.
 
         All arrays have the rows along their last axis. ``"states"`` are bits of words (words, S, n) if log joints
@@ -159,7 +161,7 @@ class Evolved(Posterior):
         )
 
     def evolve(
-        self, model: Model, parameters: Parameters, block: Block, temperature: Array, memory: dict[str, Array]
+        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, memory: dict[str, Array]
     ) -> tuple[Inference, dict[str, Array]]:
         """Return expectations over the states of the next generation, and the memory of it."""
         if self._has_all(model, len(parameters.components)):
@@ -169,7 +171,9 @@ class Evolved(Posterior):
         memory = self._breed(model, parameters, block, memory)
         return self.infer_from_memory(model, parameters, block, temperature, memory), memory
 
-    def _breed(self, model: Model, parameters: Parameters, block: Block, memory: dict[str, Array]) -> dict[str, Array]:
+    def _breed(
+        self, model: GenerativeModel, parameters: Parameters, block: Block, memory: dict[str, Array]
+    ) -> dict[str, Array]:
         """Return the states of the next generation, best first."""
         n_levels, states = 1 + len(model.prior.strengths), jnp.moveaxis(memory["states"], -1, 0)
         draws = (memory["seeds"], memory["generation"])
@@ -184,14 +188,14 @@ class Evolved(Posterior):
         return jnp.take_along_axis(states, places[..., None], axis=1)
 
     @staticmethod
-    def _log_joint(model: Model, parameters: Parameters, rows: Array, states: Array) -> Array:
+    def _log_joint(model: GenerativeModel, parameters: Parameters, rows: Array, states: Array) -> Array:
         """Return log p(s, y) of states up to a constant of each row; −∞ for those that are equal to an earlier one."""
         values = _values_of(model, states, rows.dtype)
         log_joint = scores_of(model, parameters, rows, values)[0] + log_prior_of(model, parameters, values)
         return jnp.where(is_first(states), log_joint, -jnp.inf)
 
     def infer_from_memory(
-        self, model: Model, parameters: Parameters, block: Block, temperature: Array, memory: dict[str, Array]
+        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, memory: dict[str, Array]
     ) -> Inference:
         """Return expectations over the states that were kept."""
         if self.flips(model):
@@ -200,7 +204,7 @@ class Evolved(Posterior):
         values = _values_of(model, states, block.rows.dtype)
         return RowStates(model, parameters, block, temperature, values, is_first(states))
 
-    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Breed states of new rows, and return expectations over them."""
         # The same row has the same states in every block, so that nothing depends on the other rows.
         seeds = jnp.zeros(len(block.rows), jnp.uint32)
@@ -216,7 +220,7 @@ class EvolvedLevels(Evolved):
         return super().bytes_per_row(n_components, n_features, itemsize)
 
 
-def _values_of(model: Model, states: Array, dtype: Any) -> Array:
+def _values_of(model: GenerativeModel, states: Array, dtype: Any) -> Array:
     """Return the values of causes, given the numbers of their levels."""
     strengths = model.prior.strengths
     if strengths == (1,):

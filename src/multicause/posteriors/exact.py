@@ -6,10 +6,12 @@ from numbers import Integral
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Support
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Posterior
 from multicause.posteriors.beam import Beam
 from multicause.posteriors.expectations.shared_states import ARRAYS_PER_MEAN, ARRAYS_PER_STATE, SharedStates
+from multicause.records import Block, Parameters
 from multicause.states.state_list import all_states
 
 # Number of causes up to which the error message contains the number of states.
@@ -52,7 +54,7 @@ class Exact(Posterior):
         """Return the number of states, 2^H."""
         return 2 ** int(n_components)
 
-    def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Exact:
+    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> Exact:
         """Return a posterior for causes with a strength or levels, which have more states, or this one for others."""
         if model.prior.support is Support.SPIKE_SLAB:
             return ExactStrengths(max_states=self.max_states)
@@ -82,7 +84,7 @@ class Exact(Posterior):
         """Return the memory of states: a few numbers for each dimension of each state."""
         return itemsize * ARRAYS_PER_MEAN * self.n_states(n_components) * n_features
 
-    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return expectations over all states, which are the same for all rows."""
         tree = all_states(parameters.components.shape[0])
         return SharedStates(model, parameters, tree, block, temperature)
@@ -107,7 +109,7 @@ class ExactLevels(Exact):
         """Return the number of states, K^H for K levels."""
         return (1 + len(self.strengths)) ** int(n_components)
 
-    def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Exact:
+    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> Exact:
         """Return this posterior, which is bound already."""
         return self
 
@@ -120,7 +122,7 @@ class ExactLevels(Exact):
                 "causes, posterior='preselected', or allow more with posterior=Exact(max_states=...)."
             )
 
-    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return expectations over all states, which are the same for all rows."""
         tree = all_states(parameters.components.shape[0], self.strengths)
         return SharedStates(model, parameters, tree, block, temperature)
@@ -146,6 +148,6 @@ class ExactStrengths(Exact):
         """Return the memory of moments of the causes."""
         return self._search(n_components).bytes_of_states(n_components, n_features, itemsize)
 
-    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return expectations over all states, and the strengths of their active causes."""
         return self._search(len(parameters.components)).infer(model, parameters, block, temperature)

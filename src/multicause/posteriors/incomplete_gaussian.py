@@ -6,18 +6,16 @@ With the mask m of a row, Ψ = (1/scale² + Σ_d m_d G_d G_dᵀ/Σ_d)⁻¹ and t
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul, sum_in_double
-from multicause.posteriors.base import Recognized
-from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, observed_data
+from multicause.arrays import Array, matmul, observed_data, sum_in_double
+from multicause.expectations import Recognized
+from multicause.generative import GenerativeModel
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of
 from multicause.posteriors.expectations.row_totals import RowTotals
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.records import Block, Parameters
 
 
 class IncompleteGaussianCauses(RowTotals):
@@ -33,7 +31,14 @@ class IncompleteGaussianCauses(RowTotals):
     linear = True
 
     def __init__(
-        self, model: Model, parameters: Parameters, block: Block, temperature: Array, *, limit: bool, damping: float
+        self,
+        model: GenerativeModel,
+        parameters: Parameters,
+        block: Block,
+        temperature: Array,
+        *,
+        limit: bool,
+        damping: float,
     ) -> None:
         self._model, self._parameters, self._block, self._limit = model, parameters, block, limit
         self.rows, self.row_weights = block.rows, block.weights

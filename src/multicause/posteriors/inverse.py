@@ -1,16 +1,16 @@
 """Inference of as many causes as dimensions that generate the data without noise: TN10 eq. 10.33–10.35."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
 from multicause.compatibility import Capability, Expectation, Likelihood, Requirements, Rule, Support
-from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.expectations import Inference, Recognized
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import Posterior
 from multicause.posteriors.expectations.row_totals import ScaleFreeTotals
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.records import Block, Parameters
 
 # Number of arrays (n, H) that are in memory at once.
 ARRAYS = 8
@@ -28,7 +28,7 @@ class Inverse(Posterior):
     )
     offers = frozenset({Expectation.MOMENTS, Expectation.EFFECTS, Expectation.SLOPES})
 
-    def bind(self, model: "Model", n_components: int, n_features: int, n_rows: int) -> "Inverse":
+    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> "Inverse":
         """Return this posterior; raise ValueError unless there are as many causes as dimensions."""
         if n_components != n_features:
             raise ValueError(
@@ -59,7 +59,7 @@ class Inverse(Posterior):
         """Return the memory of a few square matrices."""
         return itemsize * ARRAYS * n_features**2
 
-    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return expectations under the one state of each row."""
         return Inverted(model, parameters, block)
 
@@ -67,7 +67,7 @@ class Inverse(Posterior):
 class Inverted(ScaleFreeTotals):
     """Expectations under q_n(v) = δ(v − W·u_n), which is exact: F is the log-likelihood (TN10 eq. 10.35)."""
 
-    def __init__(self, model: "Model", parameters: "Parameters", block: "Block") -> None:
+    def __init__(self, model: GenerativeModel, parameters: Parameters, block: Block) -> None:
         self._model, self._parameters, self._block = model, parameters, block
         self.rows, self.row_weights = block.rows, block.weights
         self._prior: Any = model.prior

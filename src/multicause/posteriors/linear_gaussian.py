@@ -1,19 +1,18 @@
 """The exact posterior of Gaussian causes that add up under Gaussian noise: TN10 eq. 10.20 and its appendix."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
-from multicause.posteriors.base import Inference, Posterior, Recognized
+from multicause.expectations import Inference, Recognized
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import Posterior
 from multicause.posteriors.expectations.row_totals import RowTotals
 from multicause.posteriors.incomplete_gaussian import IncompleteGaussianCauses
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.records import Block, Parameters
 
 # Numbers of arrays (n, H) and (n, D) that are in memory at once.
 ARRAYS_PER_CAUSE = 4
@@ -73,7 +72,7 @@ class LinearGaussian(Posterior):
         """Return the memory of components, and of covariances of the causes."""
         return itemsize * ARRAYS_PER_CAUSE * n_components * (n_components + n_features)
 
-    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return expectations under one covariance for all rows, or one per row if values may be missing."""
         if model.missing:
             posterior = (model, parameters, block, temperature)
@@ -87,7 +86,7 @@ class GaussianCauses(RowTotals):
     linear = True
 
     def __init__(
-        self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array, *, limit: bool
+        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, *, limit: bool
     ) -> None:
         self._model, self._parameters, self._block, self._limit = model, parameters, block, limit
         self.rows, self.row_weights = block.rows, block.weights

@@ -1,19 +1,18 @@
 """The exact posterior of mixtures, in which one cause generates each row: TN10 eq. 10.2 and 10.17."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul, sum_in_double
+from multicause.arrays import Array, matmul, observed_data, relative, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Support
-from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior, Recognized, Term
-from multicause.posteriors.expectations.expansion import absolute, relative
-from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, minus_mean, observed_data, one
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.expectations import Inference, Recognized, Term
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Posterior
+from multicause.posteriors.expectations.expansion import absolute
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, minus_mean, one
+from multicause.records import Block, Parameters
 
 # Numbers of arrays (H, n) and (D, n) that are in memory at once.
 ARRAYS_PER_CAUSE = 4
@@ -60,7 +59,7 @@ class OneHot(Posterior):
         """Return the memory of the components and their natural parameters."""
         return itemsize * ARRAYS_PER_CAUSE * n_components * n_features
 
-    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return expectations under q_n(h) ∝ (γ_h p(y_n | h))^{1/temperature}, or under the most probable cause."""
         return Responsibilities(model, parameters, block, temperature, hard=self.hard)
 
@@ -69,7 +68,7 @@ class Responsibilities(Inference):
     """Responsibilities q_n(h) of cause h for row n, and their expectations; arrays over causes and rows are (H, n)."""
 
     def __init__(
-        self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array, *, hard: bool
+        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, *, hard: bool
     ) -> None:
         self._model, self._parameters, self._block = model, parameters, block
         self.rows, self.row_weights = block.rows, block.weights

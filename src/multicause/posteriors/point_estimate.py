@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, largest_eigenvalue, matmul, sum_in_double
+from multicause.arrays import Array, largest_eigenvalue, matmul, observed_data, sum_in_double
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
-from multicause.posteriors.base import Inference, Posterior, Recognized
-from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, observed_data
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.expectations import Inference, Recognized
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import Posterior
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of
+from multicause.records import Block, Parameters
 
 SOLVERS = ("accelerated", "dynamics")
 # Numbers of arrays (n, H) and (n, D) that are in memory at once.
@@ -82,7 +82,7 @@ class MostProbable(Posterior):
         """Return the memory of components and their products."""
         return itemsize * ARRAYS_PER_FEATURE * n_components * (n_components + n_features)
 
-    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return the point estimate of each row; a temperature scales log p and does not change its maximum."""
         return PointEstimate(model, parameters, block, self)
 
@@ -92,7 +92,7 @@ class PointEstimate(Inference):
 
     linear = True
 
-    def __init__(self, model: "Model", parameters: "Parameters", block: "Block", solver: MostProbable) -> None:
+    def __init__(self, model: GenerativeModel, parameters: Parameters, block: Block, solver: MostProbable) -> None:
         self._model, self._parameters, self._block = model, parameters, block
         self.rows, self.row_weights = block.rows, block.weights
         natural = model.noise.natural(parameters.components, parameters.noise)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from multicause.arrays import Array, one_by_one
 from multicause.compatibility import Expectation, Requirements, Support
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
 from multicause.parts import resolve
-from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Posterior
 from multicause.posteriors.candidate_selection import NAMES, ByFunction, ScalarProduct, Selection
 from multicause.posteriors.candidates.candidate_states import CandidateStates
 from multicause.posteriors.candidates.candidate_weights import Sums, Weighed, n_own_states, weigh
@@ -19,10 +21,8 @@ from multicause.posteriors.candidates.pieces import Pieces
 from multicause.posteriors.expectations.shared_states import ARRAYS_PER_MEAN, SharedStates
 from multicause.posteriors.expectations.shared_states import ARRAYS_PER_STATE as ARRAYS_PER_SHARED_STATE
 from multicause.priors.truncation import at_limit
+from multicause.records import Block, Parameters
 from multicause.states.state_list import sparse_states
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
 
 # Numbers of candidates among which a default is chosen; the last is ET10's, and is used for data of any larger size.
 # All candidates of a row may be active: on patches of images this gave bounds as high as the same number of states with
@@ -131,7 +131,7 @@ class Preselected(Posterior):
                 f"are fewer. Use at most {n_components} candidates, or leave candidates=None."
             )
 
-    def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> Preselected:
+    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> Preselected:
         """Return this posterior with numbers H′ and γ that suit the size of the data, and a selection."""
         strengths = model.prior.strengths
         per_state = n_components if model.linear and len(strengths) == 1 else n_features
@@ -155,7 +155,7 @@ class Preselected(Posterior):
             keep=self.keep,
         )
 
-    def _size(self, model: Model, n_components: int, cost_of_state: int) -> tuple[int, int]:
+    def _size(self, model: GenerativeModel, n_components: int, cost_of_state: int) -> tuple[int, int]:
         """Return the numbers of candidates and of active causes that suit the size of the data.
 
         All causes are candidates if their shared states allow as many active ones as a row's own candidates would.
@@ -177,7 +177,7 @@ class Preselected(Posterior):
         sizes = [min(n_components, number) for number in numbers]
         return [(size, size if self.max_active is None else min(size, self.max_active)) for size in sizes]
 
-    def _shared_size(self, model: Model, n_components: int, cost_of_state: int) -> int | None:
+    def _shared_size(self, model: GenerativeModel, n_components: int, cost_of_state: int) -> int | None:
         """Return the number of active causes if all causes are candidates by default, else None.
 
         States of a row's own candidates are as cheap as shared ones where causes add up under Gaussian noise.
@@ -234,7 +234,7 @@ class Preselected(Posterior):
         """Return the number of states: empty, single causes (all or candidates), and those of several candidates."""
         return 1 + (int(n_components) if self.singletons else self.numbers[0]) + n_own_states(*self.numbers)
 
-    def diagnose(self, model: Model, parameters: Parameters) -> str:
+    def diagnose(self, model: GenerativeModel, parameters: Parameters) -> str:
         """Return a warning if, with a data cut, activities have grown as far as γ allows."""
         activity = model.prior.activity(parameters.prior)
         if self.keep is None or "activity" not in model.learn or not at_limit(activity, self.numbers[1]):
@@ -245,7 +245,7 @@ class Preselected(Posterior):
             "max_active, or use keep=None."
         )
 
-    def log_mass(self, model: Model, parameters: Parameters) -> Array:
+    def log_mass(self, model: GenerativeModel, parameters: Parameters) -> Array:
         """Return the log prior probability of all states with at most γ active causes."""
         return model.prior.log_mass(parameters.prior, self.numbers[1])
 
@@ -266,11 +266,13 @@ class Preselected(Posterior):
             return itemsize * ARRAYS_PER_MEAN * self.n_states(n_components) * n_features
         return itemsize * 8 * n_components * (n_features + n_components)
 
-    def weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Weighed:
+    def weigh(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Weighed:
         """Return candidates and weights of states, the costly part of inference, once per row and iteration."""
         return self._weigh(model, parameters, block, temperature)[0]
 
-    def _weigh(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> tuple[Weighed, Sums]:
+    def _weigh(
+        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array
+    ) -> tuple[Weighed, Sums]:
         n_components, n_features = parameters.components.shape
         size = (n_components, n_features, block.rows.dtype.itemsize)
         return weigh(
@@ -287,7 +289,7 @@ class Preselected(Posterior):
 
     def infer_from(
         self,
-        model: Model,
+        model: GenerativeModel,
         parameters: Parameters,
         block: Block,
         temperature: Array,
@@ -298,7 +300,7 @@ class Preselected(Posterior):
         tree = sparse_states(*self.numbers)
         return CandidateStates(model, parameters, tree, block, temperature, weighed, threshold)
 
-    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Select candidates, compute the weights of their states, and return expectations."""
         if self.shares_states(len(parameters.components)):
             tree = sparse_states(len(parameters.components), self.numbers[1])

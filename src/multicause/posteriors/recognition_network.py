@@ -1,15 +1,15 @@
 """An approximate posterior computed by a recognition network with its own weights: TN10 eq. 10.41–10.43."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, matmul, observed_data
 from multicause.compatibility import Capability, Expectation, Link, Requirements, Rule, Support
-from multicause.posteriors.base import Inference, Posterior, Recognized
-from multicause.posteriors.expectations.observed import observed_data
+from multicause.expectations import Inference, Recognized
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import Posterior
 from multicause.posteriors.expectations.row_totals import ScaleFreeTotals
 from multicause.posteriors.state_search import best_distinct, n_found, search
 from multicause.priors.layered_networks import (
@@ -21,9 +21,7 @@ from multicause.priors.layered_networks import (
     n_causes,
     recognition_logits,
 )
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.records import Block, Parameters
 
 # Number of arrays (n, H + D) that are in memory at once for each sample.
 ARRAYS = 6
@@ -59,11 +57,6 @@ class RecognitionNetwork(Posterior):
         if self.n_samples < 1:
             raise ValueError(f"n_samples of RecognitionNetwork must be at least 1; got {self.n_samples!r}.")
 
-    def layers(self, parameters: dict[str, Array]) -> Layers:
-        """Return the recognition layers, from the data upwards."""
-        depth = len(parameters) // 2
-        return tuple({"weights": parameters[f"weights_{k}"], "bias": parameters[f"bias_{k}"]} for k in range(depth))
-
     @property
     def bound_label(self) -> str:
         """Description of the free energy F (TN10 eq. 10.42)."""
@@ -91,22 +84,30 @@ class RecognitionNetwork(Posterior):
         """Return the memory of the weights."""
         return itemsize * ARRAYS * n_components * n_features
 
-    def infer(self, model: "Model", parameters: "Parameters", block: "Block", temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return probabilities of the lowest causes, and samples of all causes."""
         return Sampled(model, parameters, block, self)
 
 
-def machine_of(model: "Model", parameters: "Parameters") -> Machine:
+def machine_of(model: GenerativeModel, parameters: Parameters) -> Machine:
     """Return both networks of a Helmholtz machine, from the parameters of its parts."""
     lowest = {"weights": parameters.components, "bias": parameters.noise["bias"]}
     upper = model.prior.layers(parameters.prior)
-    return Machine((lowest, *upper), model.posterior.layers(parameters.posterior))
+    return Machine((lowest, *upper), recognition_layers(parameters.posterior))
+
+
+def recognition_layers(parameters: dict[str, Array]) -> Layers:
+    """Return the layers of a recognition network, from the data upwards."""
+    depth = len(parameters) // 2
+    return tuple({"weights": parameters[f"weights_{k}"], "bias": parameters[f"bias_{k}"]} for k in range(depth))
 
 
 class Sampled(ScaleFreeTotals):
     """Expectations under q_n(v) of a recognition network; those of p(v, u) are means over sampled states."""
 
-    def __init__(self, model: "Model", parameters: "Parameters", block: "Block", posterior: RecognitionNetwork) -> None:
+    def __init__(
+        self, model: GenerativeModel, parameters: Parameters, block: Block, posterior: RecognitionNetwork
+    ) -> None:
         self._model, self._parameters, self._posterior = model, parameters, posterior
         self.rows, self.row_weights = block.rows, block.weights
         self._machine = machine_of(model, parameters)

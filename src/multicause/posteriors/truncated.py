@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from math import comb
 from numbers import Integral
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Support
-from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Inference, Posterior
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Posterior
 from multicause.posteriors.expectations.truncated_states import TruncatedStates
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
+from multicause.records import Block, Parameters
 
 # Number of arrays (S, n) that are in memory at once: products, log joint, its scaled copy, and the weights.
 ARRAYS_PER_STATE = 4
@@ -100,13 +99,13 @@ class Truncated(Posterior):
         """Return the memory of states: a few numbers for each dimension of each state."""
         return itemsize * ARRAYS_PER_MEAN * self.n_states(n_components) * n_features
 
-    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Return expectations over all sparse states, which are the same for all rows."""
         return TruncatedStates(
             model, parameters, int(self.max_active), block, temperature, empty_state=bool(self.empty_state)
         )
 
-    def log_mass(self, model: Model, parameters: Parameters) -> Array:
+    def log_mass(self, model: GenerativeModel, parameters: Parameters) -> Array:
         """Return the log prior probability of all states with at most γ active causes."""
         return model.prior.log_mass(parameters.prior, int(self.max_active))
 
@@ -120,7 +119,7 @@ class Truncated(Posterior):
         return {"sparse": inference.total_sparse}
 
     def maximize(
-        self, model: Model, parameters: Parameters, statistics: dict[str, Array], weight: Array
+        self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array], weight: Array
     ) -> dict[str, Array]:
         """Return the new compensation α + P(|s| < γ) − (rows with fewer than γ causes) / N, after eq. 34."""
         if not self.compensate:

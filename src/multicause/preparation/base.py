@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters, Statistics
+from multicause.model import Model, Statistics
+from multicause.records import Parameters
 
 PreparationRecord = dict[str, np.ndarray]
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from multicause.engines import Local
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters, interned
+from multicause.model import Model, interned
 from multicause.preparation.base import Learned, Preparation, PreparationRecord
 from multicause.preparation.moments import check_variation, condensed, covariance_of, expected_moments
+from multicause.records import Parameters
 
 
 class Condensed(Preparation):

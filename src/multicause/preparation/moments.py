@@ -14,8 +14,8 @@ import numpy as np
 
 from multicause.arrays import Array, compiled, double_precision, matmul
 from multicause.engines.base import Data
-from multicause.model import Block
 from multicause.noises.incomplete_clusters import completed_sums
+from multicause.records import Block
 
 # Arrays of the size of a block that its covariance needs at once.
 ARRAYS = 4

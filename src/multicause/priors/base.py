@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,10 +12,8 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.compatibility import Support
+from multicause.expectations import Inference
 from multicause.parts import Part
-
-if TYPE_CHECKING:
-    from multicause.posteriors.base import Inference
 
 
 class Prior(Part):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, matmul
+from multicause.expectations import Inference
 from multicause.priors import truncation
 from multicause.priors.base import Prior
-
-if TYPE_CHECKING:
-    from multicause.posteriors.base import Inference
 
 # Minimum distance of activities from 0 and 1, so that log p(s) is finite for every state.
 MARGIN = 1e-6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +11,8 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array, matmul
 from multicause.compatibility import Support
+from multicause.expectations import Inference
 from multicause.priors.base import Prior
-
-if TYPE_CHECKING:
-    from multicause.posteriors.base import Inference
 
 # Minimum proportion, so that a cluster without rows has a finite log γ.
 MARGIN = 1e-12

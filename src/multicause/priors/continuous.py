@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +12,8 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Requirements, Support
+from multicause.expectations import Inference
 from multicause.priors.base import Prior
-
-if TYPE_CHECKING:
-    from multicause.posteriors.base import Inference
 
 
 class Continuous(Prior):

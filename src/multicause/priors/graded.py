@@ -6,7 +6,7 @@ G. Exarchakis and J. Lücke, Discrete Sparse Coding, Neural Computation 29 (2017
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +15,10 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
+from multicause.expectations import Inference
 from multicause.priors import truncation
 from multicause.priors.base import Prior
 from multicause.priors.bernoulli import Bernoulli
-
-if TYPE_CHECKING:
-    from multicause.posteriors.base import Inference
 
 # Minimum probability of a level, so that log p(s) is finite for every state.
 MARGIN = 1e-6

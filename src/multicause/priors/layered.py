@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +11,9 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.compatibility import Capability, Requirements, Support
+from multicause.expectations import Inference
 from multicause.priors.base import Prior
 from multicause.priors.layered_networks import Layers, fantasies, log_bernoulli
-
-if TYPE_CHECKING:
-    from multicause.posteriors.base import Inference
 
 # Initial standard deviation of weights between layers.
 INITIAL_SPREAD = 0.1

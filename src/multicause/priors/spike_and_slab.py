@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,10 +9,8 @@ from numpy.typing import ArrayLike
 
 from multicause.arrays import Array
 from multicause.compatibility import Capability, Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
+from multicause.expectations import Inference
 from multicause.priors.bernoulli import MARGIN, Bernoulli
-
-if TYPE_CHECKING:
-    from multicause.posteriors.base import Inference
 
 PRIOR_LEARNABLE = ("activity", "slab_mean", "slab_variance")
 # Minimum learned variance of a slab, relative to its mean square, so that its posterior can be computed.

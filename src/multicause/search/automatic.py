@@ -37,8 +37,9 @@ from multicause.em.results import (
     start_of,
 )
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 from multicause.runtime.parallel import in_background
 from multicause.search.critical_temperature import start_temperature
 from multicause.search.phases import (

@@ -15,7 +15,8 @@ from multicause.annealing import ConstantTemperatures
 from multicause.arrays import Array
 from multicause.em.loop import learn_all
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Model
+from multicause.records import Parameters
 
 # Initial range of the bisection, and the factor within which the temperature is determined.
 COLDEST, HOTTEST = 1.5, 1000.0

@@ -14,8 +14,9 @@ from multicause.em.loop import learn
 from multicause.em.results import FitResult
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 from multicause.search.automatic import search
 from multicause.search.phases import Search, run_phases
 from multicause.search.repair import repair

@@ -37,9 +37,10 @@ from multicause.em.results import (
 from multicause.em.usage import dead_causes
 from multicause.engines.base import Data
 from multicause.initialization.parameters import rows_as_components
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 from multicause.search.tournament import VARIANT_TOL, is_better, report_best, run_tournament
 from multicause.search.variants import REVIVALS, all_variants, least_missed, revived
 

@@ -20,8 +20,9 @@ from multicause.em.results import BoundChange, FitResult, Progress, concatenate_
 from multicause.em.solver import FitProblem, Solver
 from multicause.em.usage import hardly_used
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 from multicause.search.phases import Search, run_phases
 from multicause.search.revival import revive, worst_rows
 from multicause.search.sample import sample_for_search

@@ -33,9 +33,10 @@ from multicause.em.results import (
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
 from multicause.inference import arrange
-from multicause.model import Model, Parameters, interned
+from multicause.model import Model, interned
 from multicause.persistence.journal import Journal
 from multicause.posteriors import choose_posterior
+from multicause.records import Parameters
 from multicause.search.critical_temperature import critical_temperature
 from multicause.search.phases import (
     WARM_TEMPERATURE,

@@ -10,7 +10,8 @@ import numpy as np
 
 from multicause.engines.base import Data
 from multicause.inference import log_evidence, mean_data, summarize
-from multicause.model import Block, Model, Parameters
+from multicause.model import Model
+from multicause.records import Block, Parameters
 
 # Part of the rows, those with the lowest evidence, from which new components are drawn.
 WORST = 0.1

@@ -11,8 +11,9 @@ import numpy as np
 from multicause.arrays import Array
 from multicause.em.results import Progress, Watcher
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 from multicause.search.critical_temperature import TEMPERATURES
 from multicause.search.phases import SHARE_DIVISOR, iterations_to_find
 from multicause.search.search_models import SearchModels

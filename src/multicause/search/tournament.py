@@ -17,9 +17,10 @@ from multicause.em.driver import run_loop
 from multicause.em.loop import learn_all
 from multicause.em.results import FitResult, Progress, StartResults, Watcher, best_of, offset_iterations, one_start
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters
+from multicause.model import Model
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 
 # Iterations of each round and number of variants that survive it, and the rise of the bound per row below which a
 # variant ends early. Nearly all variants that win are among the best four after three iterations.

@@ -17,7 +17,8 @@ from multicause.em.results import FitResult
 from multicause.em.usage import dead_causes
 from multicause.engines.base import Data
 from multicause.inference import active_causes
-from multicause.model import Block, Model, Parameters
+from multicause.model import Model
+from multicause.records import Block, Parameters
 from multicause.search.revival import revive, worst_rows
 
 # Largest number of variants in which causes are copied or come back.

@@ -33,8 +33,9 @@ from multicause.em.solver import FitProblem, Solver
 from multicause.em.usage import has_died
 from multicause.engines.base import Data
 from multicause.inference import arrange
-from multicause.model import Model, Parameters, Statistics
+from multicause.model import Model, Statistics
 from multicause.outcomes import Outcome
+from multicause.records import Parameters
 from multicause.search.critical_temperature import critical_temperature
 from multicause.search.sample import sample_for_search
 from multicause.solvers import hebbian

@@ -24,10 +24,11 @@ from multicause.em.m_step import maximize_one
 from multicause.em.results import FitResult, Progress, is_finite, result_of_one, start_of
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
-from multicause.model import Block, Model, Parameters, Statistics, interned
+from multicause.model import Model, Statistics, interned
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.posteriors import Posterior
+from multicause.records import Block, Parameters
 from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 
 # Number of passes whose mean bound is compared with that of as many passes before; the bound of a single pass is too

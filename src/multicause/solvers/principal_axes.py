@@ -23,9 +23,10 @@ from multicause.em.results import (
     start_of,
 )
 from multicause.em.solver import FitProblem, Solver
-from multicause.model import Parameters, interned
+from multicause.model import interned
 from multicause.outcomes import Outcome
 from multicause.posteriors import LinearGaussian
+from multicause.records import Parameters
 
 # Maximum number of EM iterations if values are missing, and the rise of the mean log-likelihood per row that ends it.
 MOST_ITERATIONS = 2000

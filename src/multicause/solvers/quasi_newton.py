@@ -21,9 +21,10 @@ from multicause.em.driver import Watch, run_loop
 from multicause.em.results import FitResult, Progress, one_start, result_of_one, start_of
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
-from multicause.model import Model, Parameters, Statistics
+from multicause.model import Model, Statistics
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
+from multicause.records import Parameters
 from multicause.solvers.mini_batches import evaluate
 from multicause.updates.natural_gradient import moved
 

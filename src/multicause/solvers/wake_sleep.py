@@ -24,7 +24,7 @@ from multicause.em.online import Online, continued
 from multicause.em.results import FitResult, Progress, batch_result, is_finite, result_of_one, start_of
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
-from multicause.model import Block, Model, Parameters
+from multicause.model import Model
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.posteriors.recognition_network import machine_of
@@ -37,6 +37,7 @@ from multicause.priors.layered_networks import (
     masked,
     n_causes,
 )
+from multicause.records import Block, Parameters
 from multicause.solvers.mini_batches import evaluate, has_settled
 from multicause.solvers.optimizers import Optax, Optimizer, OptimizerState, first_optimizer_state, stepped
 from multicause.solvers.presentation import Batches, BlockDraw, Presentation

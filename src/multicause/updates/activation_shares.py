@@ -2,8 +2,9 @@
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Spread, Support
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update, shares_of_active
 
 
@@ -25,7 +26,7 @@ class ActivationShares(Update):
         expectations=frozenset({Expectation.CREDIT}),
     )
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return how often causes have set features to one, W_hd Σ⟨s_h y_d / p_d⟩, and how often they are active."""
 
         def per_activation(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
@@ -35,7 +36,7 @@ class ActivationShares(Update):
         active = inference.total_causes if inference.observed is None else inference.observed_causes
         return {"activations": parameters.components * pulled, "active": active}
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the share of its active rows in which a cause has set a feature to one."""
         shares = shares_of_active(statistics["activations"], statistics["active"], parameters.components)
         return model.combination.project(shares)

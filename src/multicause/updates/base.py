@@ -8,9 +8,10 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array
 from multicause.combinations.base import Combination
-from multicause.model import Model, Parameters
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
 from multicause.parts import Part
-from multicause.posteriors.base import Inference
+from multicause.records import Parameters
 
 
 class Update(Part):
@@ -24,11 +25,11 @@ class Update(Part):
         return self.monotone
 
     @abstractmethod
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return the sums over rows that :meth:`maximize` needs."""
 
     @abstractmethod
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return new components, given the statistics: (H, D)."""
 
 

@@ -4,8 +4,9 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update
 from multicause.updates.least_squares import OF_SQUARES, linear_sums, slope_of
 
@@ -34,11 +35,11 @@ class Coordinates(Update):
         if self.n_sweeps < 1:
             raise ValueError(f"n_sweeps of Coordinates must be at least 1; got {self.n_sweeps!r}.")
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return first and second moments of the causes."""
         return linear_sums(inference)
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the components after all sweeps; those of unused causes do not change."""
         old = parameters.components
         slopes, pairs = slope_of(statistics, old), statistics["cause_pairs"].astype(old.dtype)

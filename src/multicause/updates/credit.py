@@ -4,9 +4,10 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Link, Requirements, Rule
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
 from multicause.posteriors.expectations.observed import one
+from multicause.records import Parameters
 from multicause.updates.base import Update
 
 
@@ -23,7 +24,7 @@ class CreditMean(Update):
         expectations=frozenset({Expectation.CREDIT}),
     )
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return the sums of data weighted by credit, and of the credit: (H, D) each."""
         relative_data, credit = inference.pull((one, None), (None, one))
         origin = model.noise.origin(parameters.noise)
@@ -32,7 +33,7 @@ class CreditMean(Update):
             credited_data += credit * origin.astype(jnp.float64)
         return {"credited_data": credited_data, "credit": credit}
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the credit-weighted means; weights without credit do not change, as eq. 6 already holds for them."""
         credit = statistics["credit"]
         tiny = jnp.finfo(credit.dtype).tiny

@@ -5,8 +5,9 @@ import numpy as np
 
 from multicause.arrays import Array, largest_eigenvalue, matmul
 from multicause.compatibility import Support
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update
 from multicause.updates.least_squares import OF_SQUARES, linear_sums
 
@@ -46,7 +47,7 @@ class DeltaRule(Update):
             if not (np.isfinite(value) and (value > 0 or (value == 0 and name == "exponent"))):
                 raise ValueError(f"{name} of DeltaRule must be a positive number; got {value!r}.")
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return first and second moments of the causes, and the weight of the rows."""
         return {
             **linear_sums(inference),
@@ -54,7 +55,7 @@ class DeltaRule(Update):
             "weight": jnp.sum(inference.row_weights),
         }
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the components after one step of the delta rule and of the control of lengths."""
         weight, old = statistics["weight"], parameters.components
         pairs = statistics["cause_pairs"] / weight

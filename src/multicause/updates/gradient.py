@@ -4,8 +4,9 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Link, Requirements, Rule, Support
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update
 
 
@@ -37,7 +38,7 @@ class Gradient(Update):
         if not (self.rate > 0 and self.rate < float("inf")):
             raise ValueError(f"rate of Gradient must be a positive number; got {self.rate!r}.")
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return the curvature, and the target of a full step times the curvature.
 
         Both may be averaged over batches of a stream.
@@ -54,7 +55,7 @@ class Gradient(Update):
         curvature = curvature.astype(jnp.float64)
         return {"target": curvature * parameters.components + gradient, "curvature": curvature}
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the components after one gradient step."""
         tiny = jnp.finfo(parameters.components.dtype).tiny
         old, curvature = parameters.components, statistics["curvature"]

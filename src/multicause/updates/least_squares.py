@@ -6,8 +6,9 @@ import jax.numpy as jnp
 from multicause.arrays import Array, matmul
 from multicause.combinations.base import Combination
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Spread
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update
 
 # Damping of each cause in rounding errors of its entry of Σ⟨ssᵀ⟩, which is singular if causes are dead or duplicates.
@@ -47,11 +48,11 @@ class LeastSquares(Update):
         """Return whether components are unbounded: clamping may lower the bound."""
         return not combination.bounded
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return first and second moments of the causes."""
         return linear_sums(inference)
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the solution of the least-squares problem."""
         old = parameters.components
         slope = slope_of(statistics, old)

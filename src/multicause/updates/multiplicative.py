@@ -5,8 +5,9 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
 from multicause.compatibility import Expectation, Spread, Support
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update, shares_of_active
 from multicause.updates.least_squares import OF_SQUARES, linear_sums
 
@@ -37,11 +38,11 @@ class Multiplicative(Update):
         if self.n_steps < 1:
             raise ValueError(f"n_steps of Multiplicative must be at least 1; got {self.n_steps!r}.")
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return first and second moments of the causes."""
         return linear_sums(inference)
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the components after all partial steps."""
         wanted, pairs = statistics["cause_data"].clip(0), statistics["cause_pairs"]
         tiny = jnp.finfo(wanted.dtype).tiny
@@ -64,12 +65,12 @@ class MultiplicativeCounts(Update):
         nonnegative=True,
     )
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return the share of each cause in the data, W_hd Σ⟨s_h y_d / w̄_d⟩, and how often it is active."""
         (pulled,) = inference.pull((lambda mean, overlap, noise: 1 / model.noise.variance(mean, noise), None))
         active = inference.total_causes if inference.observed is None else inference.observed_causes
         return {"shares": parameters.components * pulled, "active": active}
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the components after one step; those of unused causes do not change."""
         return shares_of_active(statistics["shares"], statistics["active"], parameters.components)

@@ -5,8 +5,9 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Likelihood, Requirements, Rule, Support
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update
 
 
@@ -35,7 +36,7 @@ class NaturalGradient(Update):
         if not (np.isfinite(self.rate) and 0 < self.rate < 1):
             raise ValueError(f"rate of NaturalGradient must lie between 0 and 1; got {self.rate!r}.")
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return Σ g′(v_a) v_b and Σ g″(v_a) v_b²; second-order methods need both."""
         return {
             "slope_causes": inference.slope_causes,
@@ -43,7 +44,7 @@ class NaturalGradient(Update):
             "weight": jnp.sum(inference.row_weights),
         }
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the components after one natural-gradient step."""
         slopes = statistics["slope_causes"] / statistics["weight"]
         identity = jnp.eye(len(slopes), dtype=slopes.dtype)

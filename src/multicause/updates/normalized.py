@@ -4,9 +4,10 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Link, Requirements, Rule, Spread
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
 from multicause.posteriors.expectations.observed import one
+from multicause.records import Parameters
 from multicause.updates.base import Update
 
 
@@ -25,14 +26,14 @@ class NormalizedMean(Update):
         uncapped=True,
     )
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return the data weighted by credit, and the credit in each dimension if values may be missing."""
         if inference.observed is not None:
             credited_data, credit = inference.pull((one, None), (None, one))
             return {"credited_data": credited_data, "credit": credit}
         return {"credited_data": inference.pull((one, None))[0]}
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the scaled components; one without any credit does not change.
 
         If values may be missing, dimensions contribute by their mean and not by their sum, as they may be observed more

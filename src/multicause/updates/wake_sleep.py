@@ -6,8 +6,9 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.compatibility import Capability, Expectation, Requirements
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update
 
 
@@ -58,10 +59,10 @@ class WakeSleep(Update):
         """The settings on which compiled programs depend."""
         return WakeSleepSettings(int(self.n_particles), bool(self.nonnegative))
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return no statistics, because parameters are updated after every batch."""
         return {}
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the components unchanged, because they are updated during the pass over the data."""
         return parameters.components

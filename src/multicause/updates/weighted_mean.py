@@ -4,8 +4,9 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array
 from multicause.compatibility import Expectation, Link, Requirements, Spread, Support
-from multicause.model import Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 from multicause.updates.base import Update, of_features
 
 
@@ -23,13 +24,13 @@ class WeightedMean(Update):
         expectations=frozenset({Expectation.MOMENTS}),
     )
 
-    def statistics(self, model: Model, parameters: Parameters, inference: Inference) -> dict[str, Array]:
+    def statistics(self, model: GenerativeModel, parameters: Parameters, inference: Inference) -> dict[str, Array]:
         """Return the sums of data weighted by responsibilities, and of the responsibilities."""
         if inference.observed is not None:
             return {"cause_data": inference.observed_cause_data, "active": inference.observed_causes}
         return {"cause_data": inference.cause_data, "active": inference.total_causes}
 
-    def maximize(self, model: Model, parameters: Parameters, statistics: dict[str, Array]) -> Array:
+    def maximize(self, model: GenerativeModel, parameters: Parameters, statistics: dict[str, Array]) -> Array:
         """Return the weighted means; components of causes without rows do not change."""
         active = of_features(statistics["active"])
         tiny = jnp.finfo(active.dtype).tiny

@@ -9,9 +9,9 @@ from multicause import MaximalCauses
 from multicause.arrays import double_precision
 from multicause.datasets import make_bars
 from multicause.em.e_step import statistics_of
-from multicause.model import Block
 from multicause.posteriors import Preselected
 from multicause.posteriors.candidates import pieces
+from multicause.records import Block
 from tests.posteriors.conftest import D, H
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

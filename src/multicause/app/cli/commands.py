@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from multicause import __version__
 from multicause.app.cli.apply import reconstruct, sample, transform
 from multicause.app.cli.benchmark import benchmark
 from multicause.app.cli.demo import demo
@@ -15,6 +14,7 @@ from multicause.app.cli.output import Command, Commands
 from multicause.app.cli.report import report
 from multicause.app.cli.reproduce import reproduce
 from multicause.app.cli.restore import denoise, inpaint
+from multicause.version import __version__
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for function in (demo, fit, transform, reconstruct, sample, denoise, inpaint, report, reproduce, benchmark):

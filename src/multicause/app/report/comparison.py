@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from multicause import __version__
 from multicause.persistence.container import write_whole
 from multicause.restoration.denoising import Restoration
 from multicause.runtime.optional import need
+from multicause.version import __version__
 
 # Components that are shown, those that are active most often; pixels of a side of each on the page.
 N_COMPONENTS, TILE = 96, 4

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from multicause import __version__
 from multicause.app.preparation import PreparedModel, RowPreparation
 from multicause.app.report.contents import collect
 from multicause.persistence.container import write_whole
 from multicause.plotting.validation import check_components, check_image_shape
 from multicause.runtime.optional import need
+from multicause.version import __version__
 
 KINDS = ("table", "images", "patches", "spectrogram", "waveform")
 

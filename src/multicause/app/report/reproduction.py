@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from multicause import __version__
 from multicause.app.experiments import PAPERS
 from multicause.persistence.container import write_whole
 from multicause.runtime.optional import need
+from multicause.version import __version__
 
 # A line of a table that names the file of a figure.
 PICTURE = "picture"

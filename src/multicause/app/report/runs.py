@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from multicause import __version__
 from multicause.persistence.container import write_whole
 from multicause.runtime.optional import need
+from multicause.version import __version__
 
 # Pairs of components that are shown; points of the drawing of a component that is no image.
 MOST_PAIRS, POINTS = 100, 200

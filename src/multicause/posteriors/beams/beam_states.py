@@ -12,10 +12,11 @@ import numpy as np
 
 from multicause.arrays import Array, matmul, stored
 from multicause.compatibility import Support
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Recognized
+from multicause.expectations import Recognized
+from multicause.generative import GenerativeModel
 from multicause.posteriors.beams.beam_search import States, search_states
 from multicause.posteriors.beams.spikes import RecognizedStrengths, SpikeInference, strengths_of
+from multicause.records import Block, Parameters
 
 
 class BeamStates(SpikeInference):
@@ -23,7 +24,7 @@ class BeamStates(SpikeInference):
 
     def __init__(
         self,
-        model: Model,
+        model: GenerativeModel,
         parameters: Parameters,
         block: Block,
         temperature: Array,

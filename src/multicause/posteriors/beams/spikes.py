@@ -10,9 +10,10 @@ import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
 from multicause.compatibility import Support
-from multicause.model import Block, Model, Parameters
+from multicause.generative import GenerativeModel
 from multicause.posteriors.beams.beam_search import Strengths
 from multicause.posteriors.expectations.row_weights import RowWeights
+from multicause.records import Block, Parameters
 
 
 class RecognizedStrengths(NamedTuple):
@@ -24,7 +25,7 @@ class RecognizedStrengths(NamedTuple):
     strengths: Array  # (n, K, H) posterior means given each state; zero for inactive causes
 
 
-def strengths_of(model: Model, parameters: Parameters) -> Strengths:
+def strengths_of(model: GenerativeModel, parameters: Parameters) -> Strengths:
     """Return the prior of the strengths of causes; binary causes have strength one."""
     activity = jnp.asarray(model.prior.activity(parameters.prior))
     log_odds = jnp.log(activity) - jnp.log1p(-activity)
@@ -46,7 +47,12 @@ class SpikeInference(RowWeights):
     """
 
     def __init__(
-        self, model: Model, parameters: Parameters, block: Block, temperature: Array, observed: Array | None = None
+        self,
+        model: GenerativeModel,
+        parameters: Parameters,
+        block: Block,
+        temperature: Array,
+        observed: Array | None = None,
     ) -> None:
         self._model, self._parameters, self._block = model, parameters, block
         self.rows, self.row_weights, self.observed = block.rows, block.weights, observed

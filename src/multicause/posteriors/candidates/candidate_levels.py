@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, sum_in_double
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Recognized
+from multicause.expectations import Recognized
+from multicause.generative import GenerativeModel
 from multicause.posteriors.beams.spikes import SpikeInference
+from multicause.records import Block, Parameters
 from multicause.states.state_list import pairs_of, sparse_states
 
 
@@ -35,7 +36,9 @@ def places_of(n_candidates: int, max_active: int, strengths: tuple[float, ...]) 
     return Places(values, np.concatenate(members, axis=1).astype(float))
 
 
-def scores_of_singles(model: Model, parameters: Parameters, data: Array, strengths: tuple[float, ...]) -> Array:
+def scores_of_singles(
+    model: GenerativeModel, parameters: Parameters, data: Array, strengths: tuple[float, ...]
+) -> Array:
     """Return log p(s_h = φ_l alone, y) − log p(nothing, y) of every level and cause: (L, H, n)."""
     components = model.noise.standardize(parameters.components, parameters.noise)
     projections = matmul(components, model.noise.standardize(data, parameters.noise).T)
@@ -51,7 +54,7 @@ class LevelCandidates(SpikeInference):
 
     def __init__(
         self,
-        model: Model,
+        model: GenerativeModel,
         parameters: Parameters,
         block: Block,
         temperature: Array,

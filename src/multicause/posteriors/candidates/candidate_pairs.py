@@ -9,12 +9,13 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from multicause.arrays import Array
-from multicause.model import Model, Parameters
+from multicause.generative import GenerativeModel
 from multicause.posteriors.candidates.features import Features
+from multicause.records import Parameters
 from multicause.states.state_list import pairs_of
 
 
-def products_of_candidates(model: Model, parameters: Parameters, marked: Array, candidates: Array) -> Array:
+def products_of_candidates(model: GenerativeModel, parameters: Parameters, marked: Array, candidates: Array) -> Array:
     """Return Σ_d m_d W_id W_jd/Σ_d of all pairs of candidates (H', n) in each row: (pairs, n). Missing data are NaN."""
     components = model.noise.standardize(parameters.components, parameters.noise)
     first, second = pairs_of(len(candidates))

@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.model import Model, Parameters
+from multicause.generative import GenerativeModel
 from multicause.posteriors.candidates.features import Features
 from multicause.posteriors.expectations.expansion import ROUNDING, split_products, standardized
 from multicause.posteriors.expectations.masked_sums import members_of
+from multicause.records import Parameters
 from multicause.states.state_list import StateList, pairs_of
 
 
@@ -21,7 +22,7 @@ class Gram(NamedTuple):
     parts: Array  # (2, H + 1, H + 1) if ``far``: split_products of standardized components and origin
 
 
-def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
+def gram_of(model: GenerativeModel, parameters: Parameters, max_active: int) -> Gram:
     """Return scalar products of all pairs of causes, in two parts if components or the data's offset are large."""
     natural = model.noise.natural(parameters.components, parameters.noise)
     plain = matmul(natural, parameters.components.T)
@@ -37,7 +38,9 @@ def gram_of(model: Model, parameters: Parameters, max_active: int) -> Gram:
     return Gram(plain, far, jax.lax.cond(far, split, lambda: nothing))
 
 
-def absolute_products(model: Model, parameters: Parameters, natural: Array, products: Array, rows: Array) -> Array:
+def absolute_products(
+    model: GenerativeModel, parameters: Parameters, natural: Array, products: Array, rows: Array
+) -> Array:
     """Return η(W)·y (H, n), given η(W − o)·(y − o), if η is proportional to w; selections need unshifted data."""
     origin = model.noise.origin(parameters.noise)
     if origin is None or not model.noise.linear:
@@ -48,7 +51,9 @@ def absolute_products(model: Model, parameters: Parameters, natural: Array, prod
     return products + matmul(natural, origin)[:, None] + matmul(rows, model.noise.natural(origin, parameters.noise))
 
 
-def scores_of_means(model: Model, parameters: Parameters, data: Array, candidates: Array, tree: StateList) -> Array:
+def scores_of_means(
+    model: GenerativeModel, parameters: Parameters, data: Array, candidates: Array, tree: StateList
+) -> Array:
     """Return Σ_d η(w̄_d)·y_d − A(w̄_d) of all states of the candidates: (S, n). Missing values are NaN and left out."""
     noise, combination, components = model.noise, model.combination, parameters.components
     of_features, shared = noise.split_parameters(parameters.noise)
@@ -72,7 +77,7 @@ def scores_of_means(model: Model, parameters: Parameters, data: Array, candidate
 
 
 def scores_of_sums(
-    model: Model,
+    model: GenerativeModel,
     parameters: Parameters,
     data: Array,
     singles: Array,

@@ -5,16 +5,17 @@ from functools import cached_property, partial
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, add_by_index, matmul, sum_in_double
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Function, Inference, Recognized, Term
+from multicause.arrays import Array, add_by_index, matmul, observed_data, relative, sum_in_double
+from multicause.expectations import Function, Inference, Recognized, Term
+from multicause.generative import GenerativeModel
 from multicause.posteriors.candidates.candidate_pairs import explained_by_others
 from multicause.posteriors.candidates.candidate_weights import Sums, Weighed, counts_of, sum_rows
 from multicause.posteriors.candidates.features import Features
 from multicause.posteriors.candidates.pieces import Pieces
 from multicause.posteriors.expectations import masked_sums
-from multicause.posteriors.expectations.expansion import absolute, relative
-from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, minus_mean, observed_data, one
+from multicause.posteriors.expectations.expansion import absolute
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, minus_mean, one
+from multicause.records import Block, Parameters
 from multicause.states.state_list import StateList, pairs_of
 
 
@@ -26,7 +27,7 @@ class CandidateStates(Inference):
 
     def __init__(
         self,
-        model: Model,
+        model: GenerativeModel,
         parameters: Parameters,
         tree: StateList,
         block: Block,

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, stored, sum_in_double
-from multicause.model import Block, Model, Parameters
+from multicause.arrays import Array, add_by_index, indices_of_largest, matmul, relative, stored, sum_in_double
+from multicause.generative import GenerativeModel
 from multicause.posteriors.candidate_selection import Selection
 from multicause.posteriors.candidates.candidate_pairs import products_of_candidates
 from multicause.posteriors.candidates.candidate_scores import (
@@ -19,8 +19,8 @@ from multicause.posteriors.candidates.candidate_scores import (
 )
 from multicause.posteriors.candidates.pieces import Pieces
 from multicause.posteriors.expectations import masked_sums
-from multicause.posteriors.expectations.expansion import relative
 from multicause.posteriors.expectations.observed import mask_of
+from multicause.records import Block, Parameters
 from multicause.states.state_list import StateList, pairs_of, sparse_states
 
 
@@ -56,7 +56,7 @@ def n_own_states(n_candidates: int, max_active: int, strengths: tuple[float, ...
 
 
 def weigh(
-    model: Model,
+    model: GenerativeModel,
     parameters: Parameters,
     block: Block,
     temperature: Array,
@@ -89,7 +89,7 @@ def weigh(
 
 
 def _weigh_rows(
-    model: Model,
+    model: GenerativeModel,
     parameters: Parameters,
     rows: Array,
     temperature: Array,
@@ -151,7 +151,7 @@ def _weigh_rows(
 
 
 def _scores_of_own(
-    model: Model,
+    model: GenerativeModel,
     parameters: Parameters,
     marked: Array,
     data: Array,
@@ -191,7 +191,9 @@ def _moments(tree: StateList, own: Array, *, pairs: bool) -> Array:
     return matmul(jnp.asarray(both, dtype=own.dtype), own)
 
 
-def sum_rows(model: Model, data: Array, scale: Array, singles: Array, candidates: Array, moments: Array) -> Sums:
+def sum_rows(
+    model: GenerativeModel, data: Array, scale: Array, singles: Array, candidates: Array, moments: Array
+) -> Sums:
     """Return sums over rows, scaled by ``scale``, given single causes (H, m) and moments. Missing data are NaN."""
     causes = add_by_index(singles, candidates, moments[: len(candidates)]) * scale
     probabilities = causes if model.sums_squares else singles * scale

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, indices_of_largest, matmul
-from multicause.posteriors.base import Inference
+from multicause.arrays import Array, indices_of_largest, matmul, observed_data, relative
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
 from multicause.posteriors.candidates.candidate_levels import LevelCandidates
-from multicause.posteriors.expectations.expansion import relative
-from multicause.posteriors.expectations.observed import mask_of, observed_data
+from multicause.posteriors.expectations.observed import mask_of
 from multicause.posteriors.expectations.row_states import RowStates, bytes_of_row, log_prior_of
 from multicause.posteriors.preselected import ARRAYS_PER_STATE, Preselected
+from multicause.records import Block, Parameters
 from multicause.states.state_list import sparse_states
-
-if TYPE_CHECKING:
-    from multicause.model import Block, Model, Parameters
 
 
 class PreselectedLevels(Preselected):
@@ -51,7 +49,7 @@ class PreselectedLevels(Preselected):
         self.strengths = strengths
         self.singletons = singletons
 
-    def bind(self, model: Model, n_components: int, n_features: int, n_rows: int) -> PreselectedLevels:
+    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> PreselectedLevels:
         """Return this posterior, which is bound already."""
         return self
 
@@ -74,14 +72,14 @@ class PreselectedLevels(Preselected):
         n_levels = len(self.strengths)
         return itemsize * (ARRAYS_PER_STATE * n_states + 6 * n_levels * n_components + 4 * n_features)
 
-    def infer(self, model: Model, parameters: Parameters, block: Block, temperature: Array) -> Inference:
+    def infer(self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array) -> Inference:
         """Select candidates, and return expectations over their states."""
         if not model.missing:
             settings: dict[str, Any] = {"strengths": self.strengths, "singletons": self.singletons}
             return LevelCandidates(model, parameters, block, temperature, numbers=self.numbers, **settings)
         return RowStates(model, parameters, block, temperature, self._states(model, parameters, block.rows))
 
-    def _states(self, model: Model, parameters: Parameters, rows: Array) -> Array:
+    def _states(self, model: GenerativeModel, parameters: Parameters, rows: Array) -> Array:
         """Return the states of rows with missing values, as arrays: (n, S, H)."""
         H, dtype = len(parameters.components), rows.dtype
         n, (n_candidates, _) = len(rows), self.numbers
@@ -99,7 +97,7 @@ class PreselectedLevels(Preselected):
         return jnp.concatenate([jnp.broadcast_to(shared, (n, *shared.shape)), states], axis=1)
 
     @staticmethod
-    def _scores_of_singles(model: Model, parameters: Parameters, rows: Array, singles: Array) -> Array:
+    def _scores_of_singles(model: GenerativeModel, parameters: Parameters, rows: Array, singles: Array) -> Array:
         """Return log p(s, y) of states with one active cause, up to a constant of each row: (states, n)."""
         noise, observed = model.noise, mask_of(model, rows)
         origin = noise.origin(parameters.noise)

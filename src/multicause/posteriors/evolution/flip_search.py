@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array
-from multicause.model import Block, Model, Parameters
+from multicause.generative import GenerativeModel
 from multicause.posteriors.evolution.bit_sets import n_words, packed
 from multicause.posteriors.evolution.flip_states import FlipStates
 from multicause.posteriors.evolution.flips import FlipSums, Reference, reference_of, relative_scores, sums_of
 from multicause.posteriors.evolution.greedy_breeding import next_generation
+from multicause.records import Block, Parameters
 
 StatesOfRows = dict[str, Array]
 
@@ -28,7 +29,13 @@ def every_state(n_components: int, n: int, seeds: Array) -> StatesOfRows:
 
 
 def first_states(
-    model: Model, parameters: Parameters, block: Block, seeds: Array, size: int, n_children: int, n_generations: int
+    model: GenerativeModel,
+    parameters: Parameters,
+    block: Block,
+    seeds: Array,
+    size: int,
+    n_children: int,
+    n_generations: int,
 ) -> StatesOfRows:
     """Return the memory of rows that have no states yet: descendants of the empty one."""
     n, H = len(block.rows), len(parameters.components)
@@ -57,7 +64,7 @@ def _memory(words: Array, has: Array, seeds: Array, generation: int = 0) -> Stat
 
 
 def _scored(
-    model: Model, parameters: Parameters, block: Block, memory: StatesOfRows
+    model: GenerativeModel, parameters: Parameters, block: Block, memory: StatesOfRows
 ) -> tuple[FlipSums, Reference, Array]:
     """Return the sums of a block, the first state of each row, and scores relative to it: (S, n)."""
     words = memory["states"]
@@ -69,7 +76,12 @@ def _scored(
 
 
 def bred(
-    model: Model, parameters: Parameters, block: Block, temperature: Array, memory: StatesOfRows, n_children: int
+    model: GenerativeModel,
+    parameters: Parameters,
+    block: Block,
+    temperature: Array,
+    memory: StatesOfRows,
+    n_children: int,
 ) -> tuple[FlipStates, StatesOfRows]:
     """Return expectations over the states of the next generation, and its memory."""
     sums, reference, scores = _scored(model, parameters, block, memory)
@@ -81,7 +93,9 @@ def bred(
     return inference, memory | after
 
 
-def kept(model: Model, parameters: Parameters, block: Block, temperature: Array, memory: StatesOfRows) -> FlipStates:
+def kept(
+    model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, memory: StatesOfRows
+) -> FlipStates:
     """Return expectations over the states of a memory."""
     sums, reference, scores = _scored(model, parameters, block, memory)
     return FlipStates(model, parameters, block, temperature, sums, reference, memory["states"], scores)

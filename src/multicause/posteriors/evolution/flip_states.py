@@ -7,14 +7,15 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul, sum_in_double
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Recognized
+from multicause.arrays import Array, matmul, relative, sum_in_double
+from multicause.expectations import Recognized
+from multicause.generative import GenerativeModel
 from multicause.posteriors.evolution.bit_sets import single_changes, unpacked
 from multicause.posteriors.evolution.few_flips import FEW
 from multicause.posteriors.evolution.flips import FlipMoments, FlipSums, Reference, moments_of
-from multicause.posteriors.expectations.expansion import absolute, relative
+from multicause.posteriors.expectations.expansion import absolute
 from multicause.posteriors.expectations.row_states import RowStates
+from multicause.records import Block, Parameters
 
 
 class FlipStates(RowStates):
@@ -26,7 +27,7 @@ class FlipStates(RowStates):
 
     def __init__(
         self,
-        model: Model,
+        model: GenerativeModel,
         parameters: Parameters,
         block: Block,
         temperature: Array,

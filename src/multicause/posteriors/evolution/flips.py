@@ -15,12 +15,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul, stored
-from multicause.model import Block, Model, Parameters
+from multicause.arrays import Array, matmul, relative, stored
+from multicause.generative import GenerativeModel
 from multicause.posteriors.evolution.bit_sets import Lowest, is_single, lowest, unpacked
 from multicause.posteriors.evolution.few_flips import FEW, all_moments, all_scores
-from multicause.posteriors.expectations.expansion import relative, standardized
+from multicause.posteriors.expectations.expansion import standardized
 from multicause.posteriors.expectations.masked_sums import is_far
+from multicause.records import Block, Parameters
 
 
 class FlipSums(NamedTuple):
@@ -44,7 +45,7 @@ class Reference(NamedTuple):
     log_joint: Array  # (n,) −½ ‖y − Σ_h s_h W_h‖² + s·logit(π)
 
 
-def sums_of(model: Model, parameters: Parameters, block: Block) -> FlipSums:
+def sums_of(model: GenerativeModel, parameters: Parameters, block: Block) -> FlipSums:
     """Return the sums of a block."""
     dtype = block.rows.dtype
     components, origin = standardized(model, parameters)

@@ -17,17 +17,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.model import Model, Parameters
+from multicause.generative import GenerativeModel
+from multicause.records import Parameters
 
 # Integers up to two to this power, and their halves, are exact in double precision.
 EXACT_BITS = 52
 # Accepted rounding error of ‖w̄‖² in the log-likelihood of states; if it would be larger, products are split.
 ROUNDING = 1e-3
-
-
-def relative(values: Array, origin: Array | None) -> Array:
-    """Return data or means (..., D) relative to the origin, if there is one."""
-    return values if origin is None else values - origin
 
 
 def absolute(products: Array, weights: Array, origin: Array | None) -> Array:
@@ -54,7 +50,7 @@ class SpanCoordinates(NamedTuple):
         return matmul(states.astype(jnp.float64), self.components) - self.origin
 
 
-def coordinates(model: Model, parameters: Parameters) -> SpanCoordinates:
+def coordinates(model: GenerativeModel, parameters: Parameters) -> SpanCoordinates:
     """Return coordinates for causes that add up under noise that does not depend on the mean."""
     components, origin = standardized(model, parameters)
     H, dtype = len(components), parameters.components.dtype
@@ -72,7 +68,7 @@ def coordinates(model: Model, parameters: Parameters) -> SpanCoordinates:
     )
 
 
-def standardized(model: Model, parameters: Parameters) -> tuple[Array, Array]:
+def standardized(model: GenerativeModel, parameters: Parameters) -> tuple[Array, Array]:
     """Return components (H, D) and origin (D,), divided by the noise's standard deviation, in double precision."""
     components = parameters.components.astype(jnp.float64)
     origin = model.noise.origin(parameters.noise)

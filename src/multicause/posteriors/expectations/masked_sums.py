@@ -18,12 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, matmul
-from multicause.model import Model, Parameters
+from multicause.generative import GenerativeModel
 from multicause.posteriors.expectations.expansion import ROUNDING, standardized
+from multicause.records import Parameters
 from multicause.states.state_list import StateList, all_states, pairs_of
 
 
-def is_far(model: Model, parameters: Parameters) -> Array:
+def is_far(model: GenerativeModel, parameters: Parameters) -> Array:
     """Return whether cancellation of products of components would noticeably change scores: ()."""
     components, origin = standardized(model, parameters)
     largest = jnp.maximum(jnp.max(jnp.sum(components**2, axis=1)), jnp.sum(origin**2))
@@ -119,7 +120,7 @@ def _moments_of_halves(tree: StateList, weights: Array) -> tuple[Array, Array]:
     return jnp.concatenate([of_first, of_second]), pairs.at[halves.between].set(between)
 
 
-def products_of_all(model: Model, parameters: Parameters, observed: Array) -> Array:
+def products_of_all(model: GenerativeModel, parameters: Parameters, observed: Array) -> Array:
     """Return Σ_d m_d W_id W_jd/Σ_d of all pairs of causes in each row: (pairs, n)."""
     components = model.noise.standardize(parameters.components, parameters.noise)
     first, second = pairs_of(len(components))

@@ -2,33 +2,22 @@
 
 With a mask m of ones and zeros, log p of the observed values is Σ_d m_d (η(w̄_d)·y_d − A(w̄_d) + b(y_d)). Inference
 replaces missing values by zeros, so that they do not contribute to products with η(w̄), and multiplies A(w̄) by the
-mask. Models without missing values (``Model.missing`` is False) have no mask in their compiled programs.
+mask. Models without missing values (``missing`` is False) have no mask in their compiled programs.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul
-from multicause.posteriors.expectations.expansion import relative
-
-if TYPE_CHECKING:
-    from multicause.model import Model
-    from multicause.noises.base import Noise
+from multicause.generative import GenerativeModel
+from multicause.noises.base import Noise
 
 
-def mask_of(model: Model, rows: Array) -> Array | None:
+def mask_of(model: GenerativeModel, rows: Array) -> Array | None:
     """Return one for observed values of the rows (n, D) and zero for missing ones; None if all are observed."""
     return (~jnp.isnan(rows)).astype(rows.dtype) if model.missing else None
-
-
-def observed_data(rows: Array, origin: Array | None, observed: Array | None) -> Array:
-    """Return rows (n, D) relative to an origin, if there is one, and zero for missing values."""
-    data = relative(rows, origin)
-    return data if observed is None else jnp.where(observed > 0, data, 0)
 
 
 def log_base(
@@ -54,12 +43,12 @@ def _base_of_zero(noise: Noise, parameters: dict[str, Array], data: Array) -> Ar
 
 
 def one(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
-    """Return one everywhere, as a function for :attr:`multicause.posteriors.base.Inference.pull`."""
+    """Return one everywhere, as a function for :attr:`multicause.expectations.Inference.pull`."""
     return jnp.ones_like(mean)
 
 
 def minus_mean(mean: Array, overlap: Array, noise: dict[str, Array]) -> Array:
-    """Return −w̄, as a function for :attr:`multicause.posteriors.base.Inference.pull`."""
+    """Return −w̄, as a function for :attr:`multicause.expectations.Inference.pull`."""
     return -mean
 
 

@@ -8,12 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, matmul, sum_in_double
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Recognized, Term
-from multicause.posteriors.expectations.expansion import absolute, relative
-from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, observed_data
+from multicause.arrays import Array, matmul, observed_data, relative, sum_in_double
+from multicause.expectations import Recognized, Term
+from multicause.generative import GenerativeModel
+from multicause.posteriors.expectations.expansion import absolute
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of
 from multicause.posteriors.expectations.row_weights import RowWeights
+from multicause.records import Block, Parameters
 
 # Number of arrays (n, S, D) that are in memory at once: means, a function of them, and its products with data.
 ARRAYS_PER_MEAN = 4
@@ -25,7 +26,7 @@ def bytes_of_row(n_states: int, n_components: int, n_features: int, itemsize: in
     return itemsize * (n_states * per_state + 4 * n_features)
 
 
-def scores_of(model: Model, parameters: Parameters, rows: Array, states: Array) -> tuple[Array, Array]:
+def scores_of(model: GenerativeModel, parameters: Parameters, rows: Array, states: Array) -> tuple[Array, Array]:
     """Return Σ_d η(w̄_d)·y_d − A(w̄_d) of states (n, S, H) in rows (n, D): (n, S), and means w̄ − o: (n, S, D)."""
     noise = model.noise
     origin, observed = noise.origin(parameters.noise), mask_of(model, rows)
@@ -39,7 +40,7 @@ def scores_of(model: Model, parameters: Parameters, rows: Array, states: Array) 
     return jnp.sum(products - normalizers, axis=-1), means
 
 
-def log_prior_of(model: Model, parameters: Parameters, states: Array) -> Array:
+def log_prior_of(model: GenerativeModel, parameters: Parameters, states: Array) -> Array:
     """Return log p(s) of states (n, S, H): (n, S)."""
     dtype = parameters.components.dtype
     flat = states.reshape(-1, states.shape[-1]).astype(dtype)
@@ -55,7 +56,7 @@ class RowStates(RowWeights):
 
     def __init__(
         self,
-        model: Model,
+        model: GenerativeModel,
         parameters: Parameters,
         block: Block,
         temperature: Array,

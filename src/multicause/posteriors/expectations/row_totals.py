@@ -7,7 +7,7 @@ from functools import cached_property
 import jax.numpy as jnp
 
 from multicause.arrays import Array, sum_in_double
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
 
 
 class RowTotals(Inference):

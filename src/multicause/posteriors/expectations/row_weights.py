@@ -5,14 +5,15 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from multicause.arrays import Array, sum_in_double
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Inference
+from multicause.expectations import Inference
+from multicause.generative import GenerativeModel
+from multicause.records import Block, Parameters
 
 
 class RowWeights(Inference):
     """Probabilities q_n(s) ∝ p(s, y_n)^β of states of each row, and bounds. A subclass calls :meth:`_weigh`."""
 
-    _model: Model
+    _model: GenerativeModel
     _parameters: Parameters
     _block: Block
     _data: Array  # rows with zeros for missing values, relative to the origin of the noise where there is one

@@ -5,12 +5,13 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul, sum_in_double
-from multicause.model import Block, Model, Parameters
-from multicause.posteriors.base import Inference, Recognized, Term
+from multicause.arrays import Array, matmul, observed_data, relative, sum_in_double
+from multicause.expectations import Inference, Recognized, Term
+from multicause.generative import GenerativeModel
 from multicause.posteriors.expectations import masked_sums
-from multicause.posteriors.expectations.expansion import absolute, coordinates, relative
-from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of, observed_data
+from multicause.posteriors.expectations.expansion import absolute, coordinates
+from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of
+from multicause.records import Block, Parameters
 from multicause.states.state_list import StateList
 
 # Number of arrays (S, n) that are in memory at once: log joint, its scaled copy, and the weights.
@@ -29,7 +30,9 @@ class SharedStates(Inference):
     Data and means are relative to the noise's origin (:mod:`multicause.posteriors.expectations.expansion`).
     """
 
-    def __init__(self, model: Model, parameters: Parameters, tree: StateList, block: Block, temperature: Array) -> None:
+    def __init__(
+        self, model: GenerativeModel, parameters: Parameters, tree: StateList, block: Block, temperature: Array
+    ) -> None:
         self._model, self._parameters, self._tree = model, parameters, tree
         rows, self.row_weights = block.rows, block.weights
         self.rows, self._summary, self._temperature = rows, block.summary, temperature

@@ -5,8 +5,9 @@ from functools import cached_property
 import jax.numpy as jnp
 
 from multicause.arrays import Array, matmul, sum_in_double
-from multicause.model import Block, Model, Parameters
+from multicause.generative import GenerativeModel
 from multicause.posteriors.expectations.shared_states import SharedStates
+from multicause.records import Block, Parameters
 from multicause.states.state_list import StateList, sparse_states
 
 
@@ -20,7 +21,7 @@ class TruncatedStates(SharedStates):
 
     def __init__(
         self,
-        model: Model,
+        model: GenerativeModel,
         parameters: Parameters,
         max_active: int,
         block: Block,
