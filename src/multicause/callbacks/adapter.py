@@ -10,7 +10,7 @@ import copy
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 from multicause.engines.base import Data
 from multicause.persistence.checkpoints import Identity, Resumption, identity_of, read_checkpoint
 from multicause.persistence.journal import Journal
+from multicause.runtime.garbage import fewer_collections
 from multicause.runtime.interruption import Interruption, interruptible
 from multicause.runtime.scikit_learn import callback_context, callbacks_of, parent_context, remove_callbacks
 
@@ -277,13 +278,9 @@ def fit_session(
     estimator: Any, data: tuple[np.ndarray | Data | None, ...], resume: str | PathLike[str] | None
 ) -> Iterator[FitSession]:
     """Open the session of a fit of an estimator to some arrays, optionally resumed from a checkpoint."""
-    if _inside_a_search(estimator):
-        # Inside a search, Ctrl-C has to end the search, not one of its many fits.
-        one = FitSession(estimator, data, resume, Interruption())
-        yield one
-        one.end()
-        return
-    with interruptible() as interruption:
+    # Inside a search, Ctrl-C has to end the search, not one of its many fits.
+    ending = nullcontext(Interruption()) if _inside_a_search(estimator) else interruptible()
+    with fewer_collections(), ending as interruption:
         one = FitSession(estimator, data, resume, interruption)
         yield one
         one.end()
