@@ -175,8 +175,14 @@ def test_patches_and_whitening():
         ({"posterior": MostProbable(solver="newton")}, "Unknown solver 'newton'. Known: 'accelerated', 'dynamics'"),
         ({"update": DeltaRule(rate=0.0)}, "rate of DeltaRule must be a positive number"),
         ({"batch_size": 0}, "'batch_size' parameter"),
-        ({"posterior": "exact"}, "posterior must be a Posterior object; got 'exact'"),
-        ({"update": "delta"}, "update must be a Update object; got 'delta'"),
+        (
+            {"posterior": "exact"},
+            "'posterior' parameter of SparseCoding must be an .*Posterior' or None. Got 'exact'",
+        ),
+        (
+            {"update": "delta"},
+            "'update' parameter of SparseCoding must be an .*Update' or None. Got 'delta'",
+        ),
         ({"noise_scale": 0.0}, "'noise_scale' parameter"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 import safetensors.numpy
 
 import multicause
-from multicause import MaximalCauses, MixtureOfPoissons, SoftmaxNetwork
+from multicause import MaximalCauses, MixtureOfPoissons, PrincipalComponents, SoftmaxNetwork
 from multicause.annealing import LinearCooling
 from multicause.noises import Poisson
 from multicause.persistence import ModelFileError, container
@@ -126,6 +126,16 @@ def test_files_of_format_1_are_read(saved):
     path.write_bytes(content.replace(b"0" * 64, digest[::-1], 1))
     with pytest.raises(ModelFileError, match="do not match its checksum"):
         multicause.load(path)
+
+
+def test_attributes_that_older_files_repeat_are_read(tmp_path):
+    """Files had the mean both as a fitted attribute and in the record of the preparation, from which it follows."""
+    model = PrincipalComponents(1).fit(X)
+    model.save(tmp_path / "model")
+    header, arrays = container.read(tmp_path / "model")
+    header["history"]["dict"]["mean_"] = {"array": "history/mean_"}
+    container.write(tmp_path / "model", header, {**arrays, "history/mean_": model.mean_})
+    np.testing.assert_array_equal(multicause.load(tmp_path / "model").mean_, model.mean_)
 
 
 def a_part(name):

@@ -82,6 +82,15 @@ class Solver(ABC):
         return batch_result(new if finite else old, bound, after.n_batches, finite=finite), after
 
     @property
+    def result_names(self) -> tuple[str, ...]:
+        """Return the names in ``FitResult.results``, which become fitted attributes and are saved with the model."""
+        return ()
+
+    def recognizer(self, model: Model, n_components: int, n_features: int) -> Model:
+        """Return the model that infers causes of rows, given the learned one: by default the same."""
+        return model
+
+    @property
     def schedule(self) -> Annealing:
         """Return the annealing schedule as far as it is known before learning."""
         return NoAnnealing()

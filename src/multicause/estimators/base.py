@@ -25,8 +25,9 @@ from multicause.engines.source import Source
 from multicause.engines.sparse_source import SparseSource
 from multicause.estimators.advice import Advice, advice_on, warn_of_convergence
 from multicause.estimators.columns import with_names
+from multicause.estimators.settings import ConstrainedSettings
 from multicause.outcomes import Outcome
-from multicause.parts import NestedParts, PartChoice
+from multicause.parts import PartChoice
 from multicause.persistence import save
 from multicause.runtime.scikit_learn import check_sample_weight, validate_settings
 from multicause.runtime.user_warnings import warn_user
@@ -46,13 +47,11 @@ class ValueLabels(NamedTuple):
     score: str  # describes ``score_samples``
 
 
-class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, NestedParts):
+class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSupportMixin, ConstrainedSettings):
     """Base class of the library's scikit-learn estimators, which are fitted once they have ``components_``."""
 
     #: ``out`` of ``transform`` is not metadata that scikit-learn should route.
     __metadata_request__transform = {"out": UNUSED}
-    #: Fitted attributes that only this model has; they are saved with it.
-    _results: tuple[str, ...] = ()
     components_: np.ndarray
     engine: Engine | None
 
@@ -86,8 +85,12 @@ class BaseModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, CallbackSuppo
         return False
 
     def _part_choices(self) -> dict[str, PartChoice]:
-        """Return the parts that names and None stand for; a model adds its own parts."""
-        return {"engine": PartChoice(defaults=lambda: (Local(),))}
+        """Return the parts that names and None stand for."""
+        return {**super()._part_choices(), "engine": PartChoice(defaults=lambda: (Local(),))}
+
+    def _result_names(self) -> tuple[str, ...]:
+        """Return the names of fitted attributes that only this model has, which are saved with it."""
+        return ()
 
     def _needs_complete(self) -> str:
         """Return why no value may be missing, as part of an error message; empty if values may be missing."""

@@ -96,7 +96,8 @@ class CausalEstimator(DeclaredModel):
             n_components = self._n_causes(data)
             n_starts = solver.most_starts(model, n_components)
             data = arrange(model, data, n_components, n_starts, exact=solver.exact_blocks)
-            problem = self._problem(solver.n_starts, model, data, record, random)._replace(known_causes=known_causes)
+            problem = self._problem(solver, solver.n_starts, model, data, record, random)
+            problem = problem._replace(known_causes=known_causes)
             so_far, n_tasks = partial(self._so_far, solver, model, record), solver.most_iterations(problem)
             session.start_reporting(rows, y, None if sample_weight is None else weights, so_far, n_tasks=n_tasks)
             result = solver.learn(problem._replace(watch=session, journal=session.journal))
@@ -124,10 +125,10 @@ class CausalEstimator(DeclaredModel):
             n_components = self._n_causes(data) if first else len(self.components_)
             data = arrange(model, data, n_components, exact=solver.exact_blocks)
             if first:
-                problem = self._problem(1, model, data, record, random)
+                problem = self._problem(solver, 1, model, data, record, random)
             else:
-                recognizer = self._recognition_model(model, *self._parameters.components.shape)
-                results = {name: getattr(self, name) for name in self._results if hasattr(self, name)}
+                recognizer = solver.recognizer(model, *self._parameters.components.shape)
+                results = {name: getattr(self, name) for name in solver.result_names if hasattr(self, name)}
                 problem = FitProblem(model, recognizer, data, one_start(self._parameters), random, record)
                 problem = problem._replace(results=results, n_batches=self.n_iter_)
             batch, averages = solver.learn_batch(problem, None if first else self._online)
@@ -192,14 +193,20 @@ class CausalEstimator(DeclaredModel):
         return interned(replace(self._model, missing=self._model.missing or data.has_missing))
 
     def _problem(
-        self, n_starts: int, model: Model, data: Data, record: PreparationRecord, random: np.random.RandomState
+        self,
+        solver: Solver,
+        n_starts: int,
+        model: Model,
+        data: Data,
+        record: PreparationRecord,
+        random: np.random.RandomState,
     ) -> FitProblem:
         """Return the problem of a fit, with initial parameters."""
         initial = InitialConditions(model, first_moments(data), data, random, n_starts, record)
         starts = self._preparer().add_parameters(self._starts(initial), model)
         first_rows = np.nan_to_num(data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows))))
         model.posterior.validate_on(np.asarray(starts.components[0]), first_rows)
-        recognizer = self._recognition_model(model, *starts.components.shape[1:])
+        recognizer = solver.recognizer(model, *starts.components.shape[1:])
         return FitProblem(model, recognizer, data, starts, random, record)
 
     def _load_for(self, solver: Solver, X: Any, sample_weight: ArrayLike | None) -> Data:

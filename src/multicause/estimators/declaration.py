@@ -5,12 +5,12 @@ A named model implements ``_parts`` and, where the defaults do not suit it, thes
 - ``_preparer``: preparation of rows (none, centred, whitened, condensed to moments)
 - ``_solver``: learning algorithm
 - ``_starts``: initial parameters
-- ``_check_data``: settings that depend on the size of the data
 - ``_derived``: fitted attributes that follow from parameters
-- ``_recognition_model``: another posterior for recognition than for learning
 - ``value_labels``: descriptions of bounds and scores
 
-None of them changes the estimator.
+None of them changes the estimator. Two class attributes say which constructor arguments have other constraints than
+those that follow from the signature (``_constraints``), and what parts may need beyond EM on rows as they are
+(``_capabilities``). There is nothing else to override.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from multicause.compatibility import Capability, IncompatiblePartsError, Link
 from multicause.em.solver import Solver
 from multicause.engines import Data
 from multicause.estimators.fitted_causes import FittedCauses
-from multicause.estimators.settings import NAMES, constraints_of
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.parameters import starting_parameters
 from multicause.model import Model, interned
@@ -40,20 +39,8 @@ from multicause.wiring import ROLES, check
 class DeclaredModel(FittedCauses):
     """Base class of models that are declared by their parts."""
 
-    #: Constraints of constructor arguments that differ from those of other models (see ``estimators/settings.py``).
-    _constraints: dict[str, list[Any]] = {}
     #: What the preparation, solver and starts of this model offer to parts that need more than EM on rows as they are.
     _capabilities: frozenset[Capability] = frozenset()
-    #: Names of parts, by constructor argument.
-    _part_names: dict[str, Any] = NAMES
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "_parameter_constraints" not in cls.__dict__:
-            constraints = [base.__dict__.get("_constraints", {}) for base in reversed(cls.__mro__)]
-            cls._parameter_constraints = constraints_of(
-                cls, {name: c for of_class in constraints for name, c in of_class.items()}
-            )
 
     @abstractmethod
     def _parts(self) -> Model:
@@ -72,19 +59,18 @@ class DeclaredModel(FittedCauses):
         )
 
     def _starts(self, initial: InitialConditions) -> Parameters:
-        """Return initial parameters, with a leading axis of starts: by default components as ``init`` says."""
+        """Return initial parameters, with a leading axis of starts: by default components as ``init`` says.
+
+        Raises ValueError if the settings do not suit the data.
+        """
         settings = self.get_params(deep=False)
         return self._starts_from(settings.get("init", "random"), initial)
-
-    def _check_data(self, data: Data) -> None:
-        """Raise ValueError if the settings do not suit the data."""
 
     # ------------------------------------------------------------------- what follows from the declaration
 
     def _wire(self, data: Data) -> Model:
         """Return the model of this fit, with parts that are checked for compatibility and bound to the data's size."""
         model = replace(self._compatible_parts(), missing=data.has_missing)
-        self._check_data(data)
         n_components = self._n_causes(data)
         model.posterior.check(n_components)
         posterior = model.posterior.bind(model, n_components, data.n_features, data.n_rows)
@@ -125,10 +111,9 @@ class DeclaredModel(FittedCauses):
             several = default_posteriors(self.n_components) if role == "posterior" else ()
             return several if default in several else (default,)
 
-        roles = [role for role in ROLES if role in self.get_params(deep=False)]
-        of_roles = {role: PartChoice(self._part_names.get(role, {}), partial(defaults, role)) for role in roles}
-        others = {name: PartChoice(names) for name, names in self._part_names.items() if name not in ROLES}
-        return {**super()._part_choices(), **of_roles, **others}
+        choices, roles = super()._part_choices(), [role for role in ROLES if role in self.get_params(deep=False)]
+        named = {role: choices.get(role, PartChoice()).names for role in roles}
+        return {**choices, **{role: PartChoice(names, partial(defaults, role)) for role, names in named.items()}}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,51 +17,34 @@ from sklearn.utils import check_random_state
 from multicause import energies, samplers
 from multicause.arrays import double_precision
 from multicause.energies import NONLINEARITIES, Expert
-from multicause.engines import Engine
 from multicause.estimators import energy_density as density
 from multicause.estimators import energy_fitting as fitting
 from multicause.estimators.advice import Advice, energy_advice_on, is_single_precision, warn
 from multicause.estimators.base import validate_weights
 from multicause.estimators.fitted_energy import FittedEnergy
+from multicause.estimators.settings import COUNT, NOT_NEGATIVE, POSITIVE, Named
 from multicause.outcomes import Outcome
-from multicause.parts import PartChoice
 from multicause.preparation.whitening import KINDS
 from multicause.runtime.scikit_learn import Interval, Options, StrOptions, fit_context
 from multicause.samplers import Sampler
-from multicause.solvers import optimizers
 from multicause.solvers.energy_problem import method_of
-from multicause.solvers.optimizers import Optimizer
 
 
 class EnergyEstimator(FittedEnergy):
     """Base class of models that are defined by energies and learned by contrastive divergence."""
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "expert": [str, Expert, callable],
-        "layers": [tuple, list],
+    _constraints = {
+        "expert": [Named(energies.NAMES), Expert, callable],
         "nonlinearity": [StrOptions(set(NONLINEARITIES))],
-        "sampler": [str, Sampler],
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
-        "persistent": ["boolean"],
-        "whiten": [Options(str, set(KINDS)), None],
-        "n_whitened": [Interval(Integral, 1, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "optimizer": [str, Optimizer],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "final_learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "schedule": [StrOptions(set(optimizers.SCHEDULES))],
+        "sampler": [Named(samplers.NAMES), Sampler],
+        "n_steps": [COUNT],
+        "whiten": [Options(str, set(KINDS))],
+        "n_whitened": [COUNT],
+        "final_learning_rate": [POSITIVE],
         "momentum": [Interval(Real, 0, 1, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "weight_decay": [NOT_NEGATIVE],
         "init": [str, "array-like"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "estimate_partition": ["boolean"],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "engine": [Engine, None],
     }
-    _results = ("contrasts_", "acceptance_rates_", "drift_")
     estimate_partition: bool
     random_state: int | np.random.RandomState | None
     lower_bound_: float
@@ -155,13 +138,8 @@ class EnergyEstimator(FittedEnergy):
             return np.random.RandomState([int(self.random_state), self.n_iter_])
         return self.random_state
 
-    def _part_choices(self) -> dict[str, PartChoice]:
-        return {
-            **super()._part_choices(),
-            "expert": PartChoice(energies.NAMES),
-            "sampler": PartChoice(samplers.NAMES),
-            "optimizer": PartChoice(optimizers.NAMES),
-        }
+    def _result_names(self) -> tuple[str, ...]:
+        return ("contrasts_", "acceptance_rates_", "drift_")
 
     def explain_outcome(self, outcome: Outcome) -> Advice | None:
         """Return what the outcome of a fit means, with advice for the user; None if there is nothing to improve."""

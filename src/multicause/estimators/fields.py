@@ -26,7 +26,6 @@ class UnmixingFields(ProjectiveFields):
     """Base class of noiseless models of whitened data, whose causes are a linear map of the data."""
 
     mean_: np.ndarray
-    _results = ("mean_",)
 
     @property
     def receptive_fields_(self) -> np.ndarray:

@@ -17,7 +17,7 @@ from multicause.arrays import double_precision
 from multicause.engines import default_engine
 from multicause.estimators import joint_inference as inference
 from multicause.estimators.base import BaseModel, ValueLabels
-from multicause.parts import PartChoice, resolve
+from multicause.parts import resolve
 from multicause.persistence.row_writing import check_out, collect_or_write
 from multicause.posteriors import Posterior
 from multicause.solvers import optimizers
@@ -149,10 +149,6 @@ class FittedGradientCauses(BaseModel):
 
     def _needs_complete(self) -> str:
         return ""
-
-    def _part_choices(self) -> dict[str, PartChoice]:
-        choices = {"posterior": PartChoice(SEARCHES), "optimizer": PartChoice(optimizers.NAMES)}
-        return {**super()._part_choices(), **choices}
 
     def value_labels(self) -> ValueLabels:
         """Return descriptions of the values of a fitted model, for reports and plots."""

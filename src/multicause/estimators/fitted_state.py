@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from copy import copy
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from multicause.arrays import double_precision
 from multicause.combinations import Combination
 from multicause.compatibility import Rule
 from multicause.em import online
+from multicause.em.solver import Solver
 from multicause.estimators.base import BaseModel, ValueLabels
 from multicause.model import FittedModel, Model
 from multicause.noises import Noise
@@ -40,9 +42,9 @@ class FittedState(BaseModel):
         """Return how rows are prepared before learning and recognition."""
         return Preparation()
 
-    def _recognition_model(self, model: Model, n_components: int, n_features: int) -> Model:
-        """Return the model that infers causes of rows, given the learned one."""
-        return model
+    @abstractmethod
+    def _solver(self) -> Solver:
+        """Return the learning algorithm, which also says with which model causes are inferred."""
 
     def _derived(self, parameters: Parameters) -> dict[str, Any]:
         """Return fitted attributes that only this model has, as a function of its parameters."""
@@ -82,7 +84,10 @@ class FittedState(BaseModel):
 
     @property
     def _recognizer(self) -> Model:
-        return self._recognition_model(self._model, *self._parameters.components.shape)
+        return self._solver().recognizer(self._model, *self._parameters.components.shape)
+
+    def _result_names(self) -> tuple[str, ...]:
+        return self._solver().result_names
 
     def _unprepared(self, rows: np.ndarray) -> np.ndarray:
         return self._preparer().undo(self._preparation, rows)

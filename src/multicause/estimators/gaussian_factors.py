@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.engines import Data
 from multicause.estimators.fields import ProjectiveFields
+from multicause.initialization.conditions import InitialConditions
 from multicause.preparation.base import Preparation
 from multicause.preparation.condensed import Condensed
+from multicause.records import Parameters
 
 
 class GaussianFactors(ProjectiveFields):
     """Base class of models of Gaussian causes that add up, which learn from mean and covariance of the data."""
 
     mean_: np.ndarray
-    _results: tuple[str, ...] = ("mean_",)
 
     @property
     def receptive_fields_(self) -> np.ndarray:
@@ -34,10 +34,11 @@ class GaussianFactors(ProjectiveFields):
     def _preparer(self) -> Preparation:
         return Condensed()
 
-    def _check_data(self, data: Data) -> None:
-        if self.n_components > data.n_features:
+    def _starts(self, initial: InitialConditions) -> Parameters:
+        n_features = initial.data.n_features
+        if self.n_components > n_features:
             raise ValueError(
                 f"{type(self).__name__} describes data by fewer causes than features: n_components="
-                f"{self.n_components}, but X has {data.n_features} features. Lower n_components to at most "
-                f"{data.n_features}."
+                f"{self.n_components}, but X has {n_features} features. Lower n_components to at most {n_features}."
             )
+        return super()._starts(initial)

@@ -20,35 +20,21 @@ from sklearn.utils import check_random_state
 
 from multicause.arrays import double_precision, key_from
 from multicause.callbacks.adapter import History
-from multicause.engines import Engine
 from multicause.estimators.advice import MEANINGS, Advice, outcome_of_batch
 from multicause.estimators.base import validate_weights
-from multicause.estimators.fitted_gradient_causes import FittedGradientCauses
-from multicause.estimators.settings import COUNT, NOT_NEGATIVE, POSITIVE, SCHEDULE
+from multicause.estimators.fitted_gradient_causes import SEARCHES, FittedGradientCauses
+from multicause.estimators.settings import Named
 from multicause.outcomes import Outcome
 from multicause.posteriors import Posterior
 from multicause.runtime.interruption import interruptible
 from multicause.runtime.scikit_learn import fit_context
 from multicause.solvers.joint_learning import GradientProgress, GradientState, PassSchedule, begin, learn, searched
-from multicause.solvers.optimizers import Optimizer
 
 
 class GradientCauses(FittedGradientCauses):
     """Binary causes of a model whose log joint can be computed and differentiated."""
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        "n_components": [COUNT],
-        "posterior": [str, Posterior],
-        "optimizer": [str, Optimizer],
-        "learning_rate": [POSITIVE],
-        "schedule": [SCHEDULE],
-        "batch_size": [COUNT],
-        "max_iter": [COUNT],
-        "tol": [NOT_NEGATIVE],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "engine": [Engine, None],
-    }
+    _constraints = {"posterior": [Named(SEARCHES), Posterior]}
     learning_rate: float
     schedule: str
     batch_size: int

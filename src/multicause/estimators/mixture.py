@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from multicause.engines import Data
 from multicause.estimators.causal import CausalEstimator
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.means import starting_means
@@ -31,13 +30,6 @@ class Mixture(CausalEstimator):
     def fit_predict(self, X: ArrayLike, y: None = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Fit the model to X, and return the index of the most responsible cause of each row."""
         return self.fit(X, sample_weight=sample_weight).predict(X)
-
-    def _check_data(self, data: Data) -> None:
-        if self.n_components > data.n_rows:
-            raise ValueError(
-                f"A mixture needs at least one row for each cause: n_components={self.n_components}, but X has "
-                f"{data.n_rows} rows. Lower n_components to at most {data.n_rows}."
-            )
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         starts = starting_means(initial, self.n_components, self.init, self._starts_from)

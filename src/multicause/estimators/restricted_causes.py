@@ -19,14 +19,13 @@ from multicause.posteriors import Truncated
 from multicause.priors import Bernoulli
 from multicause.records import Parameters
 from multicause.runtime.scikit_learn import Interval
-from multicause.search.restarts import with_more_states
 from multicause.updates import NormalizedMean
 
 
 class RestrictedCauses(CausalEstimator):
     """Base class of the restricted model, of which only the components are learned."""
 
-    _constraints = {"total": [POSITIVE, None], "activity": [Interval(Real, 0, 1, closed="neither"), None]}
+    _constraints = {"total": [POSITIVE], "activity": [Interval(Real, 0, 1, closed="neither")]}
 
     # Constructor argument that only the restricted model has.
     total: float | None
@@ -40,9 +39,6 @@ class RestrictedCauses(CausalEstimator):
                 f"{self.n_components}, more than {most:,}. Use fewer, or MaximalCauses, which selects candidates."
             )
         return Model(Bernoulli(), Maximum(), Poisson(), posterior, NormalizedMean(), learn=frozenset({"components"}))
-
-    def _recognition_model(self, model: Model, n_components: int, n_features: int) -> Model:
-        return with_more_states(model, n_components, n_features)
 
     def _starts(self, initial: InitialConditions) -> Parameters:
         """Return the default starts, scaled to the sum C. Rows of zeros cannot be scaled, so they are no starts."""

@@ -1,8 +1,10 @@
-"""Constructor arguments of causal models: what values they may have, and which parts they stand for."""
+"""Constructor arguments of models: what values they may have, and which parts they stand for."""
 
 from __future__ import annotations
 
-from inspect import signature
+import re
+from collections.abc import Mapping
+from inspect import Parameter, formatannotation, signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,11 +15,12 @@ from multicause.engines import Engine
 from multicause.model import Model
 from multicause.noises import NAMES as NOISES
 from multicause.noises import Noise
-from multicause.parts import resolve
+from multicause.parts import NestedParts, PartChoice, resolve
 from multicause.posteriors import Posterior, choose_posterior
 from multicause.priors import Bernoulli, Prior
 from multicause.runtime.scikit_learn import HasMethods, Interval, Options, StrOptions
-from multicause.solvers.optimizers import SCHEDULES
+from multicause.solvers.optimizers import NAMES as OPTIMIZERS
+from multicause.solvers.optimizers import SCHEDULES, Optimizer
 from multicause.updates import NAMES as UPDATES
 from multicause.updates import Update
 from multicause.wiring import check, choose_update
@@ -29,19 +32,35 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 SCHEDULE = StrOptions(set(SCHEDULES))
 
+
+class Named(Options):
+    """Constraint of an argument that may be the name of a part; ``resolve`` reports names that are not known."""
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        super().__init__(str, set(names))
+        self.names = names
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        """Return whether the value is a string."""
+        return isinstance(val, str)
+
+
 #: Constraints of constructor arguments, by name. A model that has other ones declares them as ``_constraints``.
 CONSTRAINTS: dict[str, list[Any]] = {
     "n_components": [COUNT],
-    "noise": [str, Noise],
+    "noise": [Named(NOISES), Noise],
     "combination": [Combination, None],
-    "prior": [str, Prior, None],
-    "posterior": [str, Posterior, None],
-    "update": [str, Update, None],
+    "prior": [Named(priors.NAMES), Prior, None],
+    "posterior": [Named(posteriors.NAMES), Posterior, None],
+    "update": [Named(UPDATES), Update, None],
+    "optimizer": [Named(OPTIMIZERS), Optimizer],
     "annealing": [Options(str, {"auto"}), Annealing, None],
     "learn": [str, tuple, list],
     "activity": ["array-like", Interval(Real, 0, 1, closed="neither"), None],
     "noise_scale": [POSITIVE, None],
     "batch_size": [COUNT],
+    "learning_rate": [POSITIVE],
+    "schedule": [SCHEDULE],
     "max_iter": [COUNT],
     "tol": [NOT_NEGATIVE],
     "repair": ["boolean", None],
@@ -51,19 +70,47 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "verbose": ["verbose"],
     "engine": [Engine, None],
 }
-#: Names of parts, by the constructor argument that they stand for.
-NAMES: dict[str, Any] = {
-    "noise": NOISES,
-    "prior": priors.NAMES,
-    "posterior": posteriors.NAMES,
-    "update": UPDATES,
-}
+#: Constraints of other arguments, by the first word of their annotation.
+CONSTRAINTS_BY_TYPE: dict[str, list[Any]] = {"bool": ["boolean"], "tuple": [tuple, list]}
 
 
-def constraints_of(estimator: type, own: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """Return the constraints of the arguments that a class has: its own, or else those shared by their name."""
-    names = [name for name in signature(estimator).parameters if name in own or name in CONSTRAINTS]
-    return {name: own.get(name, CONSTRAINTS.get(name, [])) for name in names}
+class ConstrainedSettings(NestedParts):
+    """Base class of estimators whose constraints of constructor arguments follow from the signature.
+
+    The name of an argument determines its constraints, or else its type. None is allowed where it is the default or
+    part of the annotation, and names of parts where the annotation contains ``str``.
+    """
+
+    #: Constraints of constructor arguments that do not follow from the signature.
+    _constraints: dict[str, list[Any]] = {}
+    _parameter_constraints: dict[str, list[Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_parameter_constraints" not in vars(cls):
+            own: dict[str, list[Any]] = {}
+            for base in reversed(cls.__mro__):
+                own |= vars(base).get("_constraints", {})
+            found = {name: _constraints_of(argument, own) for name, argument in signature(cls).parameters.items()}
+            cls._parameter_constraints = {name: constraints for name, constraints in found.items() if constraints}
+
+    def _part_choices(self) -> dict[str, PartChoice]:
+        """Return the parts that names stand for."""
+        named = {name: [c for c in of if isinstance(c, Named)] for name, of in self._parameter_constraints.items()}
+        return {name: PartChoice(found[0].names) for name, found in named.items() if found}
+
+
+def _constraints_of(argument: Parameter, own: dict[str, list[Any]]) -> list[Any]:
+    # Only the text of an annotation is read: it may have names that are not imported at run time.
+    annotated = argument.annotation is not Parameter.empty
+    words = re.findall(r"\w+", formatannotation(argument.annotation)) if annotated else []
+    by_type = CONSTRAINTS_BY_TYPE.get(words[0], []) if annotated else []
+    constraints = list(own.get(argument.name, CONSTRAINTS.get(argument.name, by_type)))
+    if annotated and "str" not in words:
+        constraints = [each for each in constraints if not isinstance(each, Named)]
+    optional = argument.default is None or not {"None", "NoneType", "Optional"}.isdisjoint(words)
+    has_none = None in constraints or "random_state" in constraints
+    return [*constraints, None] if constraints and optional and not has_none else constraints
 
 
 def product(

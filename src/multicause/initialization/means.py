@@ -25,6 +25,12 @@ def starting_means(
 
     ``starts_from(init, initial)`` returns starts with other means, and initial values of all other parameters.
     """
+    n_rows = initial.data.n_rows
+    if n_components > n_rows:
+        raise ValueError(
+            f"A mixture needs at least one row for each cause: n_components={n_components}, but X has {n_rows} rows. "
+            f"Lower n_components to at most {n_rows}."
+        )
     check_values(initial.data)
     if not (isinstance(init, str) and init == "kmeans++"):
         if isinstance(init, str) and init not in ("random", "data"):

@@ -11,7 +11,6 @@ from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.gaussian_factors import GaussianFactors
 from multicause.estimators.settings import LEARNABLE, check_learn
-from multicause.estimators.summary import ModelSummary
 from multicause.model import Model
 from multicause.noises import DiagonalGaussian
 from multicause.posteriors import LinearGaussian
@@ -74,12 +73,6 @@ class FactorAnalysis(GaussianFactors):
     >>> bool(abs(np.corrcoef(found, cause)[0, 1]) > 0.9)
     True
     """
-
-    summary = ModelSummary(
-        "p[v] = N(v; 0, 1); p[u|v] = N(u; G·v, diag Σ)",
-        "p[v|u] = N(v; W·u, Ψ); Ψ = (1 + GᵀΣ⁻¹G)⁻¹; W = ΨGᵀΣ⁻¹",
-        "G = C·Wᵀ(W·C·Wᵀ + Ψ)⁻¹; Σ = diag(GΨGᵀ + (1 − GW)·C·(1 − GW)ᵀ); C = ⟨uu⟩",
-    )
 
     def __init__(
         self,

@@ -12,8 +12,7 @@ from multicause.compatibility import Capability
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.fields import NetworkFields
-from multicause.estimators.settings import LEARNABLE, NAMES
-from multicause.estimators.summary import ModelSummary
+from multicause.estimators.settings import LEARNABLE
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.networks import network_starts
 from multicause.model import Model
@@ -89,17 +88,7 @@ class HelmholtzMachine(NetworkFields):
     """
 
     _capabilities = frozenset({Capability.WAKE_SLEEP})
-    _constraints = {
-        "higher": [tuple, list],
-        "init": [Options(str, {"random"}), "array-like"],
-        "optimizer": [str, Optimizer, None],
-    }
-    _part_names = {**NAMES, "posterior": {}, "update": {}, "optimizer": OPTIMIZERS}
-    summary = ModelSummary(
-        "P[v] = Π f(g); P[u|v] = Π f(h + G·v)",
-        "Q[v; u, W] = Π f(w + W·u)",
-        "wake: G ← G + ε(u − f(h + G·v))v, g, h alike; sleep: W ← W + ε(v − f(w + W·u))u, w alike",
-    )
+    _constraints = {"init": [Options(str, {"random"}), "array-like"]}
 
     def __init__(
         self,

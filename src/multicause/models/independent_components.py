@@ -11,8 +11,7 @@ from multicause.compatibility import Capability
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.fields import UnmixingFields
-from multicause.estimators.settings import COUNT, NAMES
-from multicause.estimators.summary import ModelSummary
+from multicause.estimators.settings import Named
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.rotations import rotations
 from multicause.model import Model
@@ -92,16 +91,10 @@ class IndependentComponents(UnmixingFields):
 
     _capabilities = frozenset({Capability.WHITENED})
     _constraints = {
-        "n_components": [COUNT, None],
+        "prior": [Named(PRIORS), Prior],
         "init": [str, "array-like"],
         "solver": [Options(str, set(SOLVERS))],
     }
-    _part_names = {**NAMES, "prior": PRIORS, "update": {}}
-    summary = ModelSummary(
-        "p[v] ∝ Π_a exp(g(v_a)); u = G·v",
-        "v = W·u; W = G⁻¹",
-        "W ← W + ε(W + g′(v)[v·W]), or a second-order method of the same gradient",
-    )
 
     def __init__(
         self,

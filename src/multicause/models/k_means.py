@@ -10,7 +10,6 @@ from multicause.combinations import Sum
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.mixture import Mixture
-from multicause.estimators.summary import ModelSummary
 from multicause.inference import inertia
 from multicause.model import Model
 from multicause.noises import Gaussian
@@ -59,13 +58,7 @@ class KMeans(Mixture):
     1.0
     """
 
-    summary = ModelSummary(
-        "P[v] = 1/K; p[u|v] = N(u; g_v, Σ), Σ → 0",
-        "v(u) = argmin_v |u − g_v|²",
-        "g_v = mean of the rows with v(u) = v",
-    )
     inertia_: float
-    _results = ("inertia_",)
 
     def __init__(
         self,

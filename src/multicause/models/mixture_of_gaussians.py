@@ -11,7 +11,6 @@ from multicause.combinations import Sum
 from multicause.engines import Engine
 from multicause.estimators.mixture import Mixture
 from multicause.estimators.settings import LEARNABLE, NOT_NEGATIVE, check_learn
-from multicause.estimators.summary import ModelSummary
 from multicause.model import Model
 from multicause.noises import ClusterGaussian
 from multicause.noises.clusters import COVARIANCES
@@ -78,12 +77,7 @@ class MixtureOfGaussians(Mixture):
     [[1, 0], [0, 1]]
     """
 
-    _constraints = {"covariance": [Options(str, set(COVARIANCES))], "min_variance": [NOT_NEGATIVE, None]}
-    summary = ModelSummary(
-        "P[v] = γ_v; p[u|v] = N(u; g_v, Σ_v)",
-        "P[v|u] ∝ γ_v N(u; g_v, Σ_v)",
-        "γ_v = ⟨P[v|u]⟩; g_v = ⟨P[v|u] u⟩/γ_v; Σ_v = ⟨P[v|u] |u − g_v|²⟩/(D γ_v)",
-    )
+    _constraints = {"covariance": [Options(str, set(COVARIANCES))], "min_variance": [NOT_NEGATIVE]}
 
     def __init__(
         self,

@@ -11,7 +11,6 @@ from multicause.combinations import Sum
 from multicause.engines import Engine
 from multicause.estimators.mixture import Mixture
 from multicause.estimators.settings import LEARNABLE, check_learn
-from multicause.estimators.summary import ModelSummary
 from multicause.model import Model
 from multicause.noises import Poisson
 from multicause.posteriors import OneHot
@@ -51,12 +50,6 @@ class MixtureOfPoissons(Mixture):
     >>> np.bincount(MixtureOfPoissons(2, random_state=0).fit_predict(X)).tolist()
     [30, 30]
     """
-
-    summary = ModelSummary(
-        "P[v] = γ_v; P[u|v] = Π_b Poisson(u_b; g_vb)",
-        "P[v|u] ∝ γ_v P[u|v]",
-        "γ_v = ⟨P[v|u]⟩; g_v = ⟨P[v|u] u⟩/γ_v",
-    )
 
     def __init__(
         self,

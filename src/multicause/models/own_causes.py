@@ -72,11 +72,7 @@ class OwnCauses(GradientCauses):
     parts=[log_joint, initialize])``. They must have a name, as functions made with ``def`` have.
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        **GradientCauses._parameter_constraints,
-        "log_joint": [callable],
-        "initialize": [callable],
-    }
+    _constraints = {"log_joint": [callable], "initialize": [callable]}
 
     def __init__(
         self,

@@ -14,7 +14,6 @@ from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.base import ValueLabels
 from multicause.estimators.gaussian_factors import GaussianFactors
-from multicause.estimators.summary import ModelSummary
 from multicause.model import Model
 from multicause.noises import Gaussian as GaussianNoise
 from multicause.posteriors import LinearGaussian
@@ -75,11 +74,7 @@ class PrincipalComponents(GaussianFactors):
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
-    summary = ModelSummary(
-        "p[v] = N(v; 0, 1); u = G·v", "v = W·u; W = (GᵀG)⁻¹Gᵀ", "G = C·Wᵀ(W·C·Wᵀ)⁻¹; C = ⟨uu⟩: eigenvectors of C"
-    )
     explained_variance_: np.ndarray
-    _results = ("mean_", "explained_variance_")
 
     def __init__(
         self,

@@ -13,7 +13,6 @@ from multicause.annealing import Annealing
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.restricted_causes import RestrictedCauses
-from multicause.estimators.settings import COUNT
 from multicause.search.restarts import Restarts
 
 # Default number of starts. A single one from the critical temperature finds all standard bars in 97 % of the trials.
@@ -73,8 +72,6 @@ class RestrictedMaximalCauses(RestrictedCauses):
     >>> model.components_.shape
     (10, 25)
     """
-
-    _constraints = {"n_init": [COUNT, None]}
 
     def __init__(
         self,

@@ -91,11 +91,10 @@ class SoftmaxNetwork(HebbianEstimator):
     _constraints = {
         "temperature": [Options(str, {"auto"}), POSITIVE],
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
-        "component_noise": [NOT_NEGATIVE, None],
-        "annealing": [LinearCooling, None],
-        "hold": [COUNT, None],
+        "component_noise": [NOT_NEGATIVE],
+        "annealing": [LinearCooling],
+        "hold": [COUNT],
     }
-    _results = ("temperature_", "n_presentations_", "n_learned_")
 
     def __init__(
         self,

@@ -15,8 +15,7 @@ from multicause.combinations import Sum
 from multicause.em.solver import Solver
 from multicause.engines import Engine
 from multicause.estimators.fields import ProjectiveFields
-from multicause.estimators.settings import NAMES
-from multicause.estimators.summary import ModelSummary
+from multicause.estimators.settings import Named
 from multicause.initialization.conditions import InitialConditions
 from multicause.initialization.scaling import with_lengths_of_data, with_relative_noise
 from multicause.model import Model
@@ -97,12 +96,7 @@ class SparseCoding(ProjectiveFields):
     (200, 6)
     """
 
-    _part_names = {**NAMES, "prior": PRIORS, "posterior": {}, "update": {}}
-    summary = ModelSummary(
-        "p[v] ∝ Π_a exp(g(v_a)); p[u|v] = N(u; G·v, σ²)",
-        "Gᵀ(u − G·v)/σ² + g′(v) = 0",
-        "G ← G + ε(u − G·v)v; |G_a|² ← |G_a|² (var(v_a)/σ_v²)^α",
-    )
+    _constraints = {"prior": [Named(PRIORS), Prior]}
 
     def __init__(
         self,

@@ -85,11 +85,7 @@ class TruncatedAutoencoder(NetworkCauses):
     ((300, 9), (300, 6))
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        **NetworkCauses._parameter_constraints,
-        "layers": [tuple, list, None],
-        "init": [Options(str, {"linear", "data"})],
-    }
+    _constraints = {"init": [Options(str, {"linear", "data"})]}
 
     def __init__(
         self,

@@ -31,15 +31,18 @@ HISTORY = (
 )
 # Attributes that older files name differently.
 FORMER_ATTRIBUTES = {"phases_": "bound_changes_"}
+# Attributes in the history of older files that follow from the state as well.
+REPEATED_ATTRIBUTES = ("mean_",)
 
 
 class Savable(Protocol):
     """Protocol of an estimator that can be saved."""
 
-    _results: tuple[str, ...]  # names of fitted attributes beyond those of HISTORY
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor arguments."""
+
+    def _result_names(self) -> tuple[str, ...]:
+        """Return the names of fitted attributes that are saved in addition to those of HISTORY."""
 
     def _state(self) -> dict[str, Any]:
         """Return the learned state as numbers, strings, arrays, parts and records."""
@@ -48,7 +51,7 @@ class Savable(Protocol):
 def save(model: Savable, path: str | PathLike[str], checkpoint: Any = None) -> None:
     """Write a fitted model to a file, optionally with the state of a checkpoint."""
     arrays: dict[str, np.ndarray] = {}
-    history = [name for name in (*HISTORY, *model._results) if hasattr(model, name)]
+    history = [name for name in (*HISTORY, *model._result_names()) if hasattr(model, name)]
     header = {
         "version": __version__,
         "estimator": name_of(type(model)),
@@ -93,7 +96,9 @@ def _restored(header: dict[str, Any], arrays: dict[str, np.ndarray], known: dict
     validate_settings(model)
     for name, value in decode(header["history"], arrays, known).items():
         name = FORMER_ATTRIBUTES.get(name, name)
-        if name not in (*HISTORY, *model._results):
+        if name in REPEATED_ATTRIBUTES:
+            continue
+        if name not in (*HISTORY, *model._result_names()):
             raise ModelFileError(f"a model of this class has no attribute {name!r}.")
         setattr(model, name, value)
     model._restore(decode(header["state"], arrays, known))

@@ -44,6 +44,11 @@ class EM(Solver):
         """Return the annealing schedule; none if it is found from the data."""
         return choose_annealing(None if self.annealing == "auto" else self.annealing)
 
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """Return the names of the measures."""
+        return tuple(self.measures)
+
     def repairs(self, model: Model) -> bool:
         """Return whether local optima of a model are repaired."""
         if self.repair and not model.prior.repairable:

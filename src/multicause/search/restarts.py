@@ -84,6 +84,10 @@ class Restarts(Solver):
         """Return the annealing schedule; none if it is found from the data."""
         return choose_annealing(None if self.annealing == "auto" else self.annealing)
 
+    def recognizer(self, model: Model, n_components: int, n_features: int) -> Model:
+        """Return the model with more states, by which starts are also compared."""
+        return with_more_states(model, n_components, n_features)
+
     def learn(self, problem: FitProblem) -> FitResult:
         """Anneal all starts, and return the one with the highest likelihood."""
         key, auto = key_from(problem.random), self.annealing == "auto"

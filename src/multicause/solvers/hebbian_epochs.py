@@ -37,6 +37,7 @@ from multicause.model import Model, Statistics
 from multicause.outcomes import Outcome
 from multicause.records import Parameters
 from multicause.search.critical_temperature import critical_temperature
+from multicause.search.restarts import with_more_states
 from multicause.search.sample import sample_for_search
 from multicause.solvers import hebbian
 from multicause.solvers.presentation import repetitions, rows_to_show
@@ -105,6 +106,15 @@ class HebbianEpochs(Solver):
     total: float | None = None
     needs_rows_in_memory: ClassVar[bool] = True
     needs_complete: ClassVar[str] = "compares responses of units to complete rows"
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """Return the names of what is known of the kept network besides its weights."""
+        return ("temperature_", "n_presentations_", "n_learned_")
+
+    def recognizer(self, model: Model, n_components: int, n_features: int) -> Model:
+        """Return the model with more states, by which networks are also compared."""
+        return with_more_states(model, n_components, n_features)
 
     @property
     def schedule(self) -> Annealing:

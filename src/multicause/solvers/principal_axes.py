@@ -48,6 +48,11 @@ class Eigendecomposition(Solver):
 
     averages_batches: bool = False
 
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """Return the name of the variances along the axes."""
+        return ("explained_variance_",)
+
     def most_iterations(self, problem: FitProblem) -> int:
         """Return one for complete data, else the largest number of EM iterations."""
         return MOST_ITERATIONS if problem.model.missing else 1
