@@ -4,6 +4,9 @@ A safetensors file (a table of contents in JSON, then plain arrays) contains nei
 reading it can neither run anything nor exhaust memory, and other programs can read the arrays. It has no checksum and
 no version; both are added here. skops also avoids pickle, but names Python types of any package in its files, which a
 user then has to audit; here a file may only name classes of this package.
+
+The metadata have one entry, ``"multicause": "format 2 sha256 <digest> <header>"``, because safetensors writes several
+entries in random order, and equal models should have equal files.
 """
 
 from __future__ import annotations
@@ -12,11 +15,11 @@ import errno
 import hashlib
 import json
 import os
-import re
 import uuid
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import safetensors.numpy
@@ -24,10 +27,8 @@ import safetensors.numpy
 from multicause.runtime.interruption import on_quit
 
 FORMAT = 2
-#: Every file begins with the length of the table of contents and this text in it.
-OPENING = re.compile(
-    rb'.{8}\{"__metadata__":\{"multicause":"format (?P<format>\d{1,9}) sha256 (?P<digest>[0-9a-f]{64}) ', re.DOTALL
-)
+ENTRY = "multicause"  # name of the entry in the metadata
+OPENING = b'{"__metadata__":{"multicause":"format '  # first bytes of the table of contents, if it is not damaged
 LENGTH = 8  # number of bytes that hold the length of the table of contents
 NO_DIGEST = b"0" * 64  # stands for the digest in the bytes over which that of format 1 was computed
 #: First bytes of files of other kinds.
@@ -42,42 +43,61 @@ class ModelFileError(ValueError):
     """File that is not a model of this library, or is incomplete or damaged."""
 
 
+class Entry(NamedTuple):
+    """Entry in the metadata of a model file."""
+
+    format: int
+    digest: str
+    text: str  # header in JSON
+
+    def __str__(self) -> str:
+        return f"format {self.format} sha256 {self.digest} {self.text}"
+
+
 def write(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write one file atomically: it appears completely or not at all; an existing file is replaced."""
     # safetensors copies the memory of an array unchanged, so it must be in C order and native byte order.
     tidy = {name: np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C") for name, array in arrays.items()}
     text = json.dumps(header)
-    content = safetensors.numpy.save(tidy, {"multicause": f"format {FORMAT} sha256 {_digest(text, tidy)} {text}"})
-    if OPENING.match(content) is None:
-        raise RuntimeError("This version of safetensors writes its table of contents in an unexpected order.")
-    write_whole(Path(path), content)
+    entry = Entry(FORMAT, _digest(text, tidy), text)
+    write_whole(Path(path), safetensors.numpy.save(tidy, {ENTRY: str(entry)}))
 
 
 def read(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read the header and arrays of a file that :func:`write` wrote."""
     content = _read_whole(path)
-    opening = OPENING.match(content)
-    if opening is None:
+    entry, arrays = _entry_and_arrays(path)
+    if entry is None and OPENING not in content[: LENGTH + len(OPENING)]:
         raise ModelFileError(f"{path} {_what_else(content)}. Expected a file made by save() or a checkpoint.")
-    if int(opening["format"]) > FORMAT:
+    if entry is not None and entry.format > FORMAT:
         raise ModelFileError(
-            f"{path} has format {int(opening['format'])}, and this version of multicause reads formats up to {FORMAT}. "
+            f"{path} has format {entry.format}, and this version of multicause reads formats up to {FORMAT}. "
             "Update multicause, or save the model with an older version."
         )
-    damaged = ModelFileError(f"{path} {_damage(content)}. Restore it from a copy, or save the model again.")
-    try:
-        contents = json.loads(content[LENGTH : LENGTH + _length(content)])
-        text = contents["__metadata__"]["multicause"][opening.end() - opening.start("format") + len("format ") :]
-        arrays = {name: np.array(array) for name, array in safetensors.numpy.load(content).items()}
-    except Exception as error:  # any error here means that bytes are missing or have changed
-        raise damaged from error
-    digest = _digest(text, arrays) if int(opening["format"]) > 1 else _digest_of_bytes(content)
-    if opening["digest"].decode() != digest:
-        raise damaged
-    header = json.loads(text)
+    if entry is None or arrays is None or entry.digest != _digest_for(entry, arrays, content):
+        raise ModelFileError(f"{path} {_damage(content)}. Restore it from a copy, or save the model again.")
+    header = json.loads(entry.text)
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} is not a valid model file: its header is a {type(header).__name__}.")
     return header, arrays
+
+
+def _entry_and_arrays(path: str | PathLike[str]) -> tuple[Entry | None, dict[str, np.ndarray] | None]:
+    """Return the entry in the metadata and the arrays of a file; None for what cannot be read."""
+    entry, arrays = None, None
+    # Any error means that the file is of another kind, or that bytes are missing or have changed.
+    with suppress(Exception), safetensors.safe_open(path, framework="numpy") as file:
+        entry = _entry_of(file.metadata() or {})
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+    return entry, arrays
+
+
+def _entry_of(metadata: dict[str, str]) -> Entry | None:
+    """Return the entry of a model file in the metadata of a safetensors file; None if there is none."""
+    match metadata.get(ENTRY, "").split(" ", 4):
+        case ["format", number, "sha256", digest, text]:
+            return Entry(int(number), digest, text)
+    return None
 
 
 def _digest(text: str, arrays: dict[str, np.ndarray]) -> str:
@@ -89,12 +109,14 @@ def _digest(text: str, arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _digest_of_bytes(content: bytes) -> str:
-    """Return the SHA-256 of the whole file with zeros in place of the digest, which files of format 1 contain."""
-    opening = OPENING.match(content)
-    assert opening is not None
-    start, end = opening.span("digest")
-    return hashlib.sha256(content[:start] + NO_DIGEST + content[end:]).hexdigest()
+def _digest_for(entry: Entry, arrays: dict[str, np.ndarray], content: bytes) -> str:
+    """Return the digest that the entry of an intact file has.
+
+    In format 1 it is that of all bytes of the file, with zeros in place of the digest.
+    """
+    if entry.format > 1:
+        return _digest(entry.text, arrays)
+    return hashlib.sha256(content.replace(entry.digest.encode(), NO_DIGEST, 1)).hexdigest()
 
 
 def _length(content: bytes) -> int:
