@@ -1,8 +1,11 @@
 """What all commands have: help, version, details of errors and a device."""
 
+import json
 import os
 import subprocess
 import sys
+
+import pytest
 
 import multicause
 from tests.app.cli.calls import call
@@ -18,6 +21,29 @@ def test_verbose_shows_where_and_help_has_examples(tmp_path):
         assert f"multicause {command}" in text, command
         assert "--json" in text
         assert "--verbose" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nonsense"], "Error: No such command 'nonsense'. See {} --help.\n"),
+        (["--nonsense"], "Error: No such option: --nonsense. See {} --help.\n"),
+        (["demo", "--zzz"], "Error: No such option: --zzz. See {} demo --help.\n"),
+    ],
+)
+def test_errors_of_usage_are_one_line(words, message):
+    run = call(*words)
+    name = run.stderr.partition("See ")[2].split()[0]  # of the program that runs the command
+    assert (run.exit_code, run.stdout, run.stderr) == (2, "", message.format(name))
+    if not words[0].startswith("--"):
+        run = call(*words, "--json")
+        assert json.loads(run.stdout) == {"error": run.stderr[len("Error: ") : -1], "exit_code": 2}
+
+
+def test_without_arguments_the_help_is_shown():
+    run = call()
+    assert "multicause demo" in run.output
+    assert "Error" not in run.output
 
 
 def test_help_shows_no_type_of_flags():

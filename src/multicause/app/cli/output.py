@@ -18,6 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 from multicause.app.cli.quitting import INTERRUPTED, NO_RESULT
 
 BAD_INPUT, FAILED = 2, 1
+# Name under which the context of a command stores whether errors are also printed as JSON.
+AS_JSON = "multicause.as_json"
 
 
 class Output:
@@ -74,30 +76,35 @@ class Commands(TyperGroup):
         """Return the options before the name of a command, and the option for help."""
         return _with_plain_flags(super().get_params(ctx))
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run the command that the arguments name, and exit with its code."""
-        arguments = sys.argv[1:] if args is None else list(args)
-        if not standalone_mode or not arguments:  # without arguments the help is shown
-            return super().main(args, prog_name, complete_var, standalone_mode, windows_expand_args, **extra)
-        try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
-        except Exception as error:
-            # The error's class comes from click or from typer's own copy of it, depending on typer's version.
-            if not hasattr(error, "format_message"):
-                raise
-            place = getattr(getattr(error, "ctx", None), "command_path", "multicause")
-            text = f"{' '.join(error.format_message().split()).rstrip('.')}. See {place} --help."
-            _print_error(text, BAD_INPUT, "--json" in arguments)
-            code = BAD_INPUT
-        sys.exit(code)
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Read the options before the name of a command."""
+        if not args:  # the help is shown
+            return super().make_context(info_name, args, parent, **extra)
+        as_json = "--json" in args
+        with _usage_errors(as_json):
+            context = super().make_context(info_name, args, parent, **extra)
+        context.meta[AS_JSON] = as_json
+        return context
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the arguments name."""
+        with _usage_errors(ctx.meta.get(AS_JSON, False)):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _usage_errors(as_json: bool) -> Iterator[None]:
+    """Report errors of usage, which click raises for what was typed, in one line."""
+    try:
+        yield
+    except Exception as error:
+        # The error's class comes from click or from typer's own copy of it, depending on typer's version.
+        if not hasattr(error, "format_message"):
+            raise
+        place = getattr(getattr(error, "ctx", None), "command_path", "multicause")
+        text = f"{' '.join(error.format_message().split()).rstrip('.')}. See {place} --help."
+        _print_error(text, BAD_INPUT, as_json)
+        raise typer.Exit(BAD_INPUT) from None
 
 
 def _with_plain_flags(parameters: list[Any]) -> list[Any]:
