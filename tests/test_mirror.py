@@ -41,7 +41,7 @@ REACHED_INDIRECTLY = {
         "annealing": "choice",
         "arrays": "hardware programs random_numbers",
         "estimators": "advice arguments binary_causes columns energy energy_density energy_fitting fields "
-        "fitted_energy fitted_gradient_causes fitted_state gaussian_factors hebbian joint_inference "
+        "fitted_gradient_causes fitted_state gaussian_factors hebbian joint_inference "
         "mixture network_causes restricted_causes row_results",
         "initialization": "filters means networks rotations",
         "preparation": "whitening",

@@ -29,6 +29,11 @@ def check_count(name: str, value: Any, least: int = 1) -> None:
         raise ValueError(f"{name} must be a whole number of at least {least}; got {value!r}.")
 
 
+def random_of_batch(random_state: Any, n_iter: int) -> Any:
+    """Return the random state of a later batch of a stream; an integer seed gives each batch different numbers."""
+    return np.random.RandomState([int(random_state), n_iter]) if isinstance(random_state, Integral) else random_state
+
+
 def validate_n_samples(n_samples: Any, width: int, dtype: np.dtype) -> int:
     """Return the number of rows to draw; raise an error if rows of this width would not fit into memory."""
     check_count("n_samples", n_samples)

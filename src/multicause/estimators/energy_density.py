@@ -8,11 +8,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from multicause.arrays import bytes_from, compiled, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters
 from multicause.engines import Data
+from multicause.estimators.arguments import check_count
+from multicause.persistence.row_writing import collect_or_write
 from multicause.preparation.whitening import whiten
 from multicause.records import Block
 from multicause.samplers import annealed
@@ -20,6 +23,8 @@ from multicause.samplers.annealed import ARRAYS, LogPartition
 from multicause.solvers.contrastive_divergence import UpdateState
 from multicause.solvers.energy_problem import EnergyProblem
 
+# Default number of chains and of intermediate densities by which log Z is estimated.
+CHAINS, TEMPERATURES = 500, 1000
 # Number of intermediate densities, and of further steps at the model's density, when samples are drawn.
 SAMPLING_PATH, SAMPLING_STEPS = 200, 200
 
@@ -60,11 +65,30 @@ def known_log_partition(energy: Energy, parameters: EnergyParameters) -> LogPart
         return LogPartition(float(_log_partition(energy, in_double)), 0.0, 0, 0)
 
 
+def n_activities(problem: EnergyProblem) -> int:
+    """Return the number of activities of all layers."""
+    parameters = problem.updates.parameters
+    return sum(len(shape) for shape in (parameters.filters, *(layer.bias for layer in parameters.layers)))
+
+
+def rows_of_activities(S: ArrayLike, mixing: np.ndarray, mean: np.ndarray, width: int) -> np.ndarray:
+    """Return rows (n, D) from activities ``S`` of the first layer or of all layers, (n, H) or (n, width).
+
+    ``mixing`` (D, H) is the contribution of each activity of the first layer to the data, and ``mean`` (D,) their mean.
+    """
+    activities, n_first = np.asarray(S, dtype=mixing.dtype), mixing.shape[1]
+    if activities.ndim != 2 or activities.shape[1] not in (n_first, width):
+        raise ValueError(f"Activities must have shape (n_samples, {width}); got {activities.shape}.")
+    if not np.isfinite(activities).all():
+        raise ValueError("Activities must be finite; they hold NaN or infinity.")
+    return (activities[:, :n_first] @ mixing.T + mean).astype(activities.dtype)
+
+
 def by_rows(function: Any, problem: EnergyProblem, data: Data) -> tuple[Data, Any]:
     """Return the data in blocks, and a compiled function of a block with the parameters of a model."""
     energy, parameters = problem.method.energy, problem.updates.parameters
     dtype = np.asarray(parameters.filters).dtype
-    width = sum(len(shape) for shape in (parameters.filters, *(layer.bias for layer in parameters.layers)))
+    width = n_activities(problem)
     whitening = problem.whitening.cast(dtype)
     # Temporary arrays have the width of all units, in double precision.
     data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
@@ -74,6 +98,13 @@ def by_rows(function: Any, problem: EnergyProblem, data: Data) -> tuple[Data, An
         return function(energy, block, parameters, whitening)
 
     return data, of_block
+
+
+def results(function: Any, problem: EnergyProblem, data: Data, out: Any = None) -> Any:
+    """Return the results of a compiled function for all rows, or write them to ``out``."""
+    with double_precision():
+        arranged, of_block = by_rows(function, problem, data)
+        return collect_or_write(arranged, of_block, out)
 
 
 def mean_energy(problem: EnergyProblem, data: Data) -> float:
@@ -98,10 +129,18 @@ def why_improper(problem: EnergyProblem) -> str:
 def estimate_log_partition(
     problem: EnergyProblem, n_chains: int, n_temperatures: int, memory_budget: str | int, random: Any
 ) -> LogPartition:
-    """Estimate log Z by annealed importance sampling; raise ValueError if there is no finite one."""
+    """Estimate log Z by annealed importance sampling, or return it if it is known.
+
+    Raises ValueError if there is no finite one.
+    """
+    check_count("n_chains", n_chains, least=2)
+    check_count("n_temperatures", n_temperatures)
+    known = known_log_partition(problem.method.energy, problem.updates.parameters)
+    if known is not None:
+        return known
     if reason := why_improper(problem):
         raise ValueError(reason)
-    chains, base = _anneal(problem, n_chains, n_temperatures, 0, memory_budget, random)
+    chains, base = _anneal(problem, int(n_chains), int(n_temperatures), 0, memory_budget, random)
     if not np.isfinite(chains.log_weights).all():
         raise ValueError(
             "Annealed importance sampling met energies that are not finite, so there is no estimate. Check that the "

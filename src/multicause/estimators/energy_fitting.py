@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -9,8 +10,8 @@ import numpy as np
 
 from multicause.callbacks.adapter import FitSession, History
 from multicause.engines import Data
+from multicause.estimators import energy_density as density
 from multicause.estimators.advice import outcome_of_batch
-from multicause.estimators.energy_density import fitted_attributes
 from multicause.outcomes import Outcome
 from multicause.solvers.contrastive_divergence import key_data, with_chains
 from multicause.solvers.energy_batches import mini_batches
@@ -19,6 +20,8 @@ from multicause.solvers.energy_problem import EnergyProblem, energy_problem, rat
 from multicause.solvers.presentation import repetitions
 
 Settings = dict[str, Any]
+#: Attributes that have one entry for each round, or for each batch of a stream.
+HISTORY = ("lower_bounds_", "contrasts_", "acceptance_rates_")
 
 
 def begin(
@@ -71,10 +74,37 @@ def learn_from_rows(
     return _attributes(problem, result, result.outcome)
 
 
+def normalize(
+    settings: Settings, problem: EnergyProblem, data: Data, memory_budget: str | int, random: np.random.RandomState
+) -> tuple[dict[str, Any], str]:
+    """Return log Z and the mean log density of all rows, and why there is none although it was wanted.
+
+    If Z is not known, it is estimated with ``estimate_partition=True``.
+    """
+    wanted = settings["estimate_partition"]
+    reason = density.why_improper(problem) if wanted else ""
+    found = density.known_log_partition(problem.method.energy, problem.updates.parameters)
+    if found is None and wanted and not reason:
+        chains = density.CHAINS, density.TEMPERATURES
+        found = density.estimate_log_partition(problem, *chains, memory_budget, random)
+    mean = np.nan
+    if found is not None:
+        mean = problem.whitening.log_volume - found.value - density.mean_energy(problem, data)
+    return {"log_partition_": found, "lower_bound_": float(mean)}, reason
+
+
 def learn_from_batch(
-    settings: Settings, problem: EnergyProblem, rows: np.ndarray, weights: np.ndarray, random: np.random.RandomState
+    settings: Settings,
+    problem: EnergyProblem,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    random: np.random.RandomState,
+    before: Mapping[str, np.ndarray],
 ) -> dict[str, Any]:
-    """Make the updates of one batch of a stream, and return the fitted attributes."""
+    """Make the updates of one batch of a stream, and return the fitted attributes.
+
+    ``before`` are the attributes of HISTORY so far, to each of which the mean of the batch is appended.
+    """
     batch_size, n_shown = settings["batch_size"], int(np.rint(repetitions(weights).sum()))
     result = learn(
         problem.method,
@@ -89,12 +119,14 @@ def learn_from_batch(
         end=1.0,
     )
     attributes = _attributes(problem, result, outcome_of_batch(result.outcome is not Outcome.NON_FINITE))
-    means = {name: attributes[name].mean() for name in ("lower_bounds_", "contrasts_", "acceptance_rates_")}
-    return {**attributes, **means, "lower_bound_": float(means["lower_bounds_"]), "converged_": False}
+    means = {name: attributes[name].mean() for name in HISTORY}
+    history = {name: np.append(before.get(name, []), mean) for name, mean in means.items()}
+    return {**attributes, **history, "lower_bound_": float(means["lower_bounds_"]), "converged_": False}
 
 
-def warning_of_rejections(n_rejected: int, *, single_precision: bool) -> str:
-    """Return a warning of proposals rejected for a non-finite energy; an empty text if there were none."""
+def warning_of_rejections(before: EnergyProblem, after: EnergyProblem, *, single_precision: bool) -> str:
+    """Return a warning of proposals rejected in the meantime for a non-finite energy; an empty text if none was."""
+    n_rejected = int(after.updates.n_rejected) - int(before.updates.n_rejected)
     if not n_rejected:
         return ""
     return (
@@ -111,7 +143,7 @@ def _n_chains(settings: Settings, rows: np.ndarray) -> int:
 
 def _attributes(problem: EnergyProblem, result: EnergyFitResult, outcome: Outcome) -> dict[str, Any]:
     return {
-        **fitted_attributes(problem, result.updates),
+        **density.fitted_attributes(problem, result.updates),
         **_history(problem, result.reports),
         "drift_": result.drift,
         "outcome_": outcome.value,
@@ -120,19 +152,15 @@ def _attributes(problem: EnergyProblem, result: EnergyFitResult, outcome: Outcom
 
 
 def _history(problem: EnergyProblem, reports: Any) -> dict[str, Any]:
-    """Return the attributes that have one entry for each round."""
+    """Return the attributes of HISTORY."""
     bounds, contrasts, acceptances, _ = reports
-    return {
-        "lower_bounds_": bounds + problem.whitening.log_volume,
-        "contrasts_": contrasts,
-        "acceptance_rates_": acceptances,
-    }
+    return dict(zip(HISTORY, (bounds + problem.whitening.log_volume, contrasts, acceptances), strict=True))
 
 
 def _so_far(problem: EnergyProblem, progress: RoundProgress, seen: History) -> dict[str, Any]:
     """Return the attributes of a model with the parameters learned so far."""
     return {
-        **fitted_attributes(problem, progress.updates),
+        **density.fitted_attributes(problem, progress.updates),
         **_history(problem, progress.reports.T),
         "lower_bound_": seen.bounds[-1],
         "converged_": False,

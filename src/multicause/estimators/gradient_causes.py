@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from numbers import Integral
 from os import PathLike
 from typing import Any, Self
 
@@ -21,6 +20,7 @@ from sklearn.utils import check_random_state
 from multicause.arrays import double_precision, key_from
 from multicause.callbacks.adapter import History
 from multicause.estimators.advice import MEANINGS, Advice, outcome_of_batch
+from multicause.estimators.arguments import random_of_batch
 from multicause.estimators.base import validate_weights
 from multicause.estimators.fitted_gradient_causes import SEARCHES, FittedGradientCauses
 from multicause.estimators.settings import Named
@@ -119,9 +119,7 @@ class GradientCauses(FittedGradientCauses):
         X = self._validate_rows(X, reset=first)
         X = X if first else X.astype(self._fitted_dtype, copy=False)
         weights, H = validate_weights(sample_weight, X), int(self.n_components)
-        seed = self.random_state
-        if isinstance(seed, Integral) and not first:
-            seed = np.random.RandomState([int(seed), self.n_iter_])
+        seed = self.random_state if first else random_of_batch(self.random_state, self.n_iter_)
         random, method = check_random_state(seed), self._method()
         with double_precision():
             if first:
