@@ -25,7 +25,7 @@ from multicause.samplers import (
     annealed,
     run_chain,
 )
-from multicause.samplers.base import State, folded
+from multicause.samplers.base import State, draw_steps, folded
 from multicause.samplers.hamiltonian import leapfrog
 from multicause.solvers.contrastive_divergence import Method, first_state, gradients
 from tests.energies.test_energies import plane
@@ -298,3 +298,15 @@ def test_heavy_tails_stay_in_range_for_models_in_single_precision():
         chains = annealed.follow_path(energy, parameters, base, 4000, 5, **settings)
     assert np.isfinite(chains.log_weights).all()
     assert chains.positions.dtype == np.float32
+
+
+@pytest.mark.parametrize("sampler", [Hamiltonian(3), Langevin()], ids=lambda s: type(s).__name__)
+def test_numbers_drawn_before_a_step_are_those_that_it_draws_itself(sampler):
+    with double_precision():
+        keys, Z = jax.random.split(jax.random.key(0), 3), jnp.asarray(draws(0, 5))
+        drawn = draw_steps(keys, Z.shape, Z.dtype)
+        chain = sampler.build(target, jnp.asarray(0.3))
+        for number, key in enumerate(keys):
+            own = jax.tree.map(lambda each, number=number: each[number], drawn)
+            found = run_chain(chain, key, chain.init(Z), 1, own)
+            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6), found, run_chain(chain, key, chain.init(Z), 1))

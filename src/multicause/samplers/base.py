@@ -43,11 +43,20 @@ class Info(NamedTuple):
     non_finite: Array  # (n,) whether the proposal was rejected because its energy was not finite
 
 
+class Draws(NamedTuple):
+    """Random numbers of one step of n chains."""
+
+    normal: Array  # (n, R)
+    uniform: Array  # (n,) in [0, 1)
+
+
 class Chain(NamedTuple):
     """Markov chain of a sampler for one target and one step size; n chains run in parallel."""
 
     init: Callable[[Array], Any]  # positions (n, R) to a State
     kernel: Callable[[Array, Any], tuple[Any, Any]]  # key and State to the next State and an Info
+    #: The kernel with random numbers in place of a key, if :func:`draw_step` provides all of them.
+    move: Callable[[Draws, Any], tuple[Any, Any]] | None = None
 
 
 class ModelExpectation(Enum):
@@ -109,8 +118,30 @@ class MarkovChain(Sampler):
         return self.acceptance / 2 < acceptance < (1 + self.acceptance) / 2
 
 
-def run_chain(chain: Chain, key: Array, start: Any, n_steps: int) -> tuple[Any, Array, Array]:
-    """Run chains for some steps from a state of ``chain.init``.
+def chain_of_moves(init: Callable[[Array], Any], move: Callable[[Draws, Any], tuple[Any, Any]]) -> Chain:
+    """Return the chain whose kernel draws the random numbers of a move."""
+
+    def kernel(key: Array, state: Any) -> tuple[Any, Any]:
+        return move(draw_step(key, state.position.shape, state.position.dtype), state)
+
+    return Chain(init, kernel, move)
+
+
+def draw_step(key: Array, shape: tuple[int, ...], dtype: Any) -> Draws:
+    """Draw the random numbers of one step of chains at positions of some shape (n, R)."""
+    for_normal, for_uniform = split(key)
+    return Draws(normal(for_normal, shape, dtype), uniform(for_uniform, shape[0], dtype))
+
+
+def draw_steps(keys: Array, shape: tuple[int, ...], dtype: Any) -> Draws:
+    """Draw the numbers of runs of one step, one run for each key, that :func:`run_chain` would draw itself."""
+    return jax.vmap(lambda key: draw_step(folded(key, jnp.zeros((), int)), shape, dtype))(keys)
+
+
+def run_chain(
+    chain: Chain, key: Array, start: Any, n_steps: int, draws: Draws | None = None
+) -> tuple[Any, Array, Array]:
+    """Run chains for some steps from a state of ``chain.init``; with ``draws``, for one step with these numbers.
 
     Returns their last state, the mean acceptance rate, and the number of proposals rejected for a non-finite energy.
     """
@@ -118,7 +149,10 @@ def run_chain(chain: Chain, key: Array, start: Any, n_steps: int) -> tuple[Any, 
 
     def step(number: Array, carry: Any) -> Any:
         state, acceptance, bad = carry
-        state, info = chain.kernel(folded(key, number), state)
+        if draws is not None and chain.move is not None:
+            state, info = chain.move(draws, state)
+        else:
+            state, info = chain.kernel(folded(key, number), state)
         bad = bad + jnp.sum(info.non_finite) if hasattr(info, "non_finite") else bad
         return state, acceptance + jnp.mean(info.acceptance_rate).astype(dtype), bad
 

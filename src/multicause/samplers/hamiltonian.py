@@ -10,18 +10,17 @@ import jax.numpy as jnp
 from multicause.arrays import Array
 from multicause.samplers.base import (
     Chain,
+    Draws,
     Info,
     MarkovChain,
     State,
     Target,
+    chain_of_moves,
     initial_state,
     is_count,
     is_finite,
-    normal,
     probability,
     settle,
-    split,
-    uniform,
 )
 
 
@@ -57,19 +56,15 @@ class Hamiltonian(MarkovChain):
 def trajectories(target: Target, step_size: Array, n_leapfrog: int, *, corrected: bool) -> Chain:
     """Return the chain of trajectories of leapfrog steps; if not ``corrected``, every finite proposal is accepted."""
 
-    def kernel(key: Array, state: State) -> tuple[State, Info]:
-        for_momentum, for_choice = split(key)
-        start = normal(for_momentum, state.position.shape, state.position.dtype)
-        proposal, momentum = leapfrog(state, start, step_size, target, n_leapfrog)
+    def move(draws: Draws, state: State) -> tuple[State, Info]:
+        proposal, momentum = leapfrog(state, draws.normal, step_size, target, n_leapfrog)
         finite = is_finite(proposal)
-        before, after = state.energy + kinetic(start), proposal.energy + kinetic(momentum)
+        before, after = state.energy + kinetic(draws.normal), proposal.energy + kinetic(momentum)
         acceptance = probability(before - after, finite)
-        accept = finite
-        if corrected:
-            accept = uniform(for_choice, len(state.energy), state.energy.dtype) < acceptance
+        accept = draws.uniform < acceptance if corrected else finite
         return settle(state, proposal, accept), Info(acceptance, ~finite)
 
-    return Chain(partial(initial_state, target), kernel)
+    return chain_of_moves(partial(initial_state, target), move)
 
 
 def leapfrog(state: State, momentum: Array, step_size: Array, target: Target, n_steps: int) -> tuple[State, Array]:

@@ -7,16 +7,15 @@ import jax.numpy as jnp
 from multicause.arrays import Array
 from multicause.samplers.base import (
     Chain,
+    Draws,
     Info,
     MarkovChain,
     State,
     Target,
+    chain_of_moves,
     is_finite,
-    normal,
     probability,
     settle,
-    split,
-    uniform,
 )
 
 
@@ -42,13 +41,11 @@ class Metropolis(MarkovChain):
             # Without a gradient, which the compiler then omits.
             return State(position, target(position)[0], jnp.zeros((len(position), 0), position.dtype))
 
-        def kernel(key: Array, state: State) -> tuple[State, Info]:
-            for_step, for_choice = split(key)
-            position = state.position + step_size * normal(for_step, state.position.shape, state.position.dtype)
+        def move(draws: Draws, state: State) -> tuple[State, Info]:
+            position = state.position + step_size * draws.normal
             proposal = State(position, target(position)[0], state.gradient)
             finite = is_finite(proposal)
             acceptance = probability(state.energy - proposal.energy, finite)
-            accept = uniform(for_choice, len(state.energy), state.energy.dtype) < acceptance
-            return settle(state, proposal, accept), Info(acceptance, ~finite)
+            return settle(state, proposal, draws.uniform < acceptance), Info(acceptance, ~finite)
 
-        return Chain(init, kernel)
+        return chain_of_moves(init, move)

@@ -19,8 +19,11 @@ import numpy as np
 from multicause.arrays import Array, compiled, matmul
 from multicause.energies.network import Energy, EnergyParameters, has_decay
 from multicause.preparation.whitening import whiten
-from multicause.samplers.base import ModelExpectation, Sampler, run_chain
+from multicause.samplers.base import Draws, ModelExpectation, Sampler, draw_steps, run_chain
 from multicause.solvers.optimizers import Momentum, Optimizer, learning_rate_at
+
+# Largest number of random numbers that are drawn before the updates of a round: 4 MiB in single precision.
+MOST_DRAWN_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True)
@@ -133,12 +136,14 @@ def learn_round(
     key = jax.random.wrap_key_data(seed)
     n_batches, size, _ = batches.rows.shape
     Z = whiten(batches.rows.reshape(n_batches * size, -1), *whitening).reshape(n_batches, size, -1)
+    keys = jax.vmap(partial(jax.random.fold_in, key))(updates.n_updates + jnp.arange(n_batches))
+    draws = _draws_of_steps(method, updates.parameters, keys, Z)
 
     def one(number: Array, carry: tuple[UpdateState, Array, Array]) -> tuple[UpdateState, Array, Array]:
         updates, contrast, acceptance = carry
-        rows = Z[jnp.minimum(number, n_batches - 1)]
-        update_key = jax.random.fold_in(key, updates.n_updates)
-        updates, new_contrast, new_acceptance = update(method, updates, rows, batches.shares, rates, update_key)
+        rows, own_key, own_draws = jax.tree.map(lambda each: each[jnp.minimum(number, n_batches - 1)], (Z, keys, draws))
+        found = update(method, updates, rows, batches.shares, rates, own_key, own_draws)
+        updates, new_contrast, new_acceptance = found
         return updates, contrast + new_contrast / n, acceptance + new_acceptance / n
 
     zero = jnp.zeros((), Z.dtype)
@@ -153,17 +158,35 @@ def learn_round(
     return updates, RoundReport(bound, contrast, acceptance, _learned(method.schedule, rates, updates.n_updates))
 
 
+def _draws_of_steps(method: Method, parameters: EnergyParameters, keys: Array, Z: Array) -> Draws | None:
+    """Return the random numbers of one step of chains for each key, or None if each update should draw its own.
+
+    The numbers are the same. Drawing few of them at a time takes longer than the steps of small models.
+    """
+    if not method.has_chains or method.n_steps > 1 or Z.size > MOST_DRAWN_AT_ONCE:
+        return None
+    frame = jax.eval_shape(method.energy.frame, parameters)
+    shape = Z.shape[1:] if frame is None else (Z.shape[1], frame.basis.shape[1])
+    return draw_steps(keys, shape, Z.dtype)
+
+
 def update(
-    method: Method, updates: UpdateState, Z: Array, shares: Array, rates: Rates, key: Array
+    method: Method,
+    updates: UpdateState,
+    Z: Array,
+    shares: Array,
+    rates: Rates,
+    key: Array,
+    draws: Draws | None = None,
 ) -> tuple[UpdateState, Array, Array]:
-    """Run one update from whitened rows (B, R).
+    """Run one update from whitened rows (B, R), with random numbers from the key or those that were drawn before.
 
     Returns the new state, ⟨E⟩_samples − ⟨E⟩_data, and the acceptance rate.
     """
     import optax
 
     old = updates.parameters
-    gradient, contrast, acceptance, step_size, chains, bad = gradients(method, updates, Z, shares, key)
+    gradient, contrast, acceptance, step_size, chains, bad = gradients(method, updates, Z, shares, key, draws)
     progress = jnp.minimum(updates.n_updates / jnp.maximum(rates.max_iter - 1, 1), 1)
     rate = learning_rate_at(method.schedule, rates.first, rates.last, progress).astype(Z.dtype)
     transformation = _transformation(method, rate, jnp.asarray(rates.decay, Z.dtype))
@@ -183,7 +206,7 @@ def update(
 
 
 def gradients(
-    method: Method, updates: UpdateState, Z: Array, shares: Array, key: Array
+    method: Method, updates: UpdateState, Z: Array, shares: Array, key: Array, draws: Draws | None = None
 ) -> tuple[EnergyParameters, Array, Array, Array, Array, Array]:
     """Compute the gradient of the objective, the contrast and the next state of the sampler.
 
@@ -211,7 +234,7 @@ def gradients(
         position = position if frame is None else matmul(position, frame.basis)
         chain = sampler.build(partial(energy.in_frame, parameters, frame), step_size)
         start = chain.init(position)
-        end, acceptance, bad = run_chain(chain, key, start, method.n_steps)
+        end, acceptance, bad = run_chain(chain, key, start, method.n_steps, draws)
         samples = end.position if frame is None else matmul(end.position, frame.basis.T)
         step_size = sampler.adapted(step_size, acceptance)
         if method.persistent:
