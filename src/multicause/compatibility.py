@@ -20,7 +20,7 @@ class Support(Enum):
     REAL = "real causes with a density that is not normal"
     LAYERED = "binary causes that have causes themselves"
     LEVELS = "causes with a few levels"
-    SPIKE_SLAB = "causes that are on or off and have a strength"
+    NORMAL_SLABS = "causes that are on or off and have a normal strength"
 
 
 class Rule(Enum):

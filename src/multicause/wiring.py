@@ -66,9 +66,9 @@ def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
             if allowed is not None and offered not in allowed:
                 wanted = _joined((each.value for each in type(offered) if each in allowed), "or")
                 yield Reason(role, wanted, other, f"has {offered.value}")
-        lacking = needs.expectations - model.posterior.offers
-        if lacking:
-            wanted = _joined((each.value for each in Expectation if each in lacking), "and")
+        absent = needs.expectations - model.posterior.offers
+        if absent:
+            wanted = _joined((each.value for each in Expectation if each in absent), "and")
             yield Reason(role, wanted, "posterior", "does not offer it")
         if needs.nonnegative and not model.combination.bounds[0] >= 0:
             yield Reason(role, "components that are not negative", "combination", "allows negative ones")
@@ -78,9 +78,9 @@ def unmet(model: Model, estimator: type | None = None) -> Iterator[Reason]:
             yield Reason(role, "components without an upper bound", "combination", "has one")
         if needs.selectable and not model.prior.selectable:
             yield Reason(role, "probabilities of states with few causes", "prior", "does not offer them")
-        absent = frozenset() if estimator is None else needs.capabilities - offered_by(estimator)
-        if estimator is not None and absent:
-            wanted = _joined((each.value for each in Capability if each in absent), "and")
+        capabilities = frozenset() if estimator is None else needs.capabilities - offered_by(estimator)
+        if estimator is not None and capabilities:
+            wanted = _joined((each.value for each in Capability if each in capabilities), "and")
             yield Reason(role, f"{wanted}; {estimator.__name__} does not offer it")
 
 

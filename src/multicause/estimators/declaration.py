@@ -10,7 +10,7 @@ A named model implements ``_parts`` and, where the defaults do not suit it, thes
 
 None of them changes the estimator. Two class attributes say which constructor arguments have other constraints than
 those that follow from the signature (``_constraints``), and what parts may need beyond EM on rows as they are
-(``_capabilities``). There is nothing else to override.
+(``_capabilities``). Besides, a model may define a public method in its own way, as K-means does ``inverse_transform``.
 """
 
 from __future__ import annotations

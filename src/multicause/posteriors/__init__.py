@@ -4,7 +4,6 @@ from multicause.expectations import Inference, Recognized
 from multicause.posteriors.base import Posterior
 from multicause.posteriors.beam import Beam
 from multicause.posteriors.candidate_selection import ByFunction, ScalarProduct, Selection, UpperBound
-from multicause.posteriors.candidates.preselected_levels import PreselectedLevels
 from multicause.posteriors.evolved import Evolved
 from multicause.posteriors.exact import Exact
 from multicause.posteriors.inverse import Inverse
@@ -14,9 +13,6 @@ from multicause.posteriors.point_estimate import MostProbable
 from multicause.posteriors.preselected import Preselected
 from multicause.posteriors.recognition_network import RecognitionNetwork
 from multicause.posteriors.truncated import Truncated
-
-# Here, because the subclass imports the class.
-Preselected.of_levels = PreselectedLevels
 
 # Number of causes up to which all states are considered by default: 1024 states per row are as fast as a selection.
 MOST_ENUMERATED = 10

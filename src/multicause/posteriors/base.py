@@ -59,7 +59,7 @@ class Posterior(Part):
         """Return whether all rows have the same states, so that scores are matrix products and EM is monotone."""
         return False
 
-    def leaner(self, candidates: int, max_active: int) -> Posterior | None:
+    def with_fewer_states(self, candidates: int, max_active: int) -> Posterior | None:
         """Return this posterior with fewer candidates and active causes; None if it selects no candidates."""
         return None
 

@@ -38,7 +38,7 @@ class Beam(Posterior):
     """
 
     requires = Requirements(
-        supports=frozenset({Support.BINARY, Support.SPIKE_SLAB}),
+        supports=frozenset({Support.BINARY, Support.NORMAL_SLABS}),
         rules=frozenset({Rule.SUM}),
         links=frozenset({Link.MEAN}),
         likelihoods=frozenset({Likelihood.OF_MEANS}),

@@ -30,7 +30,9 @@ class Exact(Posterior):
     """
 
     monotone = True
-    requires = OF_STATES.also(supports=frozenset({Support.BINARY, Support.ONE_HOT, Support.SPIKE_SLAB, Support.LEVELS}))
+    requires = OF_STATES.also(
+        supports=frozenset({Support.BINARY, Support.ONE_HOT, Support.NORMAL_SLABS, Support.LEVELS})
+    )
     offers = EXPECTATIONS_OF_STATES | {Expectation.LEVELS}
 
     def __init__(self, *, max_states: int = 2**16) -> None:
@@ -56,7 +58,7 @@ class Exact(Posterior):
 
     def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> Exact:
         """Return a posterior for causes with a strength or levels, which have more states, or this one for others."""
-        if model.prior.support is Support.SPIKE_SLAB:
+        if model.prior.support is Support.NORMAL_SLABS:
             return ExactStrengths(max_states=self.max_states)
         if model.prior.support is not Support.LEVELS:
             return self

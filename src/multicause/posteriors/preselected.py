@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from multicause.posteriors.candidate_selection import NAMES, ByFunction, ScalarP
 from multicause.posteriors.candidates.candidate_states import CandidateStates
 from multicause.posteriors.candidates.candidate_weights import Sums, Weighed, n_own_states, weigh
 from multicause.posteriors.candidates.pieces import Pieces
+from multicause.posteriors.candidates.preselected_levels import PreselectedLevels
 from multicause.posteriors.expectations.shared_states import ARRAYS_PER_MEAN, SharedStates
 from multicause.posteriors.expectations.shared_states import ARRAYS_PER_STATE as ARRAYS_PER_SHARED_STATE
 from multicause.priors.truncation import at_limit
@@ -73,8 +73,6 @@ class Preselected(Posterior):
     """
 
     offers = EXPECTATIONS_OF_STATES | {Expectation.LEVELS}
-    #: The posterior for causes with a few levels, a subclass, which the package sets.
-    of_levels: ClassVar[Callable[..., Preselected]]
 
     def __init__(
         self,
@@ -131,7 +129,7 @@ class Preselected(Posterior):
                 f"are fewer. Use at most {n_components} candidates, or leave candidates=None."
             )
 
-    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> Preselected:
+    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> Posterior:
         """Return this posterior with numbers H′ and γ that suit the size of the data, and a selection."""
         strengths = model.prior.strengths
         per_state = n_components if model.linear and len(strengths) == 1 else n_features
@@ -195,7 +193,7 @@ class Preselected(Posterior):
             largest = max_active
         return largest
 
-    def _with_levels(self, candidates: int, max_active: int, strengths: tuple[float, ...]) -> Preselected:
+    def _with_levels(self, candidates: int, max_active: int, strengths: tuple[float, ...]) -> PreselectedLevels:
         """Return the posterior for causes with a few levels."""
         if self.selection != "auto" or self.keep is not None:
             raise ValueError(
@@ -203,7 +201,7 @@ class Preselected(Posterior):
                 f"learned from: use Preselected with selection='auto' and keep=None; got selection={self.selection!r} "
                 f"and keep={self.keep!r}."
             )
-        return self.of_levels(candidates, max_active, strengths=strengths, singletons=self.singletons)
+        return PreselectedLevels(candidates, max_active, strengths=strengths, singletons=self.singletons)
 
     def _selection(self) -> Selection:
         if isinstance(self.selection, Selection) or (isinstance(self.selection, str) and self.selection != "auto"):
@@ -214,7 +212,7 @@ class Preselected(Posterior):
         """Raise ValueError if a selection function given by the user fails on some rows."""
         self._selection().validate_on(components, rows)
 
-    def leaner(self, candidates: int, max_active: int) -> Preselected:
+    def with_fewer_states(self, candidates: int, max_active: int) -> Preselected:
         """Return this posterior with fewer candidates and active causes, and without a data cut."""
         numbers = min(candidates, self.numbers[0]), min(max_active, self.numbers[1])
         return Preselected(*numbers, singletons=self.singletons, selection=self.selection, keep=None)

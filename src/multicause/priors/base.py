@@ -66,7 +66,7 @@ class Prior(Part):
     @property
     def has_strengths(self) -> bool:
         """Whether active causes have a strength of any size."""
-        return self.support in (Support.GAUSSIAN, Support.REAL, Support.SPIKE_SLAB)
+        return self.support in (Support.GAUSSIAN, Support.REAL, Support.NORMAL_SLABS)
 
     @property
     def has_singles(self) -> bool:

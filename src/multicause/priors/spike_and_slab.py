@@ -26,7 +26,7 @@ class SpikeAndSlab(Bernoulli):
         Which of π, μ and ψ are learned; the others keep their initial values, zero for μ.
     """
 
-    support = Support.SPIKE_SLAB
+    support = Support.NORMAL_SLABS
     repairable = False
     requires = Requirements(
         rules=frozenset({Rule.SUM}),

@@ -47,5 +47,5 @@ def search_posterior(model: Model, n_components: int) -> Posterior:
     few = sparse_states(n_components, max_active).n_states <= most
     if few and model.prior.is_binary:
         return Preselected(n_components, max_active, keep=None).bind(model, n_components, 1, 1)
-    leaner = model.posterior.leaner(candidates, max_active)
-    return leaner or Preselected(candidates, max_active, keep=None).bind(model, n_components, 1, 1)
+    smaller = model.posterior.with_fewer_states(candidates, max_active)
+    return smaller or Preselected(candidates, max_active, keep=None).bind(model, n_components, 1, 1)

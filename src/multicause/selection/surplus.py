@@ -152,7 +152,7 @@ def _allows(model: Any, n_components: int) -> bool:
 def _posterior(model: Any, n_components: int) -> Any:
     """Return the posterior of a model, with at most as many candidates as there are causes."""
     posterior = model.fitted_model_.parts.posterior
-    return posterior.leaner(n_components, n_components) or posterior
+    return posterior.with_fewer_states(n_components, n_components) or posterior
 
 
 def _without(model: Any, place: int) -> Any:

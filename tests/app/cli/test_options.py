@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from multicause.app.cli.commands import app
-from multicause.app.cli.options import FileOptions, numbers_from, shape_from, with_option_groups
+from multicause.app.cli.options import FileOptions, shape_from, whole_numbers, with_option_groups
 from multicause.datasets.reading import Reading
 
 
@@ -36,9 +36,9 @@ def test_all_commands_that_read_files_have_the_same_options(name):
 
 
 def test_values_are_parsed():
-    assert numbers_from("20, 5", "--components") == [5, 20]
+    assert whole_numbers("20, 5", "--components") == [5, 20]
     assert shape_from("10x12", "--patches") == (10, 12)
     with pytest.raises(ValueError, match="--components must be a whole number of at least 1"):
-        numbers_from("5,5", "--components")
+        whole_numbers("5,5", "--components")
     with pytest.raises(ValueError, match="--patches must be a height and a width such as 10x10; got '9'"):
         shape_from("9", "--patches")

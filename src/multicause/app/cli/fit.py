@@ -18,13 +18,13 @@ from multicause.app.cli.options import (
     MemoryBudget,
     Seed,
     Verbose,
-    numbers_from,
     shape_from,
+    whole_numbers,
     with_option_groups,
 )
 from multicause.app.cli.output import command
 
-LEARNING, PREPARING, READING = "Learning", "Preparation of rows", "Data"
+LEARNING, PREPARING, DATA = "Learning", "Preparation of rows", "Data"
 
 
 @with_option_groups
@@ -119,28 +119,28 @@ def fit(
         typer.Option(
             metavar="HEIGHTxWIDTH",
             help="Cut images into patches of this size, such as 10x10.",
-            rich_help_panel=READING,
+            rich_help_panel=DATA,
         ),
     ] = None,
     count: Annotated[
-        int | None, typer.Option(help="Number of patches, or of pieces of sound.", min=1, rich_help_panel=READING)
+        int | None, typer.Option(help="Number of patches, or of pieces of sound.", min=1, rich_help_panel=DATA)
     ] = None,
-    scale: Annotated[float, typer.Option(help="Value of a white pixel.", rich_help_panel=READING)] = 10.0,
+    scale: Annotated[float, typer.Option(help="Value of a white pixel.", rich_help_panel=DATA)] = 10.0,
     image_shape: Annotated[
         str | None,
-        typer.Option(metavar="HEIGHTxWIDTH", help="Image size of the rows of a table.", rich_help_panel=READING),
+        typer.Option(metavar="HEIGHTxWIDTH", help="Image size of the rows of a table.", rich_help_panel=DATA),
     ] = None,
     sound: Annotated[
-        str, typer.Option(help="Representation of recordings: spectrogram or waveform.", rich_help_panel=READING)
+        str, typer.Option(help="Representation of recordings: spectrogram or waveform.", rich_help_panel=DATA)
     ] = "spectrogram",
     frames: Annotated[
-        int, typer.Option(help="Number of windows in a row's spectrogram.", min=1, rich_help_panel=READING)
+        int, typer.Option(help="Number of windows in a row's spectrogram.", min=1, rich_help_panel=DATA)
     ] = 9,
     length: Annotated[
-        int, typer.Option(help="Number of samples in a row's waveform.", min=2, rich_help_panel=READING)
+        int, typer.Option(help="Number of samples in a row's waveform.", min=2, rich_help_panel=DATA)
     ] = 128,
     sample_rate: Annotated[
-        int, typer.Option(help="Sample rate in Hz, to which sounds are resampled.", min=1000, rich_help_panel=READING)
+        int, typer.Option(help="Sample rate in Hz, to which sounds are resampled.", min=1000, rich_help_panel=DATA)
     ] = 8000,
     *,
     files: FileOptions,
@@ -148,14 +148,12 @@ def fit(
         str | None,
         typer.Option(
             help="Name or number (from 0) of the column that identifies rows and is not a feature, or 'none'.",
-            rich_help_panel=READING,
+            rich_help_panel=DATA,
         ),
     ] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAMES", help="Columns to leave out, such as a,b; may be repeated.", rich_help_panel=READING
-        ),
+        typer.Option(metavar="NAMES", help="Columns to leave out, such as a,b; may be repeated.", rich_help_panel=DATA),
     ] = None,
     dtype: Annotated[str, typer.Option(help="float64 or float32.", rich_help_panel=COMPUTING)] = "float64",
     device: Device = "auto",
@@ -209,7 +207,7 @@ def fit(
             check_unfinished(out, resume=False, force=force)
         check_place(out, force or (recorded is not None and is_stopped(out)), FILES)
         check_data(data or [])
-        numbers = numbers_from(components, "--components")
+        numbers = whole_numbers(components, "--components")
         where.check()
 
         from multicause.app.cli.fitting import fit_run

@@ -82,7 +82,7 @@ def with_option_groups(function: Callable[..., None]) -> Callable[..., None]:
     return with_groups
 
 
-def numbers_from(text: str, name: str) -> list[int]:
+def whole_numbers(text: str, name: str) -> list[int]:
     """Parse whole numbers such as "5,10,20"."""
     words = text.split(",")
     if not all(re.fullmatch(r"\s*[1-9]\d*\s*", word) for word in words) or len({*map(int, words)}) < len(words):

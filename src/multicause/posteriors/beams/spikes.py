@@ -29,7 +29,7 @@ def strengths_of(model: GenerativeModel, parameters: Parameters) -> Strengths:
     """Return the prior of the strengths of causes; binary causes have strength one."""
     activity = jnp.asarray(model.prior.activity(parameters.prior))
     log_odds = jnp.log(activity) - jnp.log1p(-activity)
-    if model.prior.support is Support.SPIKE_SLAB:
+    if model.prior.support is Support.NORMAL_SLABS:
         return Strengths(log_odds, *(jnp.asarray(parameters.prior[name]) for name in ("slab_mean", "slab_variance")))
     return Strengths(log_odds, jnp.ones_like(activity), jnp.zeros_like(activity))
 
@@ -59,7 +59,7 @@ class SpikeInference(RowWeights):
         self._data = block.rows if observed is None else jnp.where(observed > 0, block.rows, 0)
         self._temperature = temperature.astype(block.rows.dtype)
         # For causes without a strength, squares are computed around the origin of the noise, by ``residuals``.
-        self.linear = model.prior.support is Support.SPIKE_SLAB
+        self.linear = model.prior.support is Support.NORMAL_SLABS
 
     @property
     def _log_base(self) -> Array:

@@ -8,52 +8,68 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, indices_of_largest, matmul, observed_data, relative
+from multicause.compatibility import Expectation, Support
 from multicause.expectations import Inference
 from multicause.generative import GenerativeModel
+from multicause.posteriors.base import EXPECTATIONS_OF_STATES, OF_STATES, Posterior
 from multicause.posteriors.candidates.candidate_levels import LevelCandidates
 from multicause.posteriors.expectations.observed import mask_of
 from multicause.posteriors.expectations.row_states import RowStates, bytes_of_row, log_prior_of
-from multicause.posteriors.preselected import ARRAYS_PER_STATE, Preselected
 from multicause.records import Block, Parameters
 from multicause.states.state_list import sparse_states
 
+# Number of arrays (S, n) that are in memory at once.
+ARRAYS_PER_STATE = 8
 
-class PreselectedLevels(Preselected):
-    """Posterior over states of the candidates of each row, at all levels; :meth:`Preselected.bind` returns it.
+
+class PreselectedLevels(Posterior):
+    """Posterior over states of the candidates of each row, at all levels; ``bind`` of ``Preselected`` returns it.
 
     The candidates of a row are the causes whose best single state, at any level, has the highest log p(s, y).
 
     Parameters
     ----------
     candidates, max_active : int
-        H′ and γ, as for :class:`Preselected`.
+        H′ and γ, as for :class:`multicause.posteriors.Preselected`.
     strengths : tuple of float
         Levels other than zero.
     singletons : bool, default=True
         Whether to consider all states with one active cause, whether it is a candidate or not.
     """
 
-    keep = None
-    selection = "auto"
+    requires = OF_STATES.also(supports=frozenset({Support.LEVELS}), selectable=True)
+    offers = EXPECTATIONS_OF_STATES | {Expectation.LEVELS}
+    max_active: int
 
     def __init__(
-        self,
-        candidates: int | None = None,
-        max_active: int | None = None,
-        *,
-        strengths: tuple[float, ...] = (1,),
-        singletons: bool = True,
+        self, candidates: int, max_active: int, *, strengths: tuple[float, ...], singletons: bool = True
     ) -> None:
         self.candidates = candidates
         self.max_active = max_active
         self.strengths = strengths
         self.singletons = singletons
 
-    def bind(self, model: GenerativeModel, n_components: int, n_features: int, n_rows: int) -> PreselectedLevels:
-        """Return this posterior, which is bound already."""
-        return self
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """H′ and γ."""
+        return self.candidates, self.max_active
 
-    def leaner(self, candidates: int, max_active: int) -> PreselectedLevels:
+    def check(self, n_components: int) -> None:
+        """Accept all numbers, which were checked before."""
+
+    def shares_states(self, n_components: int) -> bool:
+        """Return whether all causes are candidates of every row."""
+        return self.candidates >= n_components
+
+    def log_mass(self, model: GenerativeModel, parameters: Parameters) -> Array:
+        """Return the log prior probability of all states with at most γ active causes."""
+        return model.prior.log_mass(parameters.prior, self.max_active)
+
+    def bytes_of_states(self, n_components: int, n_features: int, itemsize: int) -> int:
+        """Return the memory of a few copies of the components."""
+        return itemsize * 8 * n_components * (n_features + n_components)
+
+    def with_fewer_states(self, candidates: int, max_active: int) -> PreselectedLevels:
         """Return this posterior with fewer candidates and active causes."""
         numbers = min(candidates, self.numbers[0]), min(max_active, self.numbers[1])
         return PreselectedLevels(*numbers, strengths=self.strengths, singletons=self.singletons)
