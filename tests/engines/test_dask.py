@@ -72,8 +72,8 @@ SMALL_BATCHES = [
 SINGLE_ROWS = [
     SoftmaxNetwork(3, max_iter=1, n_init=1, random_state=0),
     EnergyComponents(3, max_iter=2, batch_size=5, random_state=0),
-    OwnCauses(log_joint, initialize, 3, posterior=Evolved(6), max_iter=2, random_state=0),
-    TruncatedAutoencoder(3, layers=(4,), posterior=Evolved(6), max_iter=2, random_state=0),
+    OwnCauses(log_joint, initialize, 3, posterior=Evolved(6), max_iter=2, batch_size=50, random_state=0),
+    TruncatedAutoencoder(3, layers=(4,), posterior=Evolved(6), max_iter=2, batch_size=50, random_state=0),
 ]
 
 
@@ -137,15 +137,16 @@ def test_models_of_small_batches_learn_where_the_rows_are(client, rows, model):
 
 @pytest.mark.parametrize("model", SINGLE_ROWS, ids=name_of)
 def test_models_of_single_rows_learn_from_a_sample_in_this_process(client, rows, model):
-    rows = rows[:200]
-    chunked = da.from_array(rows, chunks=(50, 25))
-    here, there = clone(model).fit(rows), clone(model).fit(chunked)  # all rows fit into the budget
-    np.testing.assert_allclose(there.transform(chunked).compute(), here.transform(rows), rtol=1e-3, atol=1e-3)
+    parts = np.split(rows[:200], 4)
+    chunked, more = (da.from_array(some, chunks=(50, 25)) for some in (rows[:200], rows[:400]))
+    here, there = clone(model).fit(rows[:200]), clone(model).fit(chunked)  # all rows fit into the budget
+    expected = np.concatenate([here.transform(part) for part in parts])
+    np.testing.assert_allclose(there.transform(chunked).compute(), expected, rtol=1e-3, atol=1e-3)
     if hasattr(here, "components_"):  # own models have any parameters
         np.testing.assert_allclose(there.components_, here.components_, rtol=1e-4, atol=1e-5)
-    small = clone(model).set_params(engine=Dask(client, memory_budget=10_000))
-    with pytest.warns(UserWarning, match=r"holds a random sample of 100 rows, of 200.*Dask\(memory_budget="):
-        assert small.fit(chunked).transform(rows[:2]).shape == (2, 3)
+    small = clone(model).set_params(engine=Dask(client, memory_budget=20_000))
+    with pytest.warns(UserWarning, match=r"holds a random sample of 200 rows, of 400.*Dask\(memory_budget="):
+        assert small.fit(more).transform(parts[0]).shape == (50, 3)
 
 
 def test_a_network_with_a_cluster_learns_from_all_rows_of_an_array(client, rows, monkeypatch):

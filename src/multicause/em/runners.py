@@ -77,8 +77,12 @@ class ResidentRunner:
 
     def _run(self, number: int, state: EMState, n_steps: int) -> tuple[EMState, HistoryRow, Array]:
         """Run steps of one group of starts."""
-        if state.memory:
-            state = state._replace(memory=memory.for_resident(self._data, state.memory))
+        kept = memory.for_resident(self._data, state.memory) if state.memory else {}
+        if self._data.mesh is not None:
+            # The program returns its state on all devices. If it began elsewhere, the program would be compiled twice.
+            everywhere = jax.sharding.NamedSharding(self._data.mesh, jax.sharding.PartitionSpec())
+            state = jax.device_put(state._replace(memory={}), everywhere)
+        state = state._replace(memory=kept)
         arguments = (self._schedules[number], self._limits, self._key, state, np.asarray(n_steps))
         keep_weights = self._weights_are_kept(state)
         return _run_steps(self._model, keep_weights, self._data.mesh, self._data.resident, *arguments)
