@@ -173,10 +173,21 @@ def test_an_interrupted_fit_ends_with_the_current_iteration(client, chunked, und
 # ------------------------------------------------------------------------------- a scheduler that is restarted
 
 SERVICES = "import sys; from distributed.cli.dask_{0} import main; sys.exit(main())"
+BOTH = """
+import asyncio, sys
+from distributed import Scheduler, Worker
+
+async def main():
+    async with Scheduler(host="127.0.0.1", port=int(sys.argv[1]), dashboard=False) as scheduler:
+        async with Worker(scheduler.address, nthreads=1, dashboard=False):
+            await scheduler.finished()
+
+asyncio.run(main())
+"""
 
 
 class Cluster:
-    """Scheduler and one worker in processes of their own, at a fixed address."""
+    """Scheduler and one worker in a process of their own, or in two if one of them lacks the package."""
 
     def __init__(self, without_package=None):
         self.without_package = without_package  # "scheduler" or "worker", which cannot import multicause then
@@ -187,6 +198,9 @@ class Cluster:
 
     def start(self):
         port = self.address.rpartition(":")[2]
+        if self.without_package is None:
+            self._run(BOTH, port)
+            return self
         options = {
             "scheduler": ["--host", "127.0.0.1", "--port", port, "--no-dashboard"],
             "worker": [self.address, "--no-nanny", "--nthreads", "1", "--no-dashboard"],
@@ -195,9 +209,12 @@ class Cluster:
             code = SERVICES.format(name)
             if name == self.without_package:
                 code = f"import sys; sys.modules['multicause'] = None; {code}"
-            command = [sys.executable, "-c", code, *words]
-            self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            self._run(code, *words)
         return self
+
+    def _run(self, code, *words):
+        command = [sys.executable, "-c", code, *words]
+        self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
     def stop(self):
         for process in self.processes:
