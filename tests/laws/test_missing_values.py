@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 EMPTY = 5  # a row without any value
+expect = jax.jit(expect_one, static_argnums=0)
 
 
 def with_gaps(X, seed=0, share=0.4):
@@ -50,8 +51,7 @@ def statistics(model, X, weights=None, temperature=1.0, missing=True):
     with double_precision():
         rows = jnp.asarray(X)
         block = Block(rows, jnp.asarray(weights, dtype=X.dtype), summarize(parts, rows))
-        run = jax.jit(expect_one, static_argnums=0)
-        return jax.device_get(run(parts, block, model._parameters, jnp.asarray(temperature)))
+        return jax.device_get(expect(parts, block, model._parameters, jnp.asarray(temperature)))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -97,9 +97,9 @@ def test_a_row_without_any_value_gets_the_prior(configuration, seed):
 
 
 def test_a_mask_of_nothing_changes_nothing(configuration, seed):
-    X = configuration.rows(seed)
-    model = configuration.make(max_iter=3).fit(X)
-    assert not model._model.missing
+    model, X = fitted(configuration, seed)[0], configuration.rows(seed)
+    with double_precision():
+        assert not configuration.make()._wire(Local().load(X, np.ones(len(X)))).missing
     plain, masked = (statistics(model, X, missing=missing) for missing in (False, True))
     for name in ("weight", "seen", "bound", "free_energy"):
         np.testing.assert_allclose(getattr(masked, name), getattr(plain, name), rtol=1e-10)
@@ -126,8 +126,11 @@ def test_rows_do_not_depend_on_each_other(configuration):
 
 
 def test_statistics_of_the_whole_are_the_sum_of_parts(configuration):
+    """Parts are filled up to one size with rows that have no weight, as in blocks of an engine."""
     model, X = fitted(configuration, 0)
-    whole, parts = statistics(model, X), statistics(model, X[:20]) + statistics(model, X[20:])
+    part = np.arange(len(X)) < 20
+    parts = [statistics(model, np.where(part[:, None], rows, 0.0), part) for rows in (X, np.roll(X, 20, axis=0))]
+    whole, parts = statistics(model, X), parts[0] + parts[1]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-9), whole, parts)
 
 
