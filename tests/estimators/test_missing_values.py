@@ -244,16 +244,16 @@ def test_a_cluster_gives_the_same():
 
 
 def test_search_repair_and_every_posterior():
-    X = with_gaps(make_bars(300, noise="gaussian", noise_scale=1.0, random_state=0).data, 0.3)
+    X = with_gaps(make_bars(300, size=3, noise="gaussian", noise_scale=1.0, random_state=0).data, 0.3)
     for posterior in (None, Preselected(4, 2), Preselected(4, 2, selection="upper_bound"), Truncated(2)):
-        model = MaximalCauses(10, posterior=posterior, max_iter=40, random_state=0).fit(X)
+        model = MaximalCauses(6, posterior=posterior, max_iter=40, random_state=0).fit(X)
         assert np.isfinite(model.lower_bound_)
         assert np.isfinite(model.impute(X)).all()
         assert 0 < model.is_explained(X).mean() <= 1
-    restricted = RestrictedMaximalCauses(10, max_iter=40, random_state=0).fit(np.maximum(X, 0))
+    restricted = RestrictedMaximalCauses(6, max_iter=40, random_state=0).fit(np.maximum(X, 0))
     np.testing.assert_allclose(restricted.components_.sum(axis=1), restricted.total_)
-    for init in ("data", "mean", KMeans(10, max_iter=2, random_state=0)):
-        assert np.isfinite(MaximalCauses(10, init=init, **PLAIN).fit(np.maximum(X, 0)).lower_bound_)
+    for init in ("data", "mean", KMeans(6, max_iter=2, random_state=0)):
+        assert np.isfinite(MaximalCauses(6, init=init, **PLAIN).fit(np.maximum(X, 0)).lower_bound_)
 
 
 def test_resume(tmp_path):
