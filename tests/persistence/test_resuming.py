@@ -123,8 +123,7 @@ def problem(request, tmp_path_factory):
     model, X = PROBLEMS[request.param]
     folder = tmp_path_factory.mktemp("checkpoints")
     fitted = clone(model).set_callbacks(Checkpoint(folder, every=1, keep=1000)).fit(X)
-    yield model, X, fitted, sorted(folder.iterdir())
-    jax.clear_caches()
+    return model, X, fitted, sorted(folder.iterdir())
 
 
 def assert_same(one, other):
