@@ -215,9 +215,9 @@ def test_replacement_leaves_what_is_not_learned():
 
 
 def test_rows_of_zeros_are_no_starting_components():
-    X = np.zeros((100, 5))
-    X[:10] = np.random.RandomState(0).normal(size=(10, 5))
-    model = SpikeAndSlabCauses(6, max_iter=2, annealing=None, random_state=0).fit(X)
+    X = np.zeros((300, D))
+    X[:10] = np.random.RandomState(0).normal(size=(10, D))
+    model = SpikeAndSlabCauses(H, max_iter=2, annealing=None, random_state=0).fit(X)
     assert np.linalg.norm(model.components_, axis=1).min() > 0.9
 
 
