@@ -32,6 +32,8 @@ import multicause.restoration.noise_level
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+# Programs of other pages run for a shorter time than it takes to compile them well, and are shared by pages.
+LONG = ("patches.md", "restoration.md")
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +54,7 @@ def test_examples_run(page, capsys, request):
 
     Where a comment says what is printed (``# → 10``), that is printed.
     """
-    if "tutorials" in page.parts:  # programs of other pages run for a shorter time than it takes to compile them well
+    if page.name in LONG:
         request.getfixturevalue("optimized")
     names, printed = {}, []
     for block in re.findall(

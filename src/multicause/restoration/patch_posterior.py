@@ -50,12 +50,13 @@ def infer(
     n, size = len(rows), ROWS_ON_CPU if on_cpu else ROWS_ON_ACCELERATOR
     kept = tuple(numbers_of_states(len(learned.components), max_active, width))
     shared = tuple(jnp.asarray(values, jnp.float32) for values in learned)
-    whole_image = np.asarray(learned.activity, np.float32)[None]
+    # The same for all rows, so that one program serves both cases.
+    prior = np.broadcast_to(learned.activity, (n, len(learned.activity))) if activity is None else activity
 
     def block(begin: int) -> Any:
-        odds = whole_image if activity is None else _filled(activity, begin, size)
         weights = None if precision is None else _filled(precision, begin, size)
-        return jax.block_until_ready(_infer(kept, _filled(rows, begin, size), odds, weights, *shared))
+        blocks = _filled(rows, begin, size), _filled(prior, begin, size), weights
+        return jax.block_until_ready(_infer(kept, *blocks, *shared))
 
     # Arrays of a CPU need not be copied to become arrays of NumPy; those of an accelerator stay there.
     concatenate = np.concatenate if on_cpu else jnp.concatenate
