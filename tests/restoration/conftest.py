@@ -7,7 +7,7 @@ from tests.conftest import optimizations
 
 # All calls share these, and with them their compiled programs.
 QUICK = {"patch_size": 6, "n_components": 24, "max_iter": 8, "random_state": 0}
-N_SAMPLES = 9000  # of recordings
+N_SAMPLES = 4500  # of recordings
 WORDS = ("--patch-size", 6, "--components", 24, "--iterations", 8)
 
 
