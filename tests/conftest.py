@@ -102,13 +102,13 @@ def optimized():
 
 @pytest.fixture
 def few_block_sizes(monkeypatch):
-    """Fill blocks up to 16 or 256 rows, so that tests with many small tables share programs.
+    """Fill blocks up to 256 rows, so that tests with many small tables share programs.
 
-    The numbers of rows are otherwise those of a fit, so that one row runs through another program than all of them.
+    A single row is a block of 16, so that it runs through another program than all of them.
     """
     from multicause.engines import blocks
 
     rounded = blocks.rounded
     monkeypatch.setattr(
-        blocks, "rounded", lambda size, *, up: max(rounded(size, up=up), 16 if size <= 16 else 256) if up else size
+        blocks, "rounded", lambda size, *, up: max(rounded(size, up=up), 16 if size == 1 else 256) if up else size
     )
