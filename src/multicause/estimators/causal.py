@@ -205,7 +205,7 @@ class CausalEstimator(DeclaredModel):
         initial = InitialConditions(model, first_moments(data), data, random, n_starts, record)
         starts = self._preparer().add_parameters(self._starts(initial), model)
         first_rows = np.nan_to_num(data.rows(np.arange(min(ROWS_TO_TRY, data.n_rows))))
-        model.posterior.validate_on(np.asarray(starts.components[0]), first_rows)
+        model.posterior.validate_on(np.asarray(starts.components)[0], first_rows)
         recognizer = solver.recognizer(model, *starts.components.shape[1:])
         return FitProblem(model, recognizer, data, starts, random, record)
 

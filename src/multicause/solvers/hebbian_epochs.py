@@ -310,7 +310,7 @@ class HebbianEpochs(Solver):
 
 def _expect(model: Model, data: Data, parameters: Parameters) -> Statistics:
     """Compute the E-step statistics of all data at temperature one, with a leading axis of one start."""
-    return data.sum(partial(expect, model), one_start(parameters), jnp.ones(1))
+    return data.sum(partial(expect, model), one_start(parameters), np.ones(1))
 
 
 def _bound_of(statistics: Statistics) -> float:

@@ -21,7 +21,7 @@ from multicause.arrays import Array, compiled, generator, key_from
 from multicause.em.driver import Watch, run_loop
 from multicause.em.e_step import expect_one
 from multicause.em.m_step import maximize_one
-from multicause.em.results import FitResult, Progress, is_finite, result_of_one, start_of
+from multicause.em.results import FitResult, Progress, is_finite, one_start, result_of_one, start_of
 from multicause.em.solver import FitProblem, Solver
 from multicause.engines.base import Data
 from multicause.model import Model, Statistics, interned
@@ -152,8 +152,8 @@ def learn_in_batches(
 
     def report(before: MiniBatchState, after: MiniBatchState) -> Iterator[Progress]:
         if after.outcome is not Outcome.NON_FINITE:
-            now = jax.tree.map(lambda leaf: leaf[None], after.parameters)
-            yield Progress(len(after.bounds) - 1, np.ones(1), np.array(after.bounds[-1:]), now)
+            bound = np.array(after.bounds[-1:])
+            yield Progress(len(after.bounds) - 1, np.ones(1), bound, one_start(after.parameters))
 
     state = run_loop(
         MiniBatchState,
