@@ -80,6 +80,30 @@ def test_at_fixed_parameters_the_bound_never_falls_and_approaches_the_evidence(k
         assert found.mean() > 0.8
 
 
+@pytest.mark.parametrize("H", [8, 18])
+def test_states_of_equal_causes_are_counted_once(H):
+    """Half of the causes are copies of the others, so that many states have equal log joints."""
+    with double_precision():
+        random = np.random.RandomState(0)
+        W = random.normal(size=(H // 2, 9))
+        Y = (random.uniform(size=(30, H // 2)) < 2 / H) @ W + 0.3 * random.normal(size=(30, 9))
+        posterior = Evolved(32, n_children=16, n_generations=4)
+        model = Model(Bernoulli(), Sum(), Gaussian(), posterior, LeastSquares(), LEARN)
+        noise = {"variance": np.array(0.3), "floor": np.array(1e-9), "origin": Y.mean(axis=0)}
+        values = Parameters(np.concatenate([W, W]), model.prior.initialize(H, 2 / H), noise)
+        parameters = jax.tree.map(jnp.asarray, values)
+        block = Block(jnp.asarray(Y), jnp.ones(30), model.noise.summarize(jnp.asarray(Y)))
+        found = jax.jit(lambda: _probabilities_and_means(posterior.infer(model, parameters, block, jnp.ones(()))))()
+        states, probabilities, means = map(np.asarray, found)
+    for own, there in zip(states, probabilities > 0, strict=True):
+        assert len(np.unique(own[there], axis=0)) == there.sum()
+    np.testing.assert_allclose(np.einsum("ns,nsh->nh", probabilities, states), means, atol=1e-6)
+
+
+def _probabilities_and_means(inference):
+    return inference._states, inference.probabilities, inference.mean_causes
+
+
 def test_with_all_states_it_is_the_exact_posterior():
     every = LinearCauses(6, posterior=Evolved(64), max_iter=6, **SETTINGS).fit(BARS.data)
     exact = LinearCauses(6, posterior=Exact(), max_iter=6, **SETTINGS).fit(BARS.data)

@@ -163,7 +163,14 @@ def test_graded_probabilities_are_products_over_levels():
     first = prior.initialize(2, 0.4)["level_probabilities"]
     np.testing.assert_allclose(first, [[0.6, 0.2, 0.2]] * 2)
     assert priors.Ternary().levels == (-1, 0, 1)
-    for wrong, message in (((1, 2), "must have zero"), ((0, 1, 1), "1 is repeated"), ([0, 1], "must be a tuple")):
+    many, near = tuple(range(65)), (0, 1, 1 + 1e-9)
+    for wrong, message in (
+        ((1, 2), "must have zero"),
+        ((0, 1, 1), "1 is repeated"),
+        ([0, 1], "must be a tuple"),
+        (many, "at most 64 levels; got 65"),
+        (near, "single precision"),
+    ):
         with pytest.raises(ValueError, match=message):
             priors.Graded(wrong).validate()
 

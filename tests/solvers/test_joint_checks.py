@@ -34,20 +34,45 @@ class Forgetful:
         return linear(parameters, states, rows) + self.calls
 
 
+class Keeping:
+    """A function that keeps an argument and uses it later."""
+
+    rows = 0.0
+
+    def __call__(self, parameters, states, rows):
+        value = linear(parameters, states, rows) + 0 * jnp.sum(self.rows)
+        self.rows = rows
+        return value
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda p, s, y: linear(p, s, y).T, r"here \(8, 3\); got \(3, 8\)"),
+        (lambda p, s, y: linear(p, s, y).T, r"here \(8, 6\); got \(6, 8\)"),
         (lambda p, s, y: linear(p, s, y) * jnp.nan, "without NaN"),
-        (lambda p, s, y: linear(p, s, y) + jnp.inf, r"24 of 24 values were NaN or \+∞"),
+        (lambda p, s, y: linear(p, s, y) + jnp.inf, r"48 of 48 values were NaN or \+∞"),
         (lambda p, s, y: linear(p, s, y) * 1j, "of real numbers; got complex128"),
         (lambda p, s, y: 1 / 0, "it failed with ZeroDivisionError"),
         (lambda p, s, y: linear(p, s, y) - linear(p, s, y).mean(), "for each state and row on its own"),
         (lambda p, s, y: linear(p, s, y) + jnp.sqrt(0 * p["log_sigma"] ** 2), "whose gradient is finite"),
         (lambda p, s, y: jnp.asarray(np.array(linear(p, s, y))), "compiled and differentiated"),
         (Forgetful(), "two calls differed"),
+        (Keeping(), "compiled and differentiated; that failed with UnexpectedTracerError"),
+        (lambda p, s, y: linear(p, s / s.sum(axis=-1, keepdims=True), y), r"8 of 48 values were NaN"),
     ],
-    ids=["shape", "nan", "infinite", "complex", "raises", "mixes rows", "gradient", "numpy", "impure"],
+    ids=[
+        "shape",
+        "nan",
+        "infinite",
+        "complex",
+        "raises",
+        "mixes rows",
+        "gradient",
+        "numpy",
+        "impure",
+        "keeps",
+        "empty",
+    ],
 )
 def test_functions_that_cannot_be_learned_are_refused(function, message):
     with pytest.raises(ValueError, match=message):

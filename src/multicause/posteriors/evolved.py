@@ -50,7 +50,8 @@ class Evolved(Posterior):
     population : int, default=64
         Number S of states of a row.
     n_children : int, default=32
-        Number of children in one generation.
+        Number of children in one generation. Where log joints of changes follow from a matrix product, half of them
+        (at least one) belong to each of two parents, which have at most one for each cause.
     n_generations : int, default=20
         Number of generations of rows without states of earlier iterations; afterwards, one in every iteration.
     """

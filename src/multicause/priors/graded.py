@@ -22,6 +22,8 @@ from multicause.priors.bernoulli import Bernoulli
 
 # Minimum probability of a level, so that log p(s) is finite for every state.
 MARGIN = 1e-6
+# Levels of states are numbers of eight bits, and mutation adds two of them.
+MOST_LEVELS = 64
 
 
 class Graded(Prior):
@@ -65,6 +67,16 @@ class Graded(Prior):
             raise ValueError(
                 f"levels of {name} must be different from each other, but {', '.join(map(str, repeated))} is repeated "
                 f"in {levels!r}. Name each level once; how frequent it is, is learned."
+            )
+        if len(np.unique(np.asarray(levels, np.float32))) < len(levels):
+            raise ValueError(
+                f"levels of {name} must differ by more than single precision can tell; got {levels!r}. Leave out "
+                "one of those that are nearly equal."
+            )
+        if len(levels) > MOST_LEVELS:
+            raise ValueError(
+                f"{name} takes at most {MOST_LEVELS} levels; got {len(levels)}. Use fewer levels, or "
+                "SpikeAndSlabCauses."
             )
         if 0 not in levels or len(levels) < 2:
             raise ValueError(

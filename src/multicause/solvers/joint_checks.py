@@ -44,8 +44,11 @@ def check_initial(parameters: Any) -> None:
 
 def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_components: int) -> None:
     """Raise ValueError if a user's function fails on some rows, is not pure, or returns another shape or NaN."""
-    n, S = len(rows), 3
-    states = jnp.asarray(np.random.RandomState(0).uniform(size=(n, S, n_components)) < 0.5, rows.dtype)
+    n, S = len(rows), 6
+    some = np.random.RandomState(0).uniform(size=(n, S, n_components)) < 0.5
+    # A search begins with no active cause and with single ones.
+    some[:, 3], some[:, 4], some[:, 5] = False, np.arange(n_components) == 0, True
+    states = jnp.asarray(some, rows.dtype)
     arguments = (parameters, states, jnp.asarray(rows))
     what = (
         "log_joint must take parameters, states (n, S, H) and rows (n, D), and return log p(s, y) of every state "
@@ -76,6 +79,7 @@ def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_co
         )
     try:
         value, gradient = _sum_and_gradient(log_joint, *arguments)
+        alone = np.asarray(_values(log_joint, parameters, states[:1, :1], rows[:1]))
     except Exception as error:
         raise ValueError(
             f"{what}, and be written with jax.numpy, so that it can be compiled and differentiated; that failed with "
@@ -87,7 +91,6 @@ def check_log_joint(log_joint: LogJoint, parameters: Any, rows: np.ndarray, n_co
             f"{what}, the same when it is compiled; the compiled function differed. It must depend on nothing but its "
             "arguments."
         )
-    alone = np.asarray(_values(log_joint, parameters, states[:1, :1], rows[:1]))
     if not np.allclose(alone, first[:1, :1], rtol=1e-3):
         raise ValueError(f"{what}, for each state and row on its own; it changed with the other rows and states.")
     bad = [leaf for leaf in jax.tree.leaves(gradient) if not np.isfinite(np.asarray(leaf)).all()]

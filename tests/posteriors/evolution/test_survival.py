@@ -17,3 +17,20 @@ def test_survivors_are_the_best():
     np.testing.assert_allclose(np.sort(scores, axis=0), np.sort(both, axis=0)[-7:], rtol=1e-12)
     np.testing.assert_allclose(np.take_along_axis(both, np.asarray(places), axis=0), scores, rtol=1e-12)
     np.testing.assert_array_equal(np.asarray(scores)[0], np.asarray(scores).max(axis=0))
+
+
+def test_equal_scores_stay_different_states():
+    """Also zero, the score of the best state: earlier states survive, each once."""
+    kept, new = np.array([[0.0], [0.0], [0.0], [-1.0]]), np.array([[0.0], [-0.5], [-np.inf]])
+    with double_precision():
+        scores, places = survivors(jnp.asarray(kept), jnp.asarray(new))
+    np.testing.assert_array_equal(scores[:, 0], 0)
+    np.testing.assert_array_equal(np.sort(places[:, 0]), [0, 1, 2, 4])
+
+
+def test_places_without_a_state_stay_as_they_are():
+    kept, new = np.array([[0.0], [-np.inf], [-np.inf]]), np.full((2, 1), -np.inf)
+    with double_precision():
+        scores, places = survivors(jnp.asarray(kept), jnp.asarray(new))
+    np.testing.assert_array_equal(scores[:, 0], [0, -np.inf, -np.inf])
+    np.testing.assert_array_equal(places[:, 0], [0, 1, 2])
