@@ -144,5 +144,5 @@ def test_a_posterior_that_needs_more_than_a_log_joint_is_refused():
 
 
 def test_the_function_is_tried_before_learning_begins():
-    with pytest.raises(ValueError, match=r"here \(8, 3\); got \(3, 8\)"):
+    with pytest.raises(ValueError, match=r"here \(8, 6\); got \(6, 8\)"):
         OwnCauses(lambda *words: linear(*words).T, initialize, 6).fit(BARS.data)
