@@ -1,10 +1,23 @@
 """Updates of contrastive divergence: in NumPy, and their persistent chains."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from multicause import EnergyComponents
-from multicause.solvers.contrastive_divergence import UpdateState, with_chains
+from multicause.arrays import double_precision
+from multicause.energies import Energy, Logistic
+from multicause.samplers import Hamiltonian
+from multicause.solvers.contrastive_divergence import (
+    EnergyBatches,
+    Method,
+    Rates,
+    UpdateState,
+    first_state,
+    learn_round,
+    with_chains,
+)
 from tests.solvers.mixtures import mixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -44,3 +57,26 @@ def test_further_chains_start_at_the_data_and_surplus_ones_are_dropped(n_chains)
     assert np.isnan(found[3:]).all()
     without = updates._replace(chains=chains[:0])
     assert with_chains(without, n_chains) is without
+
+
+@pytest.mark.parametrize("n_batches", [1, 3], ids=["one batch for all", "one for each"])
+def test_a_round_of_updates_is_the_same_as_rounds_of_one(n_batches):
+    """Each update has random numbers of its own, whether they are drawn at once or not."""
+    with double_precision():
+        method = Method(Energy(Logistic()), Hamiltonian(3))
+        parameters = method.energy.initial(jnp.eye(4), (), 1.0, jax.random.key(0))
+        rows, shares = np.random.RandomState(0).normal(size=(n_batches, 20, 4)), np.full(20, 0.05)
+        whitening, rates = (np.zeros(4), np.eye(4)), Rates(0.1, 0.1, 10, 0.0)
+        seed = np.asarray(jax.random.key_data(jax.random.key(1)))
+
+        def learned(updates, batches, n):
+            return learn_round(method, updates, EnergyBatches(batches, shares), whitening, rates, np.asarray(n), seed)[
+                0
+            ]
+
+        first = apart = first_state(method, parameters, 20)
+        together = learned(first, rows, 3)
+        for number in range(3):
+            apart = learned(apart, rows[[number % n_batches]], 1)
+    np.testing.assert_allclose(together.parameters.filters, apart.parameters.filters, rtol=1e-5)
+    assert not np.allclose(together.parameters.filters, first.parameters.filters, rtol=1e-3)

@@ -136,12 +136,12 @@ def learn_round(
     key = jax.random.wrap_key_data(seed)
     n_batches, size, _ = batches.rows.shape
     Z = whiten(batches.rows.reshape(n_batches * size, -1), *whitening).reshape(n_batches, size, -1)
-    keys = jax.vmap(partial(jax.random.fold_in, key))(updates.n_updates + jnp.arange(n_batches))
-    draws = _draws_of_steps(method, updates.parameters, keys, Z)
+    draws = _draws_of_steps(method, updates, key, Z)
 
     def one(number: Array, carry: tuple[UpdateState, Array, Array]) -> tuple[UpdateState, Array, Array]:
         updates, contrast, acceptance = carry
-        rows, own_key, own_draws = jax.tree.map(lambda each: each[jnp.minimum(number, n_batches - 1)], (Z, keys, draws))
+        rows, own_draws = jax.tree.map(lambda each: each[jnp.minimum(number, n_batches - 1)], (Z, draws))
+        own_key = jax.random.fold_in(key, updates.n_updates)
         found = update(method, updates, rows, batches.shares, rates, own_key, own_draws)
         updates, new_contrast, new_acceptance = found
         return updates, contrast + new_contrast / n, acceptance + new_acceptance / n
@@ -158,14 +158,16 @@ def learn_round(
     return updates, RoundReport(bound, contrast, acceptance, _learned(method.schedule, rates, updates.n_updates))
 
 
-def _draws_of_steps(method: Method, parameters: EnergyParameters, keys: Array, Z: Array) -> Draws | None:
-    """Return the random numbers of one step of chains for each key, or None if each update should draw its own.
+def _draws_of_steps(method: Method, updates: UpdateState, key: Array, Z: Array) -> Draws | None:
+    """Return the random numbers of one step of chains for each batch, or None if each update should draw its own.
 
-    The numbers are the same. Drawing few of them at a time takes longer than the steps of small models.
+    The numbers are the same. Drawing few of them at a time takes longer than the steps of small models. A single batch
+    may serve many updates, which need different numbers.
     """
-    if not method.has_chains or method.n_steps > 1 or Z.size > MOST_DRAWN_AT_ONCE:
+    if not method.has_chains or method.n_steps > 1 or len(Z) == 1 or Z.size > MOST_DRAWN_AT_ONCE:
         return None
-    frame = jax.eval_shape(method.energy.frame, parameters)
+    keys = jax.vmap(partial(jax.random.fold_in, key))(updates.n_updates + jnp.arange(len(Z)))
+    frame = jax.eval_shape(method.energy.frame, updates.parameters)
     shape = Z.shape[1:] if frame is None else (Z.shape[1], frame.basis.shape[1])
     return draw_steps(keys, shape, Z.dtype)
 

@@ -51,7 +51,7 @@ class PreselectedLevels(Posterior):
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """H′ and γ."""
+        """Number H′ of candidates of a row, and number γ of those that may be active."""
         return self.candidates, self.max_active
 
     def check(self, n_components: int) -> None:

@@ -85,14 +85,14 @@ class FlipStates(RowStates):
         return moments_of(compared, self._words, self._q, singles, self.row_weights)
 
     @property
-    def _first(self) -> Array:
+    def _compared_state(self) -> Array:
         """The state of each row that all are compared with: (H, n)."""
         return self._compared.on.astype(self.rows.dtype)
 
     @cached_property
     def _mean(self) -> Array:
         """Posterior means of the causes: (H, n)."""
-        return jnp.clip(self._first + self._moments.mean, 0, 1)
+        return jnp.clip(self._compared_state + self._moments.mean, 0, 1)
 
     @property
     def mean_causes(self) -> Array:  # type: ignore[override]
@@ -117,8 +117,8 @@ class FlipStates(RowStates):
     @cached_property
     def cause_pairs(self) -> Array:  # type: ignore[override]
         """Second moments Σ_n w_n ⟨s sᵀ⟩ with s = r + δ, from r (r/2 + ⟨δ⟩)ᵀ, its transpose and ⟨δ δᵀ⟩: (H, H)."""
-        half = (0.5 * self._first + self._moments.mean) * self.row_weights
-        products = matmul(self._first, half.T).astype(jnp.float64)
+        half = (0.5 * self._compared_state + self._moments.mean) * self.row_weights
+        products = matmul(self._compared_state, half.T).astype(jnp.float64)
         return products + products.T + self._moments.pairs
 
     @property
@@ -128,9 +128,9 @@ class FlipStates(RowStates):
 
     @property
     def residuals(self) -> Array:  # type: ignore[override]
-        """Expected squared residuals Σ_n w_n ⟨(y_nd − w̄_d)²⟩, those of the first states and their changes: (D,)."""
+        """Expected squared residuals Σ_n w_n ⟨(y_nd − w̄_d)²⟩, those of one state and its changes: (D,)."""
         components = self._parameters.components
-        first = self._data - relative(matmul(self._first.T, components), self._origin)
+        first = self._data - relative(matmul(self._compared_state.T, components), self._origin)
         changes = matmul(self._moments.mean.T, components)
         squares = sum_in_double(self.row_weights[:, None] * first * (first - 2 * changes), axis=0)
         exact = components.astype(jnp.float64)
