@@ -223,7 +223,7 @@ def test_early_stopping_needs_a_bound():
         (lambda: Checkpoint(".", every=1, seconds=1), "needs either every=... iterations or seconds=..."),
         (lambda: Checkpoint(".", seconds=-1), "seconds must be a number of at least 0; got -1"),
         (lambda: Checkpoint(".", seconds=np.nan), "seconds must be a number of at least 0; got nan"),
-        (lambda: Checkpoint(".", every=1, keep=0), "keep must be a whole number of checkpoints of at least 1"),
+        (lambda: Checkpoint(".", every=1, max_files=0), "max_files must be a whole number of checkpoints"),
         (lambda: FieldRecorder(every=0), "every must be a whole number"),
         (lambda: EarlyStopping(patience=0), "patience must be a whole number of iterations of at least 1"),
         (lambda: EarlyStopping(min_rise=-1), "min_rise must be a number of at least 0"),

@@ -8,7 +8,7 @@ from sklearn.utils import get_tags
 from multicause import MixtureOfPoissons, NonnegativeCauses
 from multicause.datasets import make_bars
 from multicause.engines import Local
-from multicause.engines.sources import as_source
+from multicause.engines.array_sources import as_source
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 SETTINGS = {"annealing": None, "max_iter": 4, "random_state": 0}

@@ -24,7 +24,7 @@ from multicause import (
 from multicause.callbacks import Checkpoint, IterationCallback
 from multicause.datasets import make_bars
 from multicause.engines import Local
-from multicause.engines.sources import as_source
+from multicause.engines.array_sources import as_source
 from multicause.engines.streamed import StreamedData
 from multicause.metrics import recovered_causes
 from multicause.runtime.parallel import in_order, read_ahead

@@ -17,7 +17,7 @@ from multicause.inference import arrange
 from multicause.model import Statistics
 from multicause.posteriors import Beam
 from multicause.priors import SpikeAndSlab
-from multicause.search.replacement import replace_unused
+from multicause.search.replacement import replace_hardly_used
 from tests.conftest import optimizations
 from tests.oracles.parts import SpikeEnumeration
 
@@ -148,7 +148,7 @@ def test_an_unused_component_becomes_a_residual(model, data):
     pool = arrange(model._model, Local().load(X, np.ones(len(X))), H)
     before = fit_of(model, statistics)._replace(parameters=parameters)
     with multicause.arrays.double_precision():
-        after = replace_unused(model._model, pool, before, np.random.RandomState(0))
+        after = replace_hardly_used(model._model, pool, before, np.random.RandomState(0))
     changed = copy(model)
     changed._parameters = parameters
     residuals, evidence = X - changed.reconstruct(X), changed.score_samples(X)
@@ -162,7 +162,7 @@ def test_an_unused_component_becomes_a_residual(model, data):
     assert after.bound_changes[0].reason == "1 components that were hardly used were replaced"
     assert not after.converged
     everything = statistics.__class__(*([nothing] * 5), {}, {"active": np.full(H, 300.0)}, {}, {})
-    assert replace_unused(model._model, pool, before._replace(statistics=everything), None).bound_changes == ()
+    assert replace_hardly_used(model._model, pool, before._replace(statistics=everything), None).bound_changes == ()
 
 
 @pytest.mark.parametrize("n_init", [1, 2])

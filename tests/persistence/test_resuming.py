@@ -122,7 +122,7 @@ def problem(request, tmp_path_factory):
     """A model, its data, the whole fit, and the checkpoints of all its iterations, oldest first."""
     model, X = PROBLEMS[request.param]
     folder = tmp_path_factory.mktemp("checkpoints")
-    fitted = clone(model).set_callbacks(Checkpoint(folder, every=1, keep=1000)).fit(X)
+    fitted = clone(model).set_callbacks(Checkpoint(folder, every=1, max_files=1000)).fit(X)
     return model, X, fitted, sorted(folder.iterdir())
 
 
@@ -244,7 +244,7 @@ def test_a_folder_that_other_fits_share(checkpoints, tmp_path):
 def test_a_fit_that_begins_again_in_the_same_folder(checkpoints, tmp_path):
     folder = shutil.copytree(checkpoints, tmp_path / "again")
     time.sleep(0.01)
-    callback = Checkpoint(folder, every=2, keep=1)
+    callback = Checkpoint(folder, every=2, max_files=1)
     clone(MIXTURE).set_params(verbose=1).set_callbacks(callback, Interrupt(2)).fit(X)
     assert callback.path.name.endswith("-0000002.checkpoint")
     assert list(folder.iterdir()) == [callback.path] == [newest_checkpoint(folder)]

@@ -159,7 +159,7 @@ def test_states_follow_rows_in_blocks_and_in_files(in_one_block, tmp_path, monke
     monkeypatch.setattr(row_memory, "_room", lambda *arguments: kept.append(room(*arguments)) or kept[-1])
     engine = Local(memory_budget="120KB")
     streamed = (
-        clone(ENGINES).set_params(engine=engine).set_callbacks(Checkpoint(tmp_path, keep=10, every=1)).fit(stored)
+        clone(ENGINES).set_params(engine=engine).set_callbacks(Checkpoint(tmp_path, max_files=10, every=1)).fit(stored)
     )
     assert_same(streamed, in_one_block)
     # States of all rows exceed the budget, and are in a temporary file.
@@ -180,7 +180,7 @@ def test_states_stay_on_the_workers_of_a_cluster(in_one_block, tmp_path):
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         cluster_fit = clone(ENGINES).set_params(engine=Dask(client))
-        found = clone(cluster_fit).set_callbacks(Checkpoint(tmp_path, keep=10, every=1)).fit(ROWS)
+        found = clone(cluster_fit).set_callbacks(Checkpoint(tmp_path, max_files=10, every=1)).fit(ROWS)
         assert_same(found, in_one_block)
         middle = sorted(tmp_path.glob("*.checkpoint"))[2]
         assert_same(clone(cluster_fit).fit(ROWS, resume=middle), in_one_block)

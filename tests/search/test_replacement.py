@@ -9,7 +9,7 @@ from multicause.em.results import FitResult
 from multicause.outcomes import Outcome
 from multicause.records import Parameters
 from multicause.search import replacement as module
-from multicause.search.replacement import ITERATIONS, learn_and_replace, replace_unused
+from multicause.search.replacement import ITERATIONS, learn_and_replace, replace_hardly_used
 
 MODEL = SimpleNamespace(learn=("components",))
 
@@ -91,9 +91,9 @@ def test_components_that_are_hardly_used_are_replaced(monkeypatch):
     monkeypatch.setattr(module, "worst_rows", lambda *words: "worst")
     monkeypatch.setattr(module, "revive", revive)
     fit = result(5, (10.0, 12.0, 0.6, 0.8), converged=True)  # the limit is 0.585
-    assert replace_unused(None, None, fit, None) is fit
+    assert replace_hardly_used(None, None, fit, None) is fit
     fit = result(5, (10.0, 12.0, 0.5, 0.8), converged=True)
-    replaced = replace_unused(None, None, fit, None)
+    replaced = replace_hardly_used(None, None, fit, None)
     assert seen == [([False, False, True, False], "worst")]
     assert replaced.parameters == "revived"
     assert not replaced.converged

@@ -28,7 +28,7 @@ def test_scores_are_those_of_cross_validation():
     X, folds = clusters(90), KFold(3)
     model = FactorAnalysis(random_state=0)
     told = []
-    curve = component_curve(model, X, [2, 1], cv=folds, random_state=0, watch=lambda *pair: told.append(pair))
+    curve = component_curve(model, X, [2, 1], cv=folds, random_state=0, progress=lambda *pair: told.append(pair))
     assert curve.numbers.tolist() == [1, 2]
     np.testing.assert_allclose(told, np.stack([curve.numbers, curve.scores], axis=1))
     for number, scores in zip(curve.numbers, curve.fold_scores, strict=True):

@@ -8,19 +8,19 @@ from multicause import SparseCoding
 from multicause.arrays import double_precision
 from multicause.engines import Local
 from multicause.records import Block, Parameters
-from multicause.solvers.mini_batches import WINDOW, has_settled, one_pass
+from multicause.solvers.mini_batches import WINDOW, has_converged, one_pass
 from multicause.solvers.presentation import Batches
 
 
-@pytest.mark.parametrize(("rise", "settled"), [(0.009, True), (0.011, False)])
-def test_the_mean_bound_of_several_passes_is_compared_with_that_of_earlier_ones(rise, settled):
+@pytest.mark.parametrize(("rise", "converged"), [(0.009, True), (0.011, False)])
+def test_the_mean_bound_of_several_passes_is_compared_with_that_of_earlier_ones(rise, converged):
     """The better of two starts counts; noise of single passes is averaged."""
     passes = np.arange(2 * WINDOW)
     noise = np.tile([0.5, 0.0, -0.5, 0.3, -0.3], 2)
     bounds = np.stack([rise * passes + noise, passes - 100.0], axis=1)
-    assert has_settled(bounds, 0.01) == settled
-    assert not has_settled(bounds[1:], 0.01)  # too few passes
-    assert not has_settled(bounds, 0.0)
+    assert has_converged(bounds, 0.01) == converged
+    assert not has_converged(bounds[1:], 0.01)  # too few passes
+    assert not has_converged(bounds, 0.0)
 
 
 def test_a_pass_does_without_lapack():

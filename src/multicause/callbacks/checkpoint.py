@@ -33,8 +33,8 @@ class Checkpoint(IterationCallback):
         Number of iterations between checkpoints.
     seconds : float, optional
         Minimum time between checkpoints in seconds. Exactly one of ``every`` and ``seconds`` must be given.
-    keep : int, default=2
-        Number of checkpoints of the fit to keep.
+    max_files : int, default=2
+        Number of checkpoints of the fit that stay in the folder; older ones are removed.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Checkpoint(IterationCallback):
         *,
         every: int | None = None,
         seconds: float | None = None,
-        keep: int = 2,
+        max_files: int = 2,
     ) -> None:
         if (every is None) == (seconds is None):
             raise ValueError(
@@ -71,12 +71,12 @@ class Checkpoint(IterationCallback):
             not isinstance(seconds, Real) or isinstance(seconds, bool) or not np.isfinite(seconds) or seconds < 0
         ):
             raise ValueError(f"seconds must be a number of at least 0; got {seconds!r}.")
-        if not isinstance(keep, Integral) or isinstance(keep, bool) or keep < 1:
-            raise ValueError(f"keep must be a whole number of checkpoints of at least 1; got {keep!r}.")
+        if not isinstance(max_files, Integral) or isinstance(max_files, bool) or max_files < 1:
+            raise ValueError(f"max_files must be a whole number of checkpoints of at least 1; got {max_files!r}.")
         self.folder: Path = Path(folder)
         self.every: int | None = None if every is None else check_every(every)
         self.seconds: float | None = seconds
-        self.keep: int = int(keep)
+        self.max_files: int = int(max_files)
         self.path: Path | None = None
         self.every_iteration = seconds is None
 
@@ -113,7 +113,7 @@ class Checkpoint(IterationCallback):
     def _write(self, iteration: Iteration) -> None:
         """Write a checkpoint of an iteration."""
         self.path = write_checkpoint(
-            iteration.model(), self.folder, iteration.number, self.keep, iteration.checkpoint()
+            iteration.model(), self.folder, iteration.number, self.max_files, iteration.checkpoint()
         )
         self._number, self._last = iteration.number, time.monotonic()
 

@@ -29,7 +29,7 @@ CHUNK = 1 << 20
 # Fraction of lines that must have equally many fields, and of values that must be numbers in a numeric column.
 MOST = 0.9
 # Number of consecutive numbers in a first line from which on they may be column names; two are enough for years.
-COUNTED = 3
+LEAST_CONSECUTIVE = 3
 YEARS = range(1800, 2200)
 _CODE = re.compile(r"\s*0\d+\s*")
 
@@ -73,7 +73,7 @@ def find_format(
         whole = not file.read(1)
     lines = text.splitlines(keepends=True)
     lines = (lines if whole or len(lines) == 1 else lines[:-1])[:SAMPLE_LINES]
-    commented = commented and not _is_sign_of_column(lines)
+    commented = commented and not _hash_belongs_to_values(lines)
     skip, commented_header, declared = _beginning(lines)
     body = "".join(lines[skip:])
     if not body.strip():
@@ -149,7 +149,7 @@ def _beginning(lines: Sequence[str]) -> tuple[int, str | None, str | None]:
     Spreadsheet programs write the line "sep=;" to declare a separator.
     """
     declared = comment = None
-    comments = not _is_sign_of_column(lines)
+    comments = not _hash_belongs_to_values(lines)
     for number, line in enumerate(lines):
         match = re.fullmatch(r"sep=(.)\s*", line)
         if number == 0 and match:
@@ -161,7 +161,7 @@ def _beginning(lines: Sequence[str]) -> tuple[int, str | None, str | None]:
     return len(lines), comment or None, declared
 
 
-def _is_sign_of_column(lines: Sequence[str]) -> bool:
+def _hash_belongs_to_values(lines: Sequence[str]) -> bool:
     """Return whether most lines begin with #, which then belongs to the values of a column."""
     marked = [line.startswith(COMMENT) for line in lines if line.strip()]
     return 2 * sum(marked) > len(marked)
@@ -247,22 +247,22 @@ def _first_row_has_names(rows: Sequence[Sequence[str]]) -> bool | None:
     texts = [name for name in names if not is_number(name) and not is_missing(name)]
     numbers = [name for name in names if is_number(name)]
     without_name = not first[0].strip() and len(_column(below, 0)) == len(below)
-    if (texts and not numbers) or (without_name and (texts or _counts(numbers))):
+    if (texts and not numbers) or (without_name and (texts or _are_consecutive(numbers))):
         return True
-    return None if texts or (_counts(numbers) and not _goes_on(first, below[0])) else False
+    return None if texts or (_are_consecutive(numbers) and not _continues_counting(first, below[0])) else False
 
 
-def _counts(texts: Sequence[str]) -> bool:
+def _are_consecutive(texts: Sequence[str]) -> bool:
     """Return whether these are consecutive whole numbers from 0 or 1 on, or years."""
     if not all(re.fullmatch(r"\d+", text.strip()) for text in texts) or len(texts) < 2:
         return False
     numbers = [int(text) for text in texts]
     if any(b - a != 1 for a, b in itertools.pairwise(numbers)):
         return False
-    return (numbers[0] in (0, 1) and len(numbers) >= COUNTED) or all(number in YEARS for number in numbers)
+    return (numbers[0] in (0, 1) and len(numbers) >= LEAST_CONSECUTIVE) or all(number in YEARS for number in numbers)
 
 
-def _goes_on(row: Sequence[str], after: Sequence[str]) -> bool:
+def _continues_counting(row: Sequence[str], after: Sequence[str]) -> bool:
     """Return whether the second row continues to count where the first one ends."""
     return _are_row_names([*row, *after])
 
@@ -302,7 +302,7 @@ def _are_row_names(values: Sequence[str]) -> bool:
     whole = all(re.fullmatch(r"\d+", value.strip()) for value in values)
     return (
         whole
-        and len(values) >= COUNTED
+        and len(values) >= LEAST_CONSECUTIVE
         and [int(v) for v in values] == list(range(int(values[0]), int(values[0]) + len(values)))
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from multicause.arrays import Array
 
 # Number of iterations over which the rise of the bound is measured; more for updates whose steps may be rejected.
-WINDOW = 3
+MONOTONE_WINDOW = 3
 FIXED_POINT_WINDOW = 10
 # Number of consecutive falls, each with half the step length of the one before, after which no step is tried any more.
 MAX_FALLS = 10
@@ -18,9 +18,9 @@ MAX_FALLS = 10
 # cancel in it, and of one nat, the typical size of a log probability.
 ROUNDINGS = 4
 # If the bound is no measure of progress, learning ends after QUIET_ITERATIONS iterations in which all components move
-# by less than REST times their sums: a tenth of the threshold at which MCA08 continues cooling, and its number of
+# by less than LEAST_MOVE times their sums: a tenth of the threshold at which MCA08 continues cooling, and its number of
 # iterations.
-REST = 2.5e-4
+LEAST_MOVE = 2.5e-4
 QUIET_ITERATIONS = 20
 
 
@@ -35,7 +35,7 @@ class Convergence(NamedTuple):
     @classmethod
     def begin(cls, n_starts: int, monotone: bool) -> Convergence:
         """Return the record before the first iteration."""
-        window = WINDOW if monotone else FIXED_POINT_WINDOW
+        window = MONOTONE_WINDOW if monotone else FIXED_POINT_WINDOW
         history, zeros = np.full((n_starts, window + 1), np.nan), np.zeros(n_starts)
         return cls(history, np.zeros(n_starts, dtype=int), zeros, np.ones(n_starts))
 
@@ -56,9 +56,9 @@ class Convergence(NamedTuple):
     def converged(self, tol: Array, monotone: bool) -> Array:
         """Return which starts rise by less than ``tol`` per iteration or cannot be improved by any step: (starts,)."""
         rise = self.history[:, -1] - self.history[:, 0]
-        resting = (rise < jnp.maximum(tol * (self.history.shape[1] - 1), self.slack)) & (tol > 0)
+        rises_little = (rise < jnp.maximum(tol * (self.history.shape[1] - 1), self.slack)) & (tol > 0)
         stuck = (not monotone) & (self.falls >= MAX_FALLS)
-        return (resting & ~self.fell(monotone)) | stuck
+        return (rises_little & ~self.fell(monotone)) | stuck
 
 
 def assess_step(
@@ -86,9 +86,9 @@ def count_quiet_iterations(quiet: Array, change: Array, cooled: Array) -> Array:
 
     Iterations during annealing are not counted.
     """
-    return jnp.where((change.max(axis=1) < REST) & cooled, quiet + 1, 0)
+    return jnp.where((change.max(axis=1) < LEAST_MOVE) & cooled, quiet + 1, 0)
 
 
-def has_rested(quiet: Array) -> Array:
+def has_stopped_moving(quiet: Array) -> Array:
     """Return which starts have moved little for long enough to have converged: (starts,)."""
     return quiet >= QUIET_ITERATIONS

@@ -1,4 +1,4 @@
-"""Data cut of Expectation Truncation (ET10): the share of all rows from which learning finally learns.
+"""Data cut of Expectation Truncation (ET10): the fraction of rows that is used at the end of learning.
 
 It leaves out rows that probably have more active causes than the posterior considers.
 """

@@ -17,7 +17,7 @@ import numpy as np
 
 from multicause.annealing import Cooling, Schedule
 from multicause.arrays import Array, over_active, select
-from multicause.em.convergence import Convergence, assess_step, count_quiet_iterations, has_rested
+from multicause.em.convergence import Convergence, assess_step, count_quiet_iterations, has_stopped_moving
 from multicause.em.data_cut import cut_is_complete, log_mass_of_cut, next_shares
 from multicause.em.e_step import expect_one
 from multicause.em.m_step import maximize_start, perturb_components
@@ -36,7 +36,7 @@ class Limits(NamedTuple):
     tol: Any  # () rise of the mean bound per iteration below which a start has converged
     max_iter: Any  # ()
     components: Any  # () whether the components are learned, as far as the model learns them
-    others: Any  # () whether activities and noise are learned, as far as the model learns them
+    other_parameters: Any  # () whether activities and noise are learned, as far as the model learns them
 
 
 class EMState(NamedTuple):
@@ -159,14 +159,14 @@ def _assess_proposal(
     state = _ended(state, convergence.fell(monotone), Outcome.BOUND_FELL, iteration)
     state = _ended(state, convergence.converged(limits.tol, monotone), Outcome.CONVERGED, iteration)
     state = _ended(state, schedule.finished(cooling) & ~convergence.falling, Outcome.CONVERGED, iteration)
-    return _ended(state, has_rested(state.quiet), Outcome.CONVERGED, iteration), row
+    return _ended(state, has_stopped_moving(state.quiet), Outcome.CONVERGED, iteration), row
 
 
 def _propose(model: Model, schedule: Schedule, limits: Limits, key: Array, state: EMState) -> EMState:
     """Compute the next proposal by an M-step, its temperature, and the share of the rows that its E-step uses."""
     cooling, cut = state.cooling, state.share < 1
     length = jnp.where(state.learning, state.convergence.length, 0.0)
-    learned = Parameters(limits.components, limits.others, limits.others, limits.others)
+    learned = Parameters(limits.components, limits.other_parameters, limits.other_parameters, limits.other_parameters)
     proposal, finite, change = over_active(
         partial(maximize_start, model, learned), state.learning, state.statistics, state.parameters, length, cut
     )

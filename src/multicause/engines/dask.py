@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from multicause.engines.array_sources import source_for_workers
 from multicause.engines.base import Engine
 from multicause.engines.dask_clusters import check_versions, connected, distributed_package, local_cluster
 from multicause.engines.dask_data import DaskData, DaskSettings
 from multicause.engines.dask_inputs import delayed_blocks, is_distributed
 from multicause.engines.dask_lazy import LazyDaskResults
 from multicause.engines.dask_loading import load
-from multicause.engines.sources import source_for_workers
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -9,10 +9,10 @@ import jax
 import numpy as np
 
 from multicause.arrays import bytes_from
+from multicause.engines.array_sources import as_source
 from multicause.engines.base import ROWS, Data, Engine
 from multicause.engines.local_data import LocalData
 from multicause.engines.source import Source
-from multicause.engines.sources import as_source
 from multicause.engines.streamed import StreamedData
 
 

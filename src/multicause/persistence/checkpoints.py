@@ -61,12 +61,12 @@ def identity_of(model: Savable, *data: np.ndarray | Data | None) -> Identity:
     return Identity(name_of(type(model)), kept, _digest(b"data", *data))
 
 
-def write_checkpoint(model: Savable, folder: Path, number: int, keep: int, resumption: Resumption) -> Path:
-    """Write the checkpoint of an iteration, and remove all but the newest ``keep`` checkpoints of the fit."""
+def write_checkpoint(model: Savable, folder: Path, number: int, max_files: int, resumption: Resumption) -> Path:
+    """Write the checkpoint of an iteration, and remove all but the newest ``max_files`` checkpoints of the fit."""
     stem = f"{type(model).__name__}-{Identity(**resumption.identity).short}"
     path = folder / f"{stem}-{number:07d}{SUFFIX}"
     save(model, path, resumption)
-    for old in _checkpoints(folder, stem)[keep:]:
+    for old in _checkpoints(folder, stem)[max_files:]:
         old.unlink(missing_ok=True)
     # A process that was killed during writing has left a temporary file.
     for left in folder.glob(f".saving-*-{stem}-*"):

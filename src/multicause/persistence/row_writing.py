@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from multicause.engines.array_sources import as_source
 from multicause.engines.base import Data
-from multicause.engines.sources import as_source
 from multicause.persistence.container import explained
 from multicause.runtime.file_kinds import NPY, suffix_of
 from multicause.runtime.interruption import on_quit

@@ -180,8 +180,8 @@ class Preselected(Posterior):
 
         States of a row's own candidates are as cheap as shared ones where causes add up under Gaussian noise.
         """
-        open_to_all = self.candidates is None and self.keep is None
-        if not open_to_all or model.linear or model.prior.support is not Support.BINARY:
+        may_share_states = self.candidates is None and self.keep is None
+        if not may_share_states or model.linear or model.prior.support is not Support.BINARY:
             return None
         least = min(n_components, LEAST_ACTIVE_SHARED)
         largest = None

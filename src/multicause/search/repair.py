@@ -49,7 +49,7 @@ from multicause.search.variants import REVIVALS, all_variants, least_missed, rev
 ATTEMPTS = 3
 
 
-class Repair(NamedTuple):
+class RepairState(NamedTuple):
     """State of repair between two tournaments."""
 
     fit: FitResult
@@ -61,13 +61,13 @@ class Repair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Repairs:
+class RepairStrategy:
     """What one kind of repair tries, and when it gives up."""
 
-    variants: Callable[[Repair], Parameters]
+    variants: Callable[[RepairState], Parameters]
     is_possible: Callable[[FitResult], bool]  # whether a fit can have better variants
     attempts: int  # tournaments in a row that may fail
-    prepare: Callable[[Repair], Repair] = lambda state: state  # called before each tournament
+    prepare: Callable[[RepairState], RepairState] = lambda state: state  # called before each tournament
     ranking: Model | None = None  # model of the first round of tournaments
     least_rise: float = VARIANT_TOL  # rise of the bound per row by which a variant succeeds
 
@@ -96,21 +96,21 @@ def repair(
     if _is_fixed(model, fit):
         return fit
 
-    def begin() -> Repair:
+    def begin() -> RepairState:
         unfinished = not fit.converged and _can_go_on(fit) and fit.n_rounds < max_iter
         continued = unfinished and not dead_causes(fit.parameters, fit.statistics, data).any()
-        return Repair(fit, fit.n_rounds, winner=fit.parameters if continued else None)
+        return RepairState(fit, fit.n_rounds, winner=fit.parameters if continued else None)
 
-    def ranked(state: Repair) -> Repair:
+    def ranked(state: RepairState) -> RepairState:
         if state.failures:
             return state
         return state._replace(least_missed=tuple(least_missed(model, data, state.fit.parameters)))
 
-    def variants(state: Repair) -> Parameters:
+    def variants(state: RepairState) -> Parameters:
         return all_variants(model, data, state.fit, state.least_missed, state.failures, random)
 
     attempts = min(attempts, len(fit.parameters.components))
-    repairs = Repairs(variants, _can_go_on, attempts, prepare=ranked, ranking=ranking, least_rise=least_rise)
+    repairs = RepairStrategy(variants, _can_go_on, attempts, prepare=ranked, ranking=ranking, least_rise=least_rise)
     return _improve(model, data, begin, repairs, max_iter=max_iter, **settings)
 
 
@@ -131,15 +131,15 @@ def revive_dead(
     if _is_fixed(model, fit):
         return fit
 
-    def variants(state: Repair) -> Parameters:
+    def variants(state: RepairState) -> Parameters:
         dead = dead_causes(state.fit.parameters, state.fit.statistics, data)
         return revived(model, pool, state.fit.parameters, dead, random, REVIVALS)
 
     def has_dead(fit: FitResult) -> bool:
         return fit.outcome == Outcome.CAUSE_DIED
 
-    repairs = Repairs(variants, has_dead, attempts=1)
-    return _improve(model, data, lambda: Repair(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
+    repairs = RepairStrategy(variants, has_dead, attempts=1)
+    return _improve(model, data, lambda: RepairState(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
 
 
 def relearn_from_rows(
@@ -160,19 +160,19 @@ def relearn_from_rows(
     if _is_fixed(model, fit):
         return fit
 
-    def from_rows(_: Repair) -> Parameters:
+    def from_rows(_: RepairState) -> Parameters:
         rows: Any = rows_as_components(model, data, len(start.components), random).astype(data.dtype)
         return one_start(start._replace(components=rows))
 
-    repairs = Repairs(from_rows, _can_go_on, attempts=1)
-    return _improve(model, data, lambda: Repair(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
+    repairs = RepairStrategy(from_rows, _can_go_on, attempts=1)
+    return _improve(model, data, lambda: RepairState(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
 
 
 def _improve(
     model: Model,
     data: Data,
-    begin: Callable[[], Repair],
-    repairs: Repairs,
+    begin: Callable[[], RepairState],
+    repairs: RepairStrategy,
     *,
     max_iter: int,
     tol: float,
@@ -186,7 +186,7 @@ def _improve(
     least_rise = max(tol, repairs.least_rise)
     settings: dict[str, Any] = {"tol": tol, "key": key, "journal": journal, "places": places}
 
-    def attempt(state: Repair) -> Repair:
+    def attempt(state: RepairState) -> RepairState:
         """Run a tournament of variants of the fit, and keep its winner if that is better."""
         state = repairs.prepare(state)
         winner = run_tournament(
@@ -211,7 +211,7 @@ def _improve(
             return state._replace(given_up=True)
         return state._replace(winner=winner.parameters)
 
-    def finish(state: Repair) -> Repair:
+    def finish(state: RepairState) -> RepairState:
         """Run EM from the winner until it converges."""
         assert state.winner is not None
         rest = learn(
@@ -225,15 +225,15 @@ def _improve(
         )
         return state._replace(fit=concatenate_history(state.fit, rest), spent=state.spent + rest.n_rounds, winner=None)
 
-    def goes_on(state: Repair) -> bool:
+    def goes_on(state: RepairState) -> bool:
         if state.winner is not None:
             return True
         return repairs.is_possible(state.fit) and state.spent < max_iter and not state.given_up
 
-    def step(state: Repair) -> Repair:
+    def step(state: RepairState) -> RepairState:
         return attempt(state) if state.winner is None else finish(state)
 
-    state = run_loop(Repair, begin, step, goes_on=goes_on, journal=journal)
+    state = run_loop(RepairState, begin, step, goes_on=goes_on, journal=journal)
     return state.fit._replace(n_rounds=state.spent)
 
 

@@ -83,7 +83,7 @@ def learn_and_replace(
 
     def replace(state: Search) -> Search:
         assert state.fit is not None
-        return state._replace(fit=replace_unused(model, pool, state.fit, random))
+        return state._replace(fit=replace_hardly_used(model, pool, state.fit, random))
 
     # The bounds show only late which start is the best.
     first = ITERATIONS if len(starts.components) == 1 else max(1, max_iter // 2)
@@ -96,7 +96,7 @@ def learn_and_replace(
     return fit
 
 
-def replace_unused(model: Model, pool: Data, fit: FitResult, random: np.random.RandomState) -> FitResult:
+def replace_hardly_used(model: Model, pool: Data, fit: FitResult, random: np.random.RandomState) -> FitResult:
     """Return a fit whose unused components are residuals of rows with low evidence, in length and activity as others.
 
     The number of replaced components is noted as the reason why bounds are not comparable with those before.

@@ -46,15 +46,15 @@ def revive(
     # One program serves any number of unused causes.
     padded = jnp.asarray(np.pad(rows, ((0, len(unused) - n_unused), (0, 0)), mode="edge"))
     block = Block(padded, jnp.ones(len(padded), padded.dtype), summarize(model, padded))
-    left = rows - np.asarray(mean_data(model, block, parameters))[:n_unused]
-    left = np.where(np.isnan(left), 0, left)  # a value that was not observed has no residual
+    residuals = rows - np.asarray(mean_data(model, block, parameters))[:n_unused]
+    residuals = np.where(np.isnan(residuals), 0, residuals)  # a value that was not observed has no residual
     components: Any = np.array(parameters.components)
     if model.prior.has_states and model.prior.has_strengths:
         length = np.linalg.norm(components[~unused], axis=1).mean()
-        left *= (length / np.maximum(np.linalg.norm(left, axis=1), np.finfo(left.dtype).tiny))[:, None]
+        residuals *= (length / np.maximum(np.linalg.norm(residuals, axis=1), np.finfo(residuals.dtype).tiny))[:, None]
     if model.combination.bounds[0] >= 0:
-        left = np.maximum(left, 0) + LIFT * np.abs(components).mean()
-    components[unused] = model.combination.project(left)
+        residuals = np.maximum(residuals, 0) + LIFT * np.abs(components).mean()
+    components[unused] = model.combination.project(residuals)
     learned = getattr(model.prior, "learn", tuple(parameters.prior))
     prior: dict[str, Any] = dict(parameters.prior)
     for name in [] if unused.all() else [name for name in prior if name in learned]:

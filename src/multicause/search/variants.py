@@ -122,11 +122,11 @@ def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool
     The cause to be recycled is included if all weights are to be raised.
     """
     activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
-    energy = activity * np.sum(np.asarray(parameters.components, dtype=float) ** 2, axis=1)
-    energy[recycled] = np.inf
+    used_power = activity * np.sum(np.asarray(parameters.components, dtype=float) ** 2, axis=1)
+    used_power[recycled] = np.inf
     if not lifted:
-        return sorted(np.argsort(energy)[-2::-1][:most].tolist())
-    return sorted(np.argsort(energy)[::-1][:most].tolist())
+        return sorted(np.argsort(used_power)[-2::-1][:most].tolist())
+    return sorted(np.argsort(used_power)[::-1][:most].tolist())
 
 
 def _stacked(variants: list[Parameters]) -> Parameters:

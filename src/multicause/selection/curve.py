@@ -80,7 +80,7 @@ def component_curve(
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
-    watch: Callable[[int, float], None] | None = None,
+    progress: Callable[[int, float], None] | None = None,
 ) -> ComponentCurve:
     """Score models with different numbers of components on data that they have not learned from.
 
@@ -111,7 +111,7 @@ def component_curve(
         Seed of the folds and of all fits.
     n_jobs : int, optional
         Number of fits that run at the same time, as in :class:`multicause.engines.Local`.
-    watch : callable, optional
+    progress : callable, optional
         Function that is called with each number of components and its mean held-out score, as soon as it is known;
         ``print`` shows how far a long comparison has come.
 
@@ -164,8 +164,9 @@ def component_curve(
         # The first fit compiles what the others use.
         scored = run_all(score, tasks[:1], 1) + run_all(score, tasks[1:], number_of_jobs(n_jobs))
         scores[index] = np.concatenate(scored)
-        if watch is not None:
-            watch(int(number), float(np.average(scores[index], weights=None if weights is None else weights[places])))
+        if progress is not None:
+            weights_of_scores = None if weights is None else weights[places]
+            progress(int(number), float(np.average(scores[index], weights=weights_of_scores)))
         before = models
     sizes = np.cumsum([len(part) for part in scored])[:-1]
     return _curve(wanted, scores, places, np.ones(len(rows)) if weights is None else weights, sizes)

@@ -19,10 +19,7 @@ from multicause.samplers.annealed import ARRAYS
 from multicause.samplers.base import is_count
 from multicause.solvers import optimizers
 from multicause.solvers.contrastive_divergence import Method, Rates, UpdateState, begin, key_data
-from multicause.solvers.optimizers import Momentum, Optimizer
-
-# Ratio of the final to the initial learning rate (EBM01 §4 and §5: from 0.05 to 0.0005).
-LAST_RATE = 0.01
+from multicause.solvers.optimizers import FINAL_RATE_RATIO, Momentum, Optimizer
 
 
 class EnergyProblem(NamedTuple):
@@ -85,7 +82,7 @@ def method_of(settings: dict[str, Any]) -> Method:
 def rates_of(settings: dict[str, Any]) -> Rates:
     """Return the learning rates and the weight decay that settings name."""
     first, last = settings["learning_rate"], settings["final_learning_rate"]
-    last = first * LAST_RATE if last is None else last
+    last = first * FINAL_RATE_RATIO if last is None else last
     return Rates(*(np.asarray(value, float) for value in (first, last, settings["max_iter"], settings["weight_decay"])))
 
 

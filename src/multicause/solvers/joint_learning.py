@@ -22,8 +22,8 @@ from multicause.persistence.journal import Journal
 from multicause.posteriors.log_joint_search import LogJointSearch
 from multicause.solvers.joint_model import JointModel
 from multicause.solvers.joint_states import first_states, next_states, probabilities_of
-from multicause.solvers.mini_batches import has_settled
-from multicause.solvers.optimizers import Optimizer, learning_rate_at
+from multicause.solvers.mini_batches import has_converged
+from multicause.solvers.optimizers import FINAL_RATE_RATIO, Optimizer, learning_rate_at
 from multicause.solvers.presentation import repetitions, rows_to_show
 
 
@@ -66,10 +66,6 @@ class PassSchedule(NamedTuple):
     tol: float
     learning_rate: float
     schedule: str  # name of the schedule of the learning rate, which ends at a hundredth
-
-
-# Learning rate of the last pass, relative to that of the first one.
-LAST_RATE = 0.01
 
 
 def begin(method: JointMethod, parameters: Any, X: Any, n_components: int, batch_size: int) -> GradientState:
@@ -133,7 +129,7 @@ def learn(
         order = random.permutation(rows_to_show(expected, random))
         progress = jnp.asarray(number / max(1, schedule.max_iter - 1), jnp.float32)
         first = jnp.asarray(schedule.learning_rate, jnp.float32)
-        rate = learning_rate_at(schedule.schedule, first, LAST_RATE * first, progress)
+        rate = learning_rate_at(schedule.schedule, first, FINAL_RATE_RATIO * first, progress)
         sums = state.sums if running else jax.tree.map(jnp.zeros_like, state.sums)
         parameters, optimizer_state, states, sums, total = one_pass(
             method,
@@ -148,8 +144,10 @@ def learn(
         bounds = (*state.bounds, float(total) / len(order))
         if not np.isfinite(bounds[-1]) or not is_finite(parameters):
             return state._replace(bounds=bounds, outcome=Outcome.NON_FINITE)
-        resting = has_settled(np.array(bounds)[:, None], schedule.tol)
-        return GradientState(parameters, optimizer_state, states, sums, bounds, Outcome.CONVERGED if resting else None)
+        converged = has_converged(np.array(bounds)[:, None], schedule.tol)
+        return GradientState(
+            parameters, optimizer_state, states, sums, bounds, Outcome.CONVERGED if converged else None
+        )
 
     def report(before: GradientState, after: GradientState) -> Iterator[GradientProgress]:
         if after.outcome is not Outcome.NON_FINITE:

@@ -36,7 +36,7 @@ from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 WINDOW = 5
 
 
-def has_settled(bounds: np.ndarray, tol: float) -> bool:
+def has_converged(bounds: np.ndarray, tol: float) -> bool:
     """Return whether the highest mean bound of all starts (passes, starts) rises by less than ``tol`` per pass."""
     if tol <= 0 or len(bounds) < 2 * WINDOW:
         return False
@@ -147,8 +147,8 @@ def learn_in_batches(
         bounds = (*state.bounds, total / seen)
         if not is_finite(parameters) or not np.isfinite(bounds[-1]):
             return MiniBatchState(state.parameters, bounds, Outcome.NON_FINITE)
-        resting = has_settled(np.array(bounds)[:, None], tol)
-        return MiniBatchState(parameters, bounds, Outcome.CONVERGED if resting else None)
+        converged = has_converged(np.array(bounds)[:, None], tol)
+        return MiniBatchState(parameters, bounds, Outcome.CONVERGED if converged else None)
 
     def report(before: MiniBatchState, after: MiniBatchState) -> Iterator[Progress]:
         if after.outcome is not Outcome.NON_FINITE:

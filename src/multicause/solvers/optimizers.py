@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 OptimizerState = tuple[Array, ...]
 #: How the learning rate falls from its first to its last value.
 SCHEDULES = ("linear", "cosine", "constant")
+#: Ratio of the final to the initial learning rate, unless it is given (EBM01 §4 and §5: from 0.05 to 0.0005).
+FINAL_RATE_RATIO = 0.01
 
 
 class Optimizer(Part):

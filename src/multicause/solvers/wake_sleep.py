@@ -38,7 +38,7 @@ from multicause.priors.layered_networks import (
     n_causes,
 )
 from multicause.records import Block, Parameters
-from multicause.solvers.mini_batches import evaluate, has_settled
+from multicause.solvers.mini_batches import evaluate, has_converged
 from multicause.solvers.optimizers import Optax, Optimizer, OptimizerState, first_optimizer_state, stepped
 from multicause.solvers.presentation import Batches, BlockDraw, Presentation
 from multicause.updates.wake_sleep import WakeSleepSettings
@@ -216,7 +216,7 @@ def learn_by_wake_and_sleep(
         if not is_finite(machines):
             return state._replace(bounds=history, outcome=Outcome.NON_FINITE)
         return WakeSleepState(
-            machines, history, Outcome.CONVERGED if has_settled(history, tol) else None, optimizer_state
+            machines, history, Outcome.CONVERGED if has_converged(history, tol) else None, optimizer_state
         )
 
     def report(before: WakeSleepState, after: WakeSleepState) -> Iterator[Progress]:

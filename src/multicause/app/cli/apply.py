@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from multicause.app.cli.message_translation import errors_in_options
 from multicause.app.cli.options import (
     DataPaths,
     Device,
@@ -19,7 +20,6 @@ from multicause.app.cli.options import (
     with_option_groups,
 )
 from multicause.app.cli.output import Output, command
-from multicause.app.cli.words import errors_in_options
 from multicause.runtime.file_kinds import IMAGES, NPY, PNG, SOUNDS, WRITTEN_IMAGES, WRITTEN_TABLES, suffix_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def transform(
       multicause transform run photo.png --step 1 --out maps
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import check_data, check_ending
+        from multicause.app.cli.file_names import check_data, check_ending
         from multicause.app.writing import check_file, check_free
 
         if out.suffix:
@@ -124,7 +124,7 @@ def sample(
       multicause sample run --count 40 --out new.png
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import check_ending
+        from multicause.app.cli.file_names import check_ending
         from multicause.app.writing import check_file
 
         check_ending(out, (*WRITTEN_TABLES, PNG))
@@ -189,7 +189,7 @@ def reconstruct(
       multicause reconstruct run gaps.csv --impute --out whole.csv
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import check_data, describe_paths
+        from multicause.app.cli.file_names import check_data, describe_paths
         from multicause.app.writing import check_file, check_free
 
         check_free(out, force)
@@ -260,7 +260,7 @@ def print_lost(output: Output, out: Path, lost: list[str]) -> None:
 def _reconstruct_rows(output: Output, fitted: Any, data: Any, out: Path, impute: bool) -> None:
     import numpy as np
 
-    from multicause.app.cli.places import check_ending
+    from multicause.app.cli.file_names import check_ending
     from multicause.app.cli.results import write_table
     from multicause.engines.source import Source
 

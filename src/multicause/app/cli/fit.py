@@ -189,7 +189,7 @@ def fit(
     Ctrl-C stops learning and keeps the model so far; 'multicause fit --resume run' resumes it.
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import FILES, check_data
+        from multicause.app.cli.file_names import FILES, check_data
         from multicause.app.cli.unfinished import Request, check_unfinished, is_stopped, read_request
         from multicause.app.writing import check_place
 

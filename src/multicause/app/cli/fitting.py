@@ -15,14 +15,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multicause.app.cli.choosing import Choice, choose
 from multicause.app.cli.engines import EngineChoice
+from multicause.app.cli.file_names import FILES, MODEL, REPORT, describe_paths
+from multicause.app.cli.message_translation import (
+    errors_in_options,
+    in_options,
+    reading_errors_in_options,
+    reading_in_options,
+)
 from multicause.app.cli.models import AUTO, make_model
 from multicause.app.cli.output import Output
-from multicause.app.cli.places import FILES, MODEL, REPORT, describe_paths
 from multicause.app.cli.progress import FitProgress
 from multicause.app.cli.quitting import fits_may_stop
 from multicause.app.cli.runs import describe_run, write_run
 from multicause.app.cli.unfinished import Request, checkpoints_of, is_stopped, keep_for_resuming
-from multicause.app.cli.words import errors_in_options, in_options, reading_errors_in_options, reading_in_options
 from multicause.app.preparation import PreparedModel, RowPreparation, fit_preparation
 from multicause.app.writing import new_folder
 from multicause.arrays import bytes_from
@@ -166,7 +171,7 @@ def chosen_components(
                 shown.rows,
                 numbers,
                 random_state=request.parameters["random_state"],
-                watch=lambda number, score: output.say(f"{number} components: mean score {score:.4f}", style="dim"),
+                progress=lambda number, score: output.say(f"{number} components: mean score {score:.4f}", style="dim"),
             )
     lines = [
         [str(number), f"{score:.4f}", f"{deficit:.4f} ± {error:.4f}"]

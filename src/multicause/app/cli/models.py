@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from multicause.app.cli.words import OPTIONS
+from multicause.app.cli.message_translation import OPTIONS
 
 #: Name of the choice by the kind of data (choosing.py).
 AUTO = "auto"

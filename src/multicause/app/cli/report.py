@@ -63,7 +63,7 @@ def report(
       multicause report run1 run2 run3 --data test.csv --out comparison.html
     """
     with command(json, verbose) as output:
-        from multicause.app.cli.places import REPORT, check_data, check_ending
+        from multicause.app.cli.file_names import REPORT, check_data, check_ending
         from multicause.app.writing import check_file
 
         if out is None and len(runs) > 1:
@@ -124,8 +124,8 @@ def _compared(run: Run, data: list[Path] | None, reading: dict[str, Any]) -> Com
     """Return the components and facts of a run for the comparison; R² is that of its fit, or of other data."""
     import numpy as np
 
+    from multicause.app.cli.file_names import describe_paths
     from multicause.app.cli.fitting import described_rows
-    from multicause.app.cli.places import describe_paths
     from multicause.app.report.runs import ComparedRun
     from multicause.metrics.reconstruction import reconstruction_quality
 

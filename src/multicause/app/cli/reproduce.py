@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from multicause.app.cli.file_names import check_ending
 from multicause.app.cli.options import Json, Verbose
 from multicause.app.cli.output import Output, command, describe
-from multicause.app.cli.places import check_ending
 from multicause.app.cli.quitting import interrupted_by_exception
 from multicause.app.experiments import DURATIONS, NAMES, PAPERS, QUICK, SUBJECTS, experiment, quick_run
 from multicause.runtime.file_kinds import PAGES

@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 Damaged = Annotated[Path, typer.Argument(help="Image (png, jpg, tif, ..., npy) to restore.", show_default=False)]
 OutFile = Annotated[Path, typer.Option(help="File to write; its suffix selects the format.", show_default=False)]
 Report = Annotated[Path | None, typer.Option(help="Also write a page that compares before and after.")]
-PatchSize = Annotated[int | None, typer.Option(help="Height and width of patches; chosen by the noise.", min=2)]
+PatchSize = Annotated[
+    int | None,
+    typer.Option(
+        help="Height and width of patches; by default 8 and 12 (denoise), 8 to 12 (inpaint), 8 (sounds).", min=2
+    ),
+]
 Components = Annotated[int | None, typer.Option(help="Number of components to learn.", min=1)]
 Iterations = Annotated[int | None, typer.Option(help="Iterations of learning.", min=1)]
 
@@ -62,7 +67,7 @@ def denoise(
     """
     with command(json, verbose) as output:
         sound = suffix_of(data) in SOUNDS
-        _check_places(data, out, report, force, sound)
+        _check_paths(data, out, report, force, sound)
         if sound and (report is not None or noise != "gaussian"):
             raise ValueError("Recordings have no --report and no --noise; these options are for images.")
 
@@ -115,9 +120,9 @@ def inpaint(
                 f"{str(data)!r} is a recording; only images can be filled in. To remove its noise there is "
                 "'multicause denoise'."
             )
-        _check_places(data, out, report, force, False)
+        _check_paths(data, out, report, force, False)
         if mask is not None:
-            from multicause.app.cli.places import check_data
+            from multicause.app.cli.file_names import check_data
 
             check_data([mask])
 
@@ -138,8 +143,8 @@ def inpaint(
         _restore(output, data, out, report, whole, missing, seed, memory_budget=memory, **given)
 
 
-def _check_places(data: Path, out: Path, report: Path | None, force: bool, sound: bool) -> None:
-    from multicause.app.cli.places import check_data, check_ending
+def _check_paths(data: Path, out: Path, report: Path | None, force: bool, sound: bool) -> None:
+    from multicause.app.cli.file_names import check_data, check_ending
     from multicause.app.writing import check_file
 
     if suffix_of(data) in (*TEXTS, PARQUET):

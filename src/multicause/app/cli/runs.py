@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multicause.app.cli.places import HISTORY, MODEL, PREPARATION, SETTINGS, VERSIONS, describe_paths
-from multicause.app.cli.words import reading_errors_in_options, reading_in_options
+from multicause.app.cli.file_names import HISTORY, MODEL, PREPARATION, SETTINGS, VERSIONS, describe_paths
+from multicause.app.cli.message_translation import reading_errors_in_options, reading_in_options
 from multicause.app.preparation import PreparedModel, RowPreparation
 from multicause.datasets.reading import Reading, UserData, read_data
 from multicause.metrics.reconstruction import reconstruction_quality

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from multicause.app.cli.file_names import SETTINGS, UNFINISHED
 from multicause.app.cli.lock import check_not_running, held
-from multicause.app.cli.places import SETTINGS, UNFINISHED
 from multicause.app.writing import new_folder, parents_of, remove_remains
 from multicause.runtime.interruption import on_quit
 

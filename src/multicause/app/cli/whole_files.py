@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from multicause.app.cli.file_names import check_ending
+from multicause.app.cli.message_translation import errors_in_options
 from multicause.app.cli.output import Output
-from multicause.app.cli.places import check_ending
 from multicause.app.cli.results import component_names, sortable, write_image, write_table
 from multicause.app.cli.runs import Run
-from multicause.app.cli.words import errors_in_options
 from multicause.app.noisy_patches import NoisyPatches
 from multicause.app.writing import new_folder
 from multicause.datasets.files import full_scale, middle_of

@@ -9,8 +9,8 @@ import pytest
 
 import multicause
 from multicause import EnergyComponents, IndependentComponents, MaximalCauses
+from multicause.app.cli.message_translation import READING, errors_in_options, in_options, reading_in_options
 from multicause.app.cli.output import Output
-from multicause.app.cli.words import READING, errors_in_options, in_options, reading_in_options
 from multicause.datasets import make_bars
 from multicause.datasets.reading import Reading
 from multicause.outcomes import Outcome

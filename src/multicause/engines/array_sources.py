@@ -47,7 +47,7 @@ class _ArrayLikeSource(Source):
         return rows
 
 
-class _FileSource(Source):
+class _MemoryMapSource(Source):
     """Memory map of a whole file, read from the file, because pages of a map count as memory of this process."""
 
     def __init__(self, array: np.memmap) -> None:
@@ -98,7 +98,7 @@ def as_source(X: Any) -> Source | None:
     if isinstance(X, np.memmap):
         whole = isinstance(X.base, mmap.mmap) and X.flags.c_contiguous and X.mode == "r" and X.filename is not None
         if whole and hasattr(os, "preadv"):
-            return _FileSource(X)
+            return _MemoryMapSource(X)
         return _ArrayLikeSource(f"the memory map of {X.filename}", X)
     if issparse(X):
         return SparseSource(X)
