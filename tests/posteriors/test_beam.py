@@ -16,6 +16,7 @@ from multicause.datasets import make_bars
 from multicause.model import Model
 from multicause.noises import DiagonalGaussian, Gaussian
 from multicause.posteriors import Beam, Exact
+from multicause.posteriors.beams import beam_search
 from multicause.posteriors.beams.beam_search import Strengths, numbers_of_states, search_states
 from multicause.posteriors.beams.beam_states import BeamStates
 from multicause.priors import SpikeAndSlab
@@ -253,3 +254,34 @@ def test_nearly_dependent_components_in_single_precision(masked, seed):
             assert single.mean.dtype == np.float32
             assert np.abs(single.mean).max() < 1.5 * np.abs(double.mean).max()
             np.testing.assert_allclose(single.score, double.score, rtol=1e-3)
+
+
+@pytest.mark.parametrize("reads_grams", [False, True])
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-9), (np.float32, 2e-4)])
+def test_values_may_have_weights_between_zero_and_one(reads_grams, dtype, rtol, monkeypatch, seed):
+    """A value of weight p has noise of variance 1/p; products are computed for states, or read from Gram matrices."""
+    monkeypatch.setattr(beam_search, "_reads_grams", lambda kept, n_components: reads_grams)
+    random = np.random.RandomState(seed)
+    components, Y, weights = (
+        random.normal(size=(H, D)),
+        random.normal(size=(N, D)),
+        random.uniform(0.02, 1, size=(N, D)),
+    )
+    log_odds, mean, variance = random.normal(size=H), random.normal(size=H), random.uniform(0.1, 3, H)
+    with double_precision():
+        given = [jnp.asarray(each, dtype) for each in (components, weights * Y, log_odds, mean, variance, weights)]
+        levels = search_states(*given[:2], Strengths(*given[2:5]), numbers_of_states(H, H, 100), given[5])
+    assert sum(states.score.shape[1] for states in levels) == 2**H - 1
+    for states in levels:
+        for n, b in np.ndindex(states.score.shape):
+            active = np.asarray(states.active[n, b])
+            W, slabs = components[active], np.diag(1 / variance[active])
+            precision = (W * weights[n]) @ W.T + slabs
+            product = (W * weights[n]) @ Y[n] + slabs @ mean[active]
+            expected = log_odds[active].sum() + 0.5 * product @ np.linalg.solve(precision, product)
+            expected -= 0.5 * mean[active] @ slabs @ mean[active]
+            expected -= 0.5 * (np.linalg.slogdet(precision)[1] + np.log(variance[active]).sum())
+            assert states.score[n, b] == pytest.approx(expected, rel=rtol, abs=rtol)
+            np.testing.assert_allclose(
+                states.mean[n, b], np.linalg.solve(precision, product), rtol=rtol, atol=10 * rtol
+            )

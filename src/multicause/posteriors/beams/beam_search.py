@@ -10,7 +10,8 @@ with respect to the precision of the active strengths. Both are known for all ca
 the larger state by a rank-one update with v = W·p, where p = W_j − Σ_i a_i W_i is the part of the added component j
 that active causes i do not explain. Products of p with all components are one matrix product for all states of all
 rows. This takes as long as reading the rows of the Gram matrix that belong to active causes, and it also works for rows
-with missing values, each of which has its own Gram matrix.
+with missing values, each of which has its own Gram matrix. Where causes are few and states many, the Gram matrices of
+such rows are computed once, and products are read from them.
 
 The shares a_i are products of the posterior covariance of strengths, which is large for nearly dependent components,
 with scalar products that almost cancel. They are computed in double precision; in single precision their errors would
@@ -64,12 +65,14 @@ def search_states(
     """Return the states of rows (m, D) for each size; ``kept`` has the number of states of each size.
 
     Components (H, D) and data are in units of the noise. ``observed`` (m, D) is one for observed values and zero for
-    missing ones, for which ``data`` must be zero, too; None means that all values were observed.
+    missing ones, or a weight in between, and ``data`` must be multiplied by it. None means that all were observed.
     """
     m, H = len(data), len(components)
     gram = matmul(components, components.T)  # Gram matrix of complete rows
     exact = components.astype(jnp.float64)
     exact_gram = matmul(exact, exact.T)
+    row_grams = None if observed is None or not _reads_grams(kept, H) else _grams_of_rows(exact, observed)
+    row_numbers = jnp.arange(m)[:, None]
     # e and g of all causes, for each state: (m, states, H).
     products = matmul(data, components.T)[:, None]
     if observed is not None:
@@ -96,27 +99,45 @@ def search_states(
             between = states.mean  # empty: no cause was active before
         elif observed is None:
             between = exact_gram[states.active, added[..., None]]
+        elif row_grams is not None:
+            between = row_grams[row_numbers[..., None], states.active, added[..., None]]
         else:
             own = exact[added] * observed[:, None]
             between = jnp.stack([_dot(exact[states.active[..., i]], own) for i in range(size - 1)], axis=-1)
         shares = jnp.sum(states.covariance * between[..., None, :], axis=-1)
         before, states = states, _grown(states, score, added, mean, variance, shares)
-        shares = shares.astype(data.dtype)
         mean_and_covariance = (each.astype(data.dtype) for each in (states.mean, states.covariance))
         levels.append(States(states.score, states.active, *mean_and_covariance))
         if size == len(kept):
             break
         if observed is None and size == 1:
             shared = gram[added]
-        else:
-            left = components[added]
+        elif row_grams is not None:
+            shared = row_grams[row_numbers, added]
             for i in range(size - 1):
-                left = left - shares[..., i, None] * components[before.active[..., i]]
+                shared = shared - shares[..., i, None] * row_grams[row_numbers, before.active[..., i]]
+            shared = shared.astype(data.dtype)
+        else:
+            left, factors = components[added], shares.astype(data.dtype)
+            for i in range(size - 1):
+                left = left - factors[..., i, None] * components[before.active[..., i]]
             left = left if observed is None else left * observed[:, None]
             shared = matmul(left.reshape(m * n_states, -1), components.T).reshape(m, n_states, H)
         products = _of_parent(products, parent) - mean[..., None] * shared
         lengths = jnp.maximum(_of_parent(lengths, parent) - variance[..., None] * shared**2, least)
     return levels
+
+
+def _reads_grams(kept: Sequence[int], n_components: int) -> bool:
+    """Return whether Gram matrices of rows need fewer products over dimensions than all pairs of causes in states."""
+    return n_components**2 <= sum(size * n_states for size, n_states in enumerate(kept))
+
+
+def _grams_of_rows(components: Array, observed: Array) -> Array:
+    """Return the products of all pairs of components (H, D) over the observed values of each row: (m, H, H)."""
+    H, D = components.shape
+    pairs = (components[:, None] * components).reshape(H * H, D)
+    return matmul(observed.astype(pairs.dtype), pairs.T).reshape(-1, H, H)
 
 
 def gains(strengths: Strengths, products: Array, lengths: Array) -> Array:
