@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from multicause import SpikeAndSlabCauses
-from multicause.restoration import denoise_image
-from multicause.restoration.denoising import RestorationSettings, detail_of, with_model_for
+from multicause.restoration import denoise_image, restorer
+from multicause.restoration.denoising import detail_of, noise_left_by_filter, sizes_for, with_model_for
+from multicause.restoration.restorer import RestorationSettings
 from tests.restoration.conftest import QUICK, psnr
 
 
@@ -16,6 +17,65 @@ def denoised(noisy):
 
 def test_noise_is_removed(clean, noisy, denoised):
     assert psnr(denoised, clean) > psnr(noisy, clean) + 5
+
+
+@pytest.mark.parametrize("few_patches_first", [True, False])
+def test_with_little_noise_small_and_large_patches_are_combined(clean, monkeypatch, few_patches_first):
+    if few_patches_first:  # as in larger images
+        monkeypatch.setattr(restorer, "LEAST_PATCHES", 500)
+    noisy = clean + 15 * np.random.RandomState(0).normal(size=clean.shape)
+    settings = {**QUICK, "patch_size": None, "max_iter": 3}
+    parts = []
+    combined = denoise_image(noisy, **settings, progress=lambda part, text: parts.append(part))
+    assert parts == sorted(parts)
+    assert parts[-1] == 1
+    single = [psnr(denoise_image(noisy, **{**settings, "patch_size": size}), clean) for size in (8, 12)]
+    assert psnr(combined, clean) > np.mean(single)
+
+
+def test_a_single_iteration_learns_from_all_patches(clean, monkeypatch):
+    monkeypatch.setattr(restorer, "LEAST_PATCHES", 500)
+    noisy = clean + 15 * np.random.RandomState(0).normal(size=clean.shape)
+    found = denoise_image(noisy, **{**QUICK, "patch_size": None, "max_iter": 1})
+    assert psnr(found, clean) > psnr(noisy, clean)
+
+
+@pytest.mark.parametrize(
+    ("side", "level", "detail", "expected"),
+    [
+        (96, 0.1, 0, (8, 12)),
+        (96, 0.6, 0, (10,)),
+        (96, 1.0, 0, (12,)),
+        (96, 0.55, 1, (8,)),  # much detail in small patches
+        (16, 0.1, 0, (8,)),  # 25 large patches, fewer than components
+        (9, 1.0, 0, (8,)),  # no large one
+    ],
+)
+def test_sizes_of_patches_follow_noise_detail_and_image(side, level, detail, expected):
+    random = np.random.RandomState(0)
+    ramp = np.linspace(-1.7, 1.7, side)[:, None] + np.zeros((side, side))
+    image = random.normal(size=(side, side)) if detail else ramp
+    noisy = (image + level * random.normal(size=image.shape))[..., None]
+    assert sizes_for(noisy, level, RestorationSettings(n_components=64)) == expected
+
+
+def test_a_linear_filter_leaves_the_noise_along_directions_of_the_signal():
+    random = np.random.RandomState(0)
+    # White signal: every direction but that of the mean of 64 pixels has the variance 4, so that 4 / (4 + 1) is left.
+    noisy = (2 * random.normal(size=(200, 200, 1))) + random.normal(size=(200, 200, 1))
+    assert noise_left_by_filter(noisy, 1.0) == pytest.approx(63 / 64 * 4 / 5, rel=0.02)
+    smooth = np.linspace(0, 0.01, 200)[:, None, None] + random.normal(size=(200, 200, 1))
+    assert noise_left_by_filter(smooth, 1.0) < 0.05
+
+
+@pytest.mark.parametrize("side", [8, 12, 13])
+def test_very_small_images_are_denoised(side):
+    image = np.random.RandomState(0).normal(size=(side, side))
+    if side == 8:
+        with pytest.raises(ValueError, match="at least two patches"):
+            denoise_image(image, n_components=4, max_iter=2, random_state=0)
+    else:
+        assert denoise_image(image, n_components=4, max_iter=2, random_state=0).shape == image.shape
 
 
 def test_a_seed_gives_the_same_image_again(noisy, denoised):

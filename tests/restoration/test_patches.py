@@ -13,7 +13,7 @@ def test_an_image_is_the_mean_of_its_patches(step):
     sums, total = np.zeros(image.shape), np.zeros((*image.shape[:2], 1))
     for begin in range(0, grid.shape[0], 4):
         part = grid.strip(begin, begin + 4)
-        part.add(part.extract(image), np.ones(len(part)), sums, total)
+        part.add(part.extract(image), np.ones((len(part), 1)), sums, total)
     np.testing.assert_allclose(sums / total, image)
     some = np.array([0, 7, len(grid) - 1])
     np.testing.assert_array_equal(grid.extract(image, some), grid.extract(image)[some])

@@ -12,9 +12,10 @@ from sklearn.utils import check_random_state
 
 from multicause.arrays import bytes_from
 from multicause.restoration.counts import expected_counts, stabilize_counts
-from multicause.restoration.denoising import Restoration, RestorationSettings, denoise, estimate_level, size_for_noise
+from multicause.restoration.denoising import SMALL_PATCHES, denoise
 from multicause.restoration.inpainting import inpaint, size_for_share
 from multicause.restoration.pictures import as_picture, as_pixels, with_mask
+from multicause.restoration.restorer import Restoration, RestorationSettings
 
 NOISES = ("gaussian", "poisson")
 
@@ -35,7 +36,8 @@ def denoise_image(
 
     Spike-and-slab causes (:class:`multicause.SpikeAndSlabCauses`) are learned from overlapping patches of the noisy
     image, and each patch is replaced by its posterior mean. A second pass denoises the result, to which a part of
-    the removed noise is added.
+    the removed noise is added. This is done with patches of 8×8 and of 12×12 pixels; at each pixel, the result is the
+    mixture of both whose error, estimated by Stein's lemma, is least. With much noise, large patches are used alone.
 
     Parameters
     ----------
@@ -45,7 +47,8 @@ def denoise_image(
         White noise of an unknown variance that is the same everywhere, or that of photon counts, which are
         stabilized by Anscombe's transform.
     patch_size : int, optional
-        Height and width of patches in pixels, by default from 8 for little noise to 12 for much.
+        Height and width of patches in pixels. By default restorations with 8 and 12 are combined, with 12 alone if
+        there is much noise and 8 alone in very small images; if pixels are missing, the size follows from their share.
     n_components : int, optional
         Number of components that are learned from patches. By default it is 512, or 1024 for grey images with much
         detail and little noise, whose patches are also allowed more active causes.
@@ -180,7 +183,7 @@ def restore_image(
     picture = as_picture(pixels)
     report = progress or (lambda part, text: None)
     random = check_random_state(random_state)
-    settings = settings._replace(patch_size=_patch_size(picture.values, settings))
+    _check_patch_size(picture.values, settings)
     if picture.scale == 0:  # constant: nothing to remove, and nothing to learn
         found = Restoration(np.where(np.isnan(picture.values), 0.0, picture.values), 0.0, None, 0)
     elif np.isnan(picture.values).any():
@@ -207,18 +210,22 @@ def _settings(memory_budget: int | str, **given: Any) -> RestorationSettings:
     return RestorationSettings(memory=bytes_from(memory_budget), **given)
 
 
-def _patch_size(image: np.ndarray, settings: RestorationSettings) -> int:
-    """Return the size of patches; raise ValueError if none fits into the image, or if steps leave gaps between them."""
+def _check_patch_size(image: np.ndarray, settings: RestorationSettings) -> None:
+    """Raise ValueError if no patch fits into the image, or if steps leave gaps between patches."""
     height, width = image.shape[:2]
-    by_default = size_for_share(image) if np.isnan(image).any() else size_for_noise(image, estimate_level(image))
+    by_default = size_for_share(image) if np.isnan(image).any() else SMALL_PATCHES
     size = settings.patch_size or by_default
     if min(height, width) < size:
         raise ValueError(
             f"A patch of {size}×{size} does not fit into the image of {height}×{width}. Give a smaller patch_size, or "
             "a larger image; components are learned from many patches, so that some thousand pixels are needed."
         )
+    if max(height, width) == size:
+        raise ValueError(
+            f"The image of {height}×{width} is a single patch of {size}×{size}; at least two patches are needed for "
+            "learning. Give a smaller patch_size, or a larger image."
+        )
     if settings.step is not None and settings.step > size:
         raise ValueError(
             f"step must be at most patch_size, {size}, so that patches leave no gaps; got {settings.step}."
         )
-    return size

@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import gaussian_filter
 
-from multicause.restoration.denoising import (
-    Restoration,
-    RestorationProgress,
-    RestorationSettings,
-    Restorer,
-    estimate_level,
-)
+from multicause.restoration.denoising import estimate_level
+from multicause.restoration.restorer import Restoration, RestorationProgress, RestorationSettings, Restorer, Steps
 
 # Initial noise of learning, in deviations of the image: patches do not explain all details of an image without noise.
 LEAST_LEVEL = 0.1
@@ -35,13 +30,13 @@ def inpaint(
     size = settings.patch_size or size_for_share(image)
     missing = np.isnan(image)
     n_rounds = ROUNDS if missing.mean() < MOSTLY_MISSING else MORE_ROUNDS
-    restorer = Restorer(image, size, settings, random, progress, n_steps=2 * n_rounds)
+    restorer = Restorer(image.shape, size, settings, random, Steps(progress, 2 * n_rounds))
     filled, learned = fill_smoothly(image), None
     for _ in range(n_rounds):
         max_iter = settings.max_iter if learned is None else settings.second_iter
         learned = restorer.learn(filled, filled, max_iter, level, learned)
         level = float(np.sqrt(learned.noise_variance))
-        restored = restorer.restore(filled, filled, learned, np.where(missing, GUESSED, 1.0))
+        restored = restorer.restore(filled, filled, learned, np.where(missing, GUESSED, 1.0)).image
         filled = np.where(missing, restored, image)
     return Restoration(restored, level, learned, size)
 

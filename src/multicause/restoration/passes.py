@@ -24,6 +24,13 @@ class Neighbourhood(NamedTuple):
     share: float  # of the patches nearby
 
 
+class RestoredImage(NamedTuple):
+    """Weighted means over all restored patches at each pixel."""
+
+    image: np.ndarray  # (height, width, channels)
+    variance: np.ndarray  # (height, width, 1) of the posterior
+
+
 class SearchSettings(NamedTuple):
     """Settings of the beam search for states of a patch."""
 
@@ -43,8 +50,8 @@ def restore_patches(
     memory: int,
     progress: Callable[[float], None],
     precision: np.ndarray | None = None,
-) -> np.ndarray:
-    """Return the weighted mean of all restored patches at each pixel: (height, width, channels).
+) -> RestoredImage:
+    """Return the weighted mean of all restored patches at each pixel.
 
     Parameters
     ----------
@@ -67,7 +74,7 @@ def restore_patches(
     precision : array of the same shape, optional
         σ² over the variance of the noise of each pixel, by default one everywhere.
     """
-    sums, total = np.zeros(image.shape), np.zeros((*image.shape[:2], 1))
+    sums, totals = np.zeros(image.shape), np.zeros((*image.shape[:2], 2))
     lines, per_line = grid.shape
     step = grid.step
     radius = -(-neighbourhood.radius // step) if neighbourhood.radius else 0
@@ -91,9 +98,11 @@ def restore_patches(
         else:
             restored = Restored(restored.mean[inner], restored.variance[inner], restored.active[inner])
         weights = 1 / (restored.variance + least_variance * learned.noise_variance)
-        grid.strip(begin, end).add(restored.mean + means[inner], weights, sums, total)
+        columns = np.stack([weights, weights * restored.variance], axis=1)
+        grid.strip(begin, end).add(restored.mean + means[inner], columns, sums, totals)
         progress(end / lines)
-    return np.divide(sums, total, out=sums).astype(image.dtype)
+    total, variance = totals[..., :1], totals[..., 1:]
+    return RestoredImage(np.divide(sums, total, out=sums).astype(image.dtype), variance / total)
 
 
 def patch_means(rows: np.ndarray, n_channels: int) -> np.ndarray:

@@ -49,19 +49,19 @@ class PatchGrid:
         # The axes of a window come last; a row has the order of the image's own axes.
         return np.moveaxis(patches, -3, -1).reshape(-1, self.size**2 * self.image_shape[2])
 
-    def add(self, rows: np.ndarray, weights: np.ndarray, sums: np.ndarray, total: np.ndarray) -> None:
-        """Add patches (n, size · size · channels), times their weights (n,), to ``sums`` and the weights to ``total``.
+    def add(self, rows: np.ndarray, weights: np.ndarray, sums: np.ndarray, totals: np.ndarray) -> None:
+        """Add patches (n, size · size · channels), times their weights, to ``sums``, and the weights to ``totals``.
 
-        They have the shapes (height, width, channels) and (height, width, 1); the mean over all patches at each pixel
-        is ``sums / total``.
+        ``weights`` (n, m) has the weight of each patch in its first column; further columns are summed likewise, in
+        ``totals`` (height, width, m). The mean over all patches at each pixel is ``sums / totals[..., :1]``.
         """
         patches = rows.reshape(*self.shape, self.size, self.size, -1)
-        weights = weights.reshape(*self.shape, 1)
+        weights = weights.reshape(*self.shape, -1)
         for y in range(self.size):
             for x in range(self.size):
                 place = np.ix_(self.tops + y, self.lefts + x)
-                sums[place] += weights * patches[:, :, y, x]
-                total[place] += weights
+                sums[place] += weights[..., :1] * patches[:, :, y, x]
+                totals[place] += weights
 
     def average_nearby(self, values: Array | np.ndarray, radius: int) -> Any:
         """Return the mean of values (n, m) of patches over those at most ``radius`` patches away, in a square.

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.signal import istft, stft
 from sklearn.utils import check_random_state
 
-from multicause.restoration.denoising import RestorationSettings, denoise
+from multicause.restoration.denoising import denoise
+from multicause.restoration.restorer import RestorationSettings
 
 # exp ⟨log p⟩ of an exponential variable p of mean one, as the power of noise is, with Euler's constant.
 LOG_BIAS = float(np.exp(-np.euler_gamma))

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from multicause.app.report.comparison import write_comparison
-from multicause.restoration.denoising import Restoration
 from multicause.restoration.patch_posterior import LearnedComponents
+from multicause.restoration.restorer import Restoration
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from multicause.persistence.container import write_whole
-from multicause.restoration.denoising import Restoration
+from multicause.restoration.restorer import Restoration
 from multicause.runtime.optional import need
 from multicause.version import __version__
 
@@ -48,7 +48,7 @@ def write_comparison(
     if found.learned is not None:
         facts += [
             ("components", str(len(found.learned.components))),
-            ("patches", f"{found.patch_size}×{found.patch_size}"),
+            ("patches of the components shown", f"{found.patch_size}×{found.patch_size}"),
             ("active causes in a patch", f"{found.learned.activity.sum():.2f}"),
         ]
     if factor > 1:
