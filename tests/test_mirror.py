@@ -33,7 +33,7 @@ REACHED_INDIRECTLY = {
         "runtime": "paths",
     },
     "by comparing engines with each other, in tests/engines/": {
-        "em": "memory",
+        "em": "kept_states",
         "engines": "blockwise dask_tasks file_sources fingerprints missing overview parquet_source",
         "persistence": "row_writing",
     },

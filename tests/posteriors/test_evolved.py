@@ -12,7 +12,7 @@ from multicause.arrays import double_precision
 from multicause.callbacks import Checkpoint
 from multicause.combinations import Maximum, NoisyOr, Sum
 from multicause.datasets import make_bars
-from multicause.engines import Dask, Local, row_memory
+from multicause.engines import Dask, Local, kept_states
 from multicause.model import Model
 from multicause.noises import DiagonalGaussian, Gaussian, LeakyBernoulli
 from multicause.posteriors import Evolved, Exact
@@ -56,22 +56,22 @@ def test_at_fixed_parameters_the_bound_never_falls_and_approaches_the_evidence(k
 
         @jax.jit
         def evolve_repeatedly(key):
-            memory = FEW.first_memory(model, parameters, block, jax.random.bits(key, (len(Y),), jnp.uint32))
+            kept_states = FEW.first_states(model, parameters, block, jax.random.bits(key, (len(Y),), jnp.uint32))
 
-            def step(memory, _):
-                found, memory = FEW.evolve(model, parameters, block, one, memory)
-                return memory, found.log_evidence
+            def step(kept_states, _):
+                found, kept_states = FEW.evolve(model, parameters, block, one, kept_states)
+                return kept_states, found.log_evidence
 
-            return jax.lax.scan(step, memory, None, 40)
+            return jax.lax.scan(step, kept_states, None, 40)
 
-        memory, bounds = evolve_repeatedly(jax.random.PRNGKey(1))
+        kept_states, bounds = evolve_repeatedly(jax.random.PRNGKey(1))
         assert (np.diff(bounds, axis=0) >= -1e-12).all()
         assert (bounds[-1] <= exact.log_evidence + 1e-9).all()
         gap = np.asarray(exact.log_evidence - bounds)
         assert gap[-1].mean() < gap[0].mean()
-        levels = jnp.moveaxis(memory["states"], -1, 0)
+        levels = jnp.moveaxis(kept_states["states"], -1, 0)
         if FEW.flips(model):
-            levels = jnp.transpose(unpacked(memory["states"], 6), (2, 1, 0)).astype(jnp.int8)
+            levels = jnp.transpose(unpacked(kept_states["states"], 6), (2, 1, 0)).astype(jnp.int8)
         assert np.asarray(is_first(levels)).all()
         # The states that were kept are those with the largest log joint, nearly always.
         states = np.asarray(exact.recognize(1).states[:, 0])
@@ -155,8 +155,8 @@ def test_states_follow_rows_in_blocks_and_in_files(in_one_block, tmp_path, monke
     np.save(tmp_path / "rows.npy", ROWS)
     stored = np.load(tmp_path / "rows.npy", mmap_mode="r")
     kept = []
-    room = row_memory._room
-    monkeypatch.setattr(row_memory, "_room", lambda *arguments: kept.append(room(*arguments)) or kept[-1])
+    room = kept_states._room
+    monkeypatch.setattr(kept_states, "_room", lambda *arguments: kept.append(room(*arguments)) or kept[-1])
     engine = Local(memory_budget="120KB")
     streamed = (
         clone(ENGINES).set_params(engine=engine).set_callbacks(Checkpoint(tmp_path, max_files=10, every=1)).fit(stored)
@@ -213,8 +213,8 @@ def test_moments_and_scores_from_flips_are_those_of_means(H):
         parameters = Parameters(W, {"activity": random.uniform(0.1, 0.3, H)}, noise)
         parameters = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), parameters)
         block = Block(jnp.asarray(Y), jnp.asarray(random.uniform(1, 2, n), jnp.float32), jnp.zeros(n, jnp.float32))
-        memory = {"states": packed(jnp.asarray(states)), "has": jnp.ones((9, n), bool)}
-        found = FEW.infer_from_memory(model, parameters, block, jnp.full((), 50.0), memory)
+        kept_states = {"states": packed(jnp.asarray(states)), "has": jnp.ones((9, n), bool)}
+        found = FEW.infer_from_states(model, parameters, block, jnp.full((), 50.0), kept_states)
         exact = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), (parameters, block))
         dense = jnp.asarray(np.moveaxis(states, (0, 1, 2), (2, 1, 0)), jnp.float64)
         expected = RowStates(model, *exact, jnp.full((), 50.0), dense)

@@ -56,7 +56,7 @@ class FitSession:
         self._context: Any = None
         past = None if resume is None else read_checkpoint(resume, self.identity)
         self.history = History() if past is None else History(**past.history)
-        self._memories = [] if past is None else list(past.memories)
+        self._saved_states = [] if past is None else list(past.callback_states)
         if past is None:
             self.journal = Journal(check_random_state(estimator.random_state))
         else:
@@ -109,9 +109,9 @@ class FitSession:
         n_tasks = self._estimator.max_iter if n_tasks is None else n_tasks
         self._tasks_left = max(0, n_tasks - self.history.n_iterations)
         self._context = callback_context(self._estimator, self._tasks_left)
-        for callback, (name, memory) in zip(self._followers(), self._memories, strict=False):
+        for callback, (name, state) in zip(self._followers(), self._saved_states, strict=False):
             if type(callback).__name__ == name:
-                callback.memory = memory
+                callback.saved_state = state
         self._context.call_on_fit_task_begin(estimator=self._estimator, **self._rows)
 
     def __call__(self, progress: Any) -> bool:
@@ -208,33 +208,33 @@ class Iteration:
     def checkpoint(self) -> Resumption:
         """Return the state from which the fit can resume after this iteration."""
         session = self._session
-        memories = tuple((type(callback).__name__, callback.memory) for callback in session._followers())
-        return Resumption(session.identity._asdict(), session.journal.record(), session.history._asdict(), memories)
+        states = tuple((type(callback).__name__, callback.saved_state) for callback in session._followers())
+        return Resumption(session.identity._asdict(), session.journal.record(), session.history._asdict(), states)
 
 
 class IterationCallback(ABC):
     """Base class of callbacks that are called after every iteration of a model of this library.
 
     A subclass implements ``after(iteration)``, which may return True to stop the fit, and optionally
-    ``begin(estimator)`` and ``interrupted(iteration)``. Its ``memory``, a dict of strings, numbers and lists of them,
-    is saved in checkpoints.
+    ``begin(estimator)`` and ``interrupted(iteration)``. Its ``saved_state``, a dict of strings, numbers and lists of
+    them, is saved in checkpoints.
     """
 
     #: Whether the callback needs the model of every iteration or may stop the fit. Otherwise several iterations may be
     #: reported at once, each with its bound and temperature and all with the model of the last one, which is faster.
     every_iteration: bool = True
     #: Attributes that are saved in checkpoints and restored when a fit resumes.
-    _remembered: tuple[str, ...] = ()
+    _saved_attributes: tuple[str, ...] = ()
 
     @property
-    def memory(self) -> dict[str, Any]:
+    def saved_state(self) -> dict[str, Any]:
         """Return the state of the callback that is restored when a fit resumes."""
-        return {name: getattr(self, name) for name in self._remembered}
+        return {name: getattr(self, name) for name in self._saved_attributes}
 
-    @memory.setter
-    def memory(self, memory: dict[str, Any]) -> None:
-        for name in self._remembered:
-            value = memory[name]
+    @saved_state.setter
+    def saved_state(self, state: dict[str, Any]) -> None:
+        for name in self._saved_attributes:
+            value = state[name]
             setattr(self, name, list(value) if isinstance(value, tuple) else value)
 
     def begin(self, estimator: Any) -> None:

@@ -38,7 +38,7 @@ class BoundMonitor(IterationCallback):
     True
     """
 
-    _remembered = ("bounds", "temperatures", "seconds", "validation_scores")
+    _saved_attributes = ("bounds", "temperatures", "seconds", "validation_scores")
 
     def __init__(self, *, validation: ArrayLike | None = None) -> None:
         self.validation = validation

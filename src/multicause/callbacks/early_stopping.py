@@ -38,7 +38,7 @@ class EarlyStopping(IterationCallback):
     'stopped'
     """
 
-    _remembered = ("_best", "_waited")
+    _saved_attributes = ("_best", "_waited")
 
     def __init__(self, *, patience: int = 10, min_rise: float = 1e-3, validation: ArrayLike | None = None) -> None:
         if not isinstance(patience, Integral) or isinstance(patience, bool) or patience < 1:

@@ -18,7 +18,7 @@ import numpy as np
 
 from multicause.annealing import Annealing, ConstantTemperatures
 from multicause.arrays import Array, on_cpu
-from multicause.em import memory
+from multicause.em import kept_states
 from multicause.em.data_cut import final_share
 from multicause.em.driver import Watch, run_loop
 from multicause.em.results import FitResult, Progress, StartResults, best_of, per_row
@@ -90,8 +90,8 @@ def learn_all(
 
     def first() -> LoopState:
         state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)
-        if model.posterior.remembers:
-            state = state._replace(memory=memory.first_memory(model, data, starts, key))
+        if model.posterior.keeps_states:
+            state = state._replace(kept_states=kept_states.first_states(model, data, starts, key))
         return LoopState(runner.split(state), *(np.empty((0, places)) for _ in HistoryRow._fields))
 
     every = watch is not None and getattr(watch, "every_iteration", True)
@@ -118,12 +118,12 @@ def learn_all(
     results = [(state.parameters, state.statistics, state.outcome, state.last, state.iteration) for state in end.groups]
     parameters, statistics, outcome, last, n_rounds = join_starts(results)
     if (np.asarray(end.temperatures[-1])[:n_starts] != 1).any():
-        state = join_starts([state._replace(memory={}) for state in end.groups])
+        state = join_starts([state._replace(kept_states={}) for state in end.groups])
         ones = state.cooling._replace(temperature=np.ones(places))
         active = np.arange(places) < n_starts
         again = state._replace(proposal=state.parameters, cooling=ones, learning=active, iteration=np.asarray(-1))
         both = zip(runner.split(again), end.groups, strict=True)
-        groups = tuple(group._replace(memory=before.memory) for group, before in both)
+        groups = tuple(group._replace(kept_states=before.kept_states) for group, before in both)
         statistics = join_starts([state.statistics for state in runner(groups, 1)[0]])
     used = jax.tree.map(lambda leaf: leaf[:n_starts], (parameters, statistics, outcome, last))
     parameters, statistics, outcome, last = used
@@ -144,7 +144,7 @@ def compile_ahead(
     model: Model, data: Data, starts: Parameters, annealing: Annealing, key: Array, places: int | None = None
 ) -> None:
     """Compile the program that :func:`learn_all` will need for such arguments, while other programs run."""
-    if data.resident is None or model.posterior.remembers:
+    if data.resident is None or model.posterior.keeps_states:
         return
     n_starts = len(starts.components)
     places = _n_places(data, n_starts, places)

@@ -17,7 +17,7 @@ import numpy as np
 
 from multicause.annealing import Schedule
 from multicause.arrays import Array, compiled, on_cpu
-from multicause.em import memory
+from multicause.em import kept_states
 from multicause.em.e_step import expect_blocks, expect_resident
 from multicause.em.step import EMState, HistoryRow, Limits, em_step
 from multicause.engines.base import Data
@@ -77,12 +77,12 @@ class ResidentRunner:
 
     def _run(self, number: int, state: EMState, n_steps: int) -> tuple[EMState, HistoryRow, Array]:
         """Run steps of one group of starts."""
-        kept = memory.for_resident(self._data, state.memory) if state.memory else {}
+        kept = kept_states.for_resident(self._data, state.kept_states) if state.kept_states else {}
         if self._data.mesh is not None:
             # The program returns its state on all devices. If it began elsewhere, the program would be compiled twice.
             everywhere = jax.sharding.NamedSharding(self._data.mesh, jax.sharding.PartitionSpec())
-            state = jax.device_put(state._replace(memory={}), everywhere)
-        state = state._replace(memory=kept)
+            state = jax.device_put(state._replace(kept_states={}), everywhere)
+        state = state._replace(kept_states=kept)
         arguments = (self._schedules[number], self._limits, self._key, state, np.asarray(n_steps))
         keep_weights = self._weights_are_kept(state)
         return _run_steps(self._model, keep_weights, self._data.mesh, self._data.resident, *arguments)
@@ -125,11 +125,11 @@ def _run_steps(
     def step(carry: tuple[EMState, HistoryRow, Array]) -> tuple[EMState, HistoryRow, Array]:
         state, rows, done = carry
         temperature = state.cooling.temperature
-        if model.posterior.remembers:
-            statistics, kept = memory.expect_resident(
-                model, mesh, blocks, state.proposal, temperature, state.learning, state.memory
+        if model.posterior.keeps_states:
+            statistics, kept = kept_states.expect_resident(
+                model, mesh, blocks, state.proposal, temperature, state.learning, state.kept_states
             )
-            state = state._replace(memory=kept)
+            state = state._replace(kept_states=kept)
         else:
             statistics = expect_resident(
                 model, keep_weights, mesh, blocks, state.proposal, temperature, state.share, state.learning
@@ -158,13 +158,13 @@ class BlockRunner:
         """Run one step, regardless of ``n_steps``: sums over many blocks take long enough."""
         (state,) = groups
         temperature, share = state.cooling.temperature, np.asarray(state.share)
-        if self._model.posterior.remembers:
-            statistics, kept = memory.expect_blocks(
-                self._model, self._data, state.proposal, temperature, state.learning, state.memory
+        if self._model.posterior.keeps_states:
+            statistics, kept = kept_states.expect_blocks(
+                self._model, self._data, state.proposal, temperature, state.learning, state.kept_states
             )
-            # The step does not need the memory, which would be copied into its program and out of it.
-            state, row = _one_step(self._model, *self._arguments, state._replace(memory={}), statistics)
-            return (state._replace(memory=kept),), [HistoryRow(*(np.asarray(values)[None] for values in row))]
+            # The step does not need these states, which would be copied into its program and out of it.
+            state, row = _one_step(self._model, *self._arguments, state._replace(kept_states={}), statistics)
+            return (state._replace(kept_states=kept),), [HistoryRow(*(np.asarray(values)[None] for values in row))]
         statistics = expect_blocks(self._model, self._data, state.proposal, temperature, share, state.learning)
         state, row = _one_step(self._model, *self._arguments, state, statistics)
         return (state,), [HistoryRow(*(np.asarray(values)[None] for values in row))]

@@ -60,7 +60,7 @@ class EMState(NamedTuple):
     last: Any  # (starts,) iterations after which each start ended
     number: Any  # (starts,) which start it is, from which its random numbers follow
     iteration: Any  # () number of steps done, −1 before the starts themselves are evaluated
-    memory: Any = {}  # (starts, blocks, ..., n) what a posterior keeps of each row (:mod:`multicause.em.memory`)
+    kept_states: Any = {}  # (starts, blocks, ..., n) those of each row (:mod:`multicause.em.kept_states`)
 
 
 class HistoryRow(NamedTuple):

@@ -117,18 +117,18 @@ class Data(ABC):
         """
 
     @abstractmethod
-    def remember(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def keep_states(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the memory that ``function(block, *arguments, start)`` creates for the rows of every block.
 
         ``start`` is the number of the block's first row. The result has arrays (starts, ..., n) by name; together they
-        are a memory of all rows (:mod:`multicause.engines.row_memory`).
+        are the kept states of all rows (:mod:`multicause.engines.kept_states`).
         """
 
     @abstractmethod
-    def sum_remembering(self, function: Callable[..., Any], memory: Any, *arguments: Any) -> tuple[Any, Any]:
-        """Return Σ over blocks of the first result of ``function(block, *arguments, own)``, and the next memory.
+    def sum_with_states(self, function: Callable[..., Any], kept: Any, *arguments: Any) -> tuple[Any, Any]:
+        """Return Σ over blocks of the first result of ``function(block, *arguments, own)``, and the next states.
 
-        ``own`` is the memory of the block, and the second result replaces it. ``memory`` comes from :meth:`remember`,
+        ``own`` are the states of the block, and the second result replaces it. ``kept`` comes from :meth:`keep_states`,
         from this method or from a checkpoint; it must not be used afterwards.
         """
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from multicause.arrays import bytes_from
-from multicause.engines import row_memory
+from multicause.engines import kept_states
 from multicause.engines.base import Data, Engine
 from multicause.engines.blocks import add, collect
 from multicause.records import Block
@@ -57,24 +57,24 @@ class BlockwiseData(Data):
         """Return a list with one entry per block."""
         return list(self._run(function, arguments, aligned))
 
-    def remember(self, function: Callable[..., Any], *arguments: Any) -> row_memory.Memory:
+    def keep_states(self, function: Callable[..., Any], *arguments: Any) -> kept_states.KeptStates:
         """Keep arrays of all blocks in this process, or in a temporary file."""
         size = len(self.blocks[0].rows)
         starts = [np.asarray(number * size) for number in range(len(self.blocks))]
-        return row_memory.first_of_blocks(self._run(function, arguments, starts), len(starts), self.can_keep)
+        return kept_states.first_of_blocks(self._run(function, arguments, starts), len(starts), self.can_keep)
 
-    def sum_remembering(
-        self, function: Callable[..., Any], memory: row_memory.Memory, *arguments: Any
-    ) -> tuple[Any, row_memory.Memory]:
-        """Replace the memory of one block after the other."""
+    def sum_with_states(
+        self, function: Callable[..., Any], kept: kept_states.KeptStates, *arguments: Any
+    ) -> tuple[Any, kept_states.KeptStates]:
+        """Replace the states of one block after the other."""
         n_blocks = len(self.blocks)
-        memory = row_memory.rearranged(memory, n_blocks, len(self.blocks[0].rows), self.n_rows)
-        memory = row_memory.within_budget(memory, self.can_keep)
-        own, total = [row_memory.block_of(memory, number) for number in range(n_blocks)], None
+        kept = kept_states.rearranged(kept, n_blocks, len(self.blocks[0].rows), self.n_rows)
+        kept = kept_states.within_budget(kept, self.can_keep)
+        own, total = [kept_states.block_of(kept, number) for number in range(n_blocks)], None
         for number, (term, after) in enumerate(self._run(function, arguments, own)):
-            row_memory.store(memory, number, after)
+            kept_states.store(kept, number, after)
             total = self._on_one_device(term) if total is None else add(total, self._on_one_device(term))
-        return total, memory
+        return total, kept
 
     def collect(self, mapped: Sequence[Any]) -> Any:
         """Return NumPy arrays without the padding rows."""

@@ -15,9 +15,9 @@ from multicause.engines.base import Data
 from multicause.engines.blocks import block_shape
 from multicause.engines.dask_placement import Parts, map_at
 from multicause.engines.dask_results import address_of, gather, gather_facts, lost_scheduler
+from multicause.engines.kept_states import joined_rows
 from multicause.engines.local import Local
 from multicause.engines.local_data import LocalData
-from multicause.engines.row_memory import joined_rows
 from multicause.records import Block
 
 if TYPE_CHECKING:
@@ -125,28 +125,28 @@ class DaskData(Data):
             terms = self._client.map(tasks.add_all, groups, pure=False)
         return self._gather(terms[0])
 
-    def remember(self, function: Callable[..., Any], *arguments: Any) -> WorkerMemory:
+    def keep_states(self, function: Callable[..., Any], *arguments: Any) -> WorkerStates:
         """Keep arrays of each part on its worker."""
-        return WorkerMemory(self, self._map(tasks.remember_part, self._shared(function, arguments), self._starts))
+        return WorkerStates(self, self._map(tasks.keep_states_of_part, self._shared(function, arguments), self._starts))
 
     @property
     def _starts(self) -> list[int]:
         """Return the number of the first row of each part."""
         return np.cumsum([0, *self._sizes])[:-1].tolist()
 
-    def sum_remembering(self, function: Callable[..., Any], memory: Any, *arguments: Any) -> tuple[Any, WorkerMemory]:
-        """Sum on the workers, where the memory stays; that of a checkpoint is sent there first."""
-        if not isinstance(memory, WorkerMemory):
-            memory = WorkerMemory(self, self._sent(memory))
-        futures = self._map(tasks.sum_part_remembering, self._shared(function, arguments), memory.parts)
+    def sum_with_states(self, function: Callable[..., Any], kept: Any, *arguments: Any) -> tuple[Any, WorkerStates]:
+        """Sum on the workers, where the states stay; those of a checkpoint are sent there first."""
+        if not isinstance(kept, WorkerStates):
+            kept = WorkerStates(self, self._sent(kept))
+        futures = self._map(tasks.sum_part_with_states, self._shared(function, arguments), kept.parts)
         terms, after = (map_at(self._client, tasks.entry, self._homes, futures, self._each(place)) for place in (0, 1))
-        return self._total(terms), WorkerMemory(self, after)
+        return self._total(terms), WorkerStates(self, after)
 
-    def _sent(self, memory: dict[str, Any]) -> list[Future]:
+    def _sent(self, kept: dict[str, Any]) -> list[Future]:
         """Return the memory of each part, as a task that survives its worker."""
-        rows = {name: joined_rows(values, self.n_rows) for name, values in memory.items()}
+        rows = {name: joined_rows(values, self.n_rows) for name, values in kept.items()}
         return self._map(
-            tasks.memory_of_part,
+            tasks.states_of_part,
             [
                 {name: np.ascontiguousarray(values[..., start : start + size]) for name, values in rows.items()}
                 for start, size in zip(self._starts, self._sizes, strict=True)
@@ -286,10 +286,10 @@ class DaskData(Data):
         )
 
 
-class WorkerMemory(dict[str, Any]):
-    """Memory of posteriors on the workers, as the futures of the memories of all parts.
+class WorkerStates(dict[str, Any]):
+    """States that a posterior keeps on the workers, as the futures of those of all parts.
 
-    Its items, which checkpoints save, are transferred to this process. If a worker is lost, Dask computes the memory of
+    Its items, which checkpoints save, are transferred to this process. If a worker is lost, Dask computes the states of
     its parts again, from the first iteration, or from the checkpoint from which the fit was resumed.
     """
 
@@ -299,6 +299,6 @@ class WorkerMemory(dict[str, Any]):
 
     def items(self) -> Any:
         """Return names and arrays (starts, 1, ..., N) of all rows as one block."""
-        memories = self._data._gather(self._data._map(tasks.rows_of_memory, self.parts))
-        joined = {name: np.concatenate([memory[name] for memory in memories], axis=-1) for name in memories[0]}
+        all_kept = self._data._gather(self._data._map(tasks.rows_of_states, self.parts))
+        joined = {name: np.concatenate([kept[name] for kept in all_kept], axis=-1) for name in all_kept[0]}
         return {name: values[:, None] for name, values in joined.items()}.items()

@@ -13,10 +13,10 @@ from multicause.arrays import double_precision
 from multicause.engines.allocator import reuse_freed_memory
 from multicause.engines.blocks import add, weighted_quantile
 from multicause.engines.fingerprints import hash_of_rows
+from multicause.engines.kept_states import in_blocks, joined_rows
 from multicause.engines.local import Local
 from multicause.engines.local_data import LocalData
 from multicause.engines.missing import check_finite, without_mask
-from multicause.engines.row_memory import in_blocks, joined_rows
 
 # Number of order statistics by which each part summarizes its values.
 LANDMARKS = 1024
@@ -140,35 +140,35 @@ def fold_part(
         return jax.device_get(carry)
 
 
-def remember_part(part: LocalData, shared: tuple[Callable[..., Any], Any], start: int) -> Any:
+def keep_states_of_part(part: LocalData, shared: tuple[Callable[..., Any], Any], start: int) -> Any:
     """Return the memory that a function creates for the rows of a part, whose first row has the number ``start``."""
     reuse_freed_memory()
     function, arguments = shared
     with double_precision():
-        return part.remember(partial(_from_row, function, start), *arguments)
+        return part.keep_states(partial(_from_row, function, start), *arguments)
 
 
 def _from_row(function: Callable[..., Any], first: int, *arguments: Any) -> Any:
     return function(*arguments[:-1], arguments[-1] + first)
 
 
-def sum_part_remembering(part: LocalData, shared: tuple[Callable[..., Any], Any], memory: Any) -> tuple[Any, Any]:
-    """Sum a function over the blocks of a part; also return the next memory of its rows."""
+def sum_part_with_states(part: LocalData, shared: tuple[Callable[..., Any], Any], kept: Any) -> tuple[Any, Any]:
+    """Sum a function over the blocks of a part; also return the next states of its rows."""
     reuse_freed_memory()
     function, arguments = shared
-    # The memory that was given must not change: if this task runs again, it needs the same one.
-    memory = {name: np.array(values) for name, values in memory.items()}
+    # The states that were given must not change: if this task runs again, it needs the same ones.
+    kept = {name: np.array(values) for name, values in kept.items()}
     with double_precision():
-        total, after = part.sum_remembering(function, memory, *arguments)
+        total, after = part.sum_with_states(function, kept, *arguments)
         return jax.device_get(total), after
 
 
-def rows_of_memory(part: LocalData, memory: Any) -> Any:
+def rows_of_states(part: LocalData, kept: Any) -> Any:
     """Return the memory of the rows of a part: arrays (starts, ..., n)."""
-    return {name: joined_rows(values, part.n_rows) for name, values in memory.items()}
+    return {name: joined_rows(values, part.n_rows) for name, values in kept.items()}
 
 
-def memory_of_part(part: LocalData, rows: Any) -> Any:
+def states_of_part(part: LocalData, rows: Any) -> Any:
     """Return the memory of a part, in blocks, from that of its rows."""
     n_blocks, size = len(part.blocks), len(part.blocks[0].rows)
     return {name: in_blocks(values, n_blocks, size) for name, values in rows.items()}

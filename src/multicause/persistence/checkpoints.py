@@ -47,7 +47,7 @@ class Resumption(NamedTuple):
     identity: dict[str, Any]
     record: LoopRecord
     history: dict[str, Any]  # bounds and temperatures that the fit has reported
-    memories: tuple[Any, ...] = ()  # saved states of its callbacks
+    callback_states: tuple[Any, ...] = ()  # names and saved states of its callbacks
 
 
 def identity_of(model: Savable, *data: np.ndarray | Data | None) -> Identity:

@@ -34,8 +34,8 @@ class Posterior(Part):
     monotone = False
     #: Whether EM steps are meant to raise the bound, so that a step that lowers it was too long.
     ascends_bound = True
-    #: Whether states of rows are kept between iterations: it has ``first_memory`` and ``evolve``.
-    remembers = False
+    #: Whether states of rows are kept between iterations: it has ``first_states`` and ``evolve``.
+    keeps_states = False
     #: Share of the rows explainable by the posterior that learning finally uses; None uses all rows.
     keep: float | None = None
     #: Maximum number of active causes of a state; None if there is no limit.

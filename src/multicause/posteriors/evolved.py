@@ -57,7 +57,7 @@ class Evolved(Posterior):
     """
 
     monotone = True
-    remembers = True
+    keeps_states = True
     requires = Requirements(
         supports=frozenset({Support.BINARY, Support.LEVELS}),
         links=frozenset({Link.MEAN}),
@@ -128,7 +128,7 @@ class Evolved(Posterior):
         """Return whether a population includes all states."""
         return (1 + len(model.prior.strengths)) ** min(n_components, MOST_DIGITS) <= int(self.population)
 
-    def first_memory(
+    def first_states(
         self, model: GenerativeModel, parameters: Parameters, block: Block, seeds: Array
     ) -> dict[str, Array]:
         """Return states of rows that have none yet, given a random number (n,) of each row.
@@ -144,10 +144,10 @@ class Evolved(Posterior):
             numbers = (size, int(self.n_children), int(self.n_generations))
             return flip_search.first_states(model, parameters, block, seeds, *numbers)
         n_levels = 1 + len(model.prior.strengths)
-        memory = {"seeds": seeds, "generation": jnp.zeros_like(seeds)}
+        kept = {"seeds": seeds, "generation": jnp.zeros_like(seeds)}
         if self._has_all(model, H):
             every = jnp.asarray(np.arange(n_levels**H)[:, None] // n_levels ** np.arange(H) % n_levels, jnp.int8)
-            return memory | {"states": jnp.broadcast_to(every[..., None], (*every.shape, len(seeds)))}
+            return kept | {"states": jnp.broadcast_to(every[..., None], (*every.shape, len(seeds)))}
         singles = [np.zeros((1, H)), *(k * np.eye(H) for k in range(1, n_levels))]
         states = jnp.asarray(np.concatenate(singles), jnp.int8)
         # Empty states, which are not counted, fill up a population that is larger than the number of single causes.
@@ -158,30 +158,30 @@ class Evolved(Posterior):
             0,
             int(self.n_generations),
             lambda _, last: self._breed(model, parameters, block, last),
-            memory | {"states": jnp.moveaxis(states, 0, -1)},
+            kept | {"states": jnp.moveaxis(states, 0, -1)},
         )
 
     def evolve(
-        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, memory: dict[str, Array]
+        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, kept: dict[str, Array]
     ) -> tuple[Inference, dict[str, Array]]:
-        """Return expectations over the states of the next generation, and the memory of it."""
+        """Return expectations over the states of the next generation, and its states."""
         if self._has_all(model, len(parameters.components)):
-            return self.infer_from_memory(model, parameters, block, temperature, memory), memory
+            return self.infer_from_states(model, parameters, block, temperature, kept), kept
         if self.flips(model):
-            return flip_search.bred(model, parameters, block, temperature, memory, int(self.n_children))
-        memory = self._breed(model, parameters, block, memory)
-        return self.infer_from_memory(model, parameters, block, temperature, memory), memory
+            return flip_search.bred(model, parameters, block, temperature, kept, int(self.n_children))
+        kept = self._breed(model, parameters, block, kept)
+        return self.infer_from_states(model, parameters, block, temperature, kept), kept
 
     def _breed(
-        self, model: GenerativeModel, parameters: Parameters, block: Block, memory: dict[str, Array]
+        self, model: GenerativeModel, parameters: Parameters, block: Block, kept: dict[str, Array]
     ) -> dict[str, Array]:
         """Return the states of the next generation, best first."""
-        n_levels, states = 1 + len(model.prior.strengths), jnp.moveaxis(memory["states"], -1, 0)
-        draws = (memory["seeds"], memory["generation"])
+        n_levels, states = 1 + len(model.prior.strengths), jnp.moveaxis(kept["states"], -1, 0)
+        draws = (kept["seeds"], kept["generation"])
         children = children_of_rows(*draws, states, int(self.n_children), n_levels)
         both = jnp.concatenate([states, children], axis=1)
         best = self._survivors(both, self._log_joint(model, parameters, block.rows, both))
-        return memory | {"states": jnp.moveaxis(best, 0, -1), "generation": memory["generation"] + 1}
+        return kept | {"states": jnp.moveaxis(best, 0, -1), "generation": kept["generation"] + 1}
 
     def _survivors(self, states: Array, log_joint: Array) -> Array:
         """Return the best states of each row, best first."""
@@ -195,13 +195,13 @@ class Evolved(Posterior):
         log_joint = scores_of(model, parameters, rows, values)[0] + log_prior_of(model, parameters, values)
         return jnp.where(is_first(states), log_joint, -jnp.inf)
 
-    def infer_from_memory(
-        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, memory: dict[str, Array]
+    def infer_from_states(
+        self, model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, kept: dict[str, Array]
     ) -> Inference:
         """Return expectations over the states that were kept."""
         if self.flips(model):
-            return flip_search.kept(model, parameters, block, temperature, memory)
-        states = jnp.moveaxis(memory["states"], -1, 0)
+            return flip_search.kept(model, parameters, block, temperature, kept)
+        states = jnp.moveaxis(kept["states"], -1, 0)
         values = _values_of(model, states, block.rows.dtype)
         return RowStates(model, parameters, block, temperature, values, is_first(states))
 
@@ -209,8 +209,8 @@ class Evolved(Posterior):
         """Breed states of new rows, and return expectations over them."""
         # The same row has the same states in every block, so that nothing depends on the other rows.
         seeds = jnp.zeros(len(block.rows), jnp.uint32)
-        memory = self.first_memory(model, parameters, block, seeds)
-        return self.infer_from_memory(model, parameters, block, temperature, memory)
+        kept = self.first_states(model, parameters, block, seeds)
+        return self.infer_from_states(model, parameters, block, temperature, kept)
 
 
 class EvolvedLevels(Evolved):

@@ -112,7 +112,7 @@ def phases_of(plan: SearchPlan, *, annealed: bool, repairing: bool) -> list[Call
     annealed = annealed and plan.can_anneal
     # Bounds on all rows, from states that do not depend on earlier iterations.
     posterior = plan.models.final.posterior
-    comparable = posterior.ascends_bound and posterior.keep is None and not posterior.remembers
+    comparable = posterior.ascends_bound and posterior.keep is None and not posterior.keeps_states
     learning = learning_phase(plan, annealed=annealed, repairing=repairing)
     finish = [partial(run_em, plan, final_phase(plan))] if plan.finishing else []
     return [

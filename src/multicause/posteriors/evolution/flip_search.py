@@ -1,6 +1,6 @@
 """Evolved binary states of sums, whose log joints follow from flips; see :class:`multicause.posteriors.Evolved`.
 
-The memory of a row is ``"states"`` (words, S, n), the best one first, ``"has"`` (S, n), in which places there is one,
+What is kept of a row is ``"states"`` (words, S, n), the best one first, ``"has"`` (S, n), in which places there is one,
 ``"seeds"`` (n,), from which its random numbers follow, and ``"generation"`` (n,), the number of the next generation.
 """
 
@@ -22,10 +22,10 @@ StatesOfRows = dict[str, Array]
 
 
 def every_state(n_components: int, n: int, seeds: Array) -> StatesOfRows:
-    """Return the memory of rows that have all states, which are not bred."""
+    """Return what is kept of rows that have all states, which are not bred."""
     H = n_components
     states = packed(jnp.asarray(np.arange(2**H) >> np.arange(H)[:, None] & 1))
-    return _memory(jnp.broadcast_to(states[..., None], (*states.shape, n)), jnp.ones((2**H, n), bool), seeds)
+    return _states_of_rows(jnp.broadcast_to(states[..., None], (*states.shape, n)), jnp.ones((2**H, n), bool), seeds)
 
 
 def first_states(
@@ -37,7 +37,7 @@ def first_states(
     n_children: int,
     n_generations: int,
 ) -> StatesOfRows:
-    """Return the memory of rows that have no states yet: descendants of the empty one."""
+    """Return what is kept of rows that have no states yet: descendants of the empty one."""
     n, H = len(block.rows), len(parameters.components)
     sums = sums_of(model, parameters, block)
     scores = jnp.where(jnp.arange(size)[:, None] == 0, jnp.zeros((size, n)), -jnp.inf)
@@ -51,10 +51,10 @@ def first_states(
 
     begin = (jnp.zeros((n_words(H), size, n), jnp.uint64), scores)
     words, scores = jax.lax.fori_loop(0, n_generations, generation, begin)
-    return _memory(words, scores > -jnp.inf, seeds, n_generations)
+    return _states_of_rows(words, scores > -jnp.inf, seeds, n_generations)
 
 
-def _memory(words: Array, has: Array, seeds: Array, generation: int = 0) -> StatesOfRows:
+def _states_of_rows(words: Array, has: Array, seeds: Array, generation: int = 0) -> StatesOfRows:
     return {
         "states": words,
         "has": has,
@@ -64,15 +64,15 @@ def _memory(words: Array, has: Array, seeds: Array, generation: int = 0) -> Stat
 
 
 def _scored(
-    model: GenerativeModel, parameters: Parameters, block: Block, memory: StatesOfRows
+    model: GenerativeModel, parameters: Parameters, block: Block, kept: StatesOfRows
 ) -> tuple[FlipSums, Reference, Array]:
     """Return the sums of a block, the first state of each row, and scores relative to it: (S, n)."""
-    words = memory["states"]
+    words = kept["states"]
     sums = sums_of(model, parameters, block)
     reference = reference_of(sums, words[:, 0])
     # Places without a state have the first one, from which nothing differs.
-    words = jnp.where(memory["has"], words, words[:, :1])
-    return sums, reference, jnp.where(memory["has"], relative_scores(sums, reference, words), -jnp.inf)
+    words = jnp.where(kept["has"], words, words[:, :1])
+    return sums, reference, jnp.where(kept["has"], relative_scores(sums, reference, words), -jnp.inf)
 
 
 def bred(
@@ -80,22 +80,20 @@ def bred(
     parameters: Parameters,
     block: Block,
     temperature: Array,
-    memory: StatesOfRows,
+    kept: StatesOfRows,
     n_children: int,
 ) -> tuple[FlipStates, StatesOfRows]:
-    """Return expectations over the states of the next generation, and its memory."""
-    sums, reference, scores = _scored(model, parameters, block, memory)
-    offspring = next_generation(
-        sums, reference, memory["states"], scores, memory["seeds"], memory["generation"], n_children
-    )
+    """Return expectations over the states of the next generation, and what is kept of it."""
+    sums, reference, scores = _scored(model, parameters, block, kept)
+    offspring = next_generation(sums, reference, kept["states"], scores, kept["seeds"], kept["generation"], n_children)
     inference = FlipStates(model, parameters, block, temperature, sums, reference, offspring.words, offspring.scores)
-    after = {"states": offspring.words, "has": offspring.scores > -jnp.inf, "generation": memory["generation"] + 1}
-    return inference, memory | after
+    after = {"states": offspring.words, "has": offspring.scores > -jnp.inf, "generation": kept["generation"] + 1}
+    return inference, kept | after
 
 
 def kept(
-    model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, memory: StatesOfRows
+    model: GenerativeModel, parameters: Parameters, block: Block, temperature: Array, kept: StatesOfRows
 ) -> FlipStates:
-    """Return expectations over the states of a memory."""
-    sums, reference, scores = _scored(model, parameters, block, memory)
-    return FlipStates(model, parameters, block, temperature, sums, reference, memory["states"], scores)
+    """Return expectations over the states that were kept."""
+    sums, reference, scores = _scored(model, parameters, block, kept)
+    return FlipStates(model, parameters, block, temperature, sums, reference, kept["states"], scores)
