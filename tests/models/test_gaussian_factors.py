@@ -1,5 +1,8 @@
 """Factor analysis and principal components against closed forms, scikit-learn and each other."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -212,3 +215,25 @@ def test_singular_covariances_end_with_finite_numbers():
             assert model.outcome_ in ("converged", "max_iter", "cause_died")
             if estimator is FactorAnalysis:
                 assert np.diff(model.lower_bounds_[:-1]).min() > -1e-6  # a millionth of the terms that cancel there
+
+
+SEVERAL_THREADS = """
+import numpy as np
+from multicause import FactorAnalysis, MixtureOfGaussians
+from multicause.engines import Local
+
+random = np.random.RandomState(0)
+X = random.normal(size=(8000, 32))
+X[random.uniform(size=X.shape) < 0.4] = np.nan
+settings = {"max_iter": 3, "tol": 0.0, "random_state": 0, "engine": Local(n_jobs=2)}
+for model in (FactorAnalysis(10, **settings), MixtureOfGaussians(2, covariance="full", **settings)):
+    print(np.isfinite(model.fit(X).score_samples(X)).all())
+"""
+
+
+def test_factorizations_of_rows_with_missing_values_end_on_several_threads():
+    """XLA's threads waited for each other forever, where blocks of rows were computed at the same time."""
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", SEVERAL_THREADS], timeout=60, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == ["True", "True"]
