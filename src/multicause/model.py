@@ -43,11 +43,6 @@ class Model(GenerativeModel):
         parts = (self.prior, self.combination, self.noise, self.posterior, self.update, self.learn, self.missing)
         object.__setattr__(self, "_hash", hash(parts))
 
-    @property
-    def factorizes_rows(self) -> bool:
-        """Whether programs factorize a matrix of each row, so that they run one at a time."""
-        return self.missing and (self.posterior.factorizes_rows or self.noise.factorizes_rows)
-
     def __hash__(self) -> int:
         return self._hash  # type: ignore[attr-defined]
 

@@ -219,7 +219,7 @@ def test_singular_covariances_end_with_finite_numbers():
 
 SEVERAL_THREADS = """
 import numpy as np
-from multicause import FactorAnalysis, MixtureOfGaussians
+from multicause import FactorAnalysis, MixtureOfGaussians, PrincipalComponents
 from multicause.engines import Local
 
 random = np.random.RandomState(0)
@@ -228,11 +228,12 @@ X[random.uniform(size=X.shape) < 0.4] = np.nan
 settings = {"max_iter": 3, "tol": 0.0, "random_state": 0, "engine": Local(n_jobs=2)}
 for model in (FactorAnalysis(10, **settings), MixtureOfGaussians(2, covariance="full", **settings)):
     print(np.isfinite(model.fit(X).score_samples(X)).all())
+PrincipalComponents(10, random_state=0).fit(X)
 """
 
 
 def test_factorizations_of_rows_with_missing_values_end_on_several_threads():
-    """XLA's threads waited for each other forever, where blocks of rows were computed at the same time."""
+    """Factorizations by LAPACK waited for XLA's threads forever, where blocks of rows ran at the same time."""
     result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SEVERAL_THREADS], timeout=60, capture_output=True, text=True, check=True
     )

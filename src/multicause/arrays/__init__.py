@@ -2,6 +2,7 @@
 
 from multicause.arrays.hardware import fastest_block, on_cpu, one_by_one
 from multicause.arrays.indexing import add_by_index, indices_of_largest, rows_at, sum_by_index, sum_rows_at
+from multicause.arrays.inverses import inverse_and_log_det
 from multicause.arrays.kernels import largest_eigenvalue, largest_with_share, stored, sum_over_features
 from multicause.arrays.memory_sizes import bytes_from, check_room
 from multicause.arrays.precision import Array, double_precision, matmul, namespace, sum_in_double
@@ -21,6 +22,7 @@ __all__ = [
     "fastest_block",
     "generator",
     "indices_of_largest",
+    "inverse_and_log_det",
     "jit_by_parts",
     "key_from",
     "largest_eigenvalue",

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import update_wrapper
-from threading import RLock
 from typing import Any
 
 import jax
@@ -10,10 +9,6 @@ import jax
 # Programs run in parallel in our own threads (see :mod:`multicause.runtime.parallel`). Threads that XLA would start for
 # each of them, or for operations that do not depend on each other, would compete with these for the same cores.
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False, "xla_cpu_enable_concurrency_optimized_scheduler": False}
-
-# Factorizations of many matrices by LAPACK wait for threads of XLA's pool, which has one for each core. Programs that
-# do so at the same time occupy these threads and wait for each other forever.
-_FACTORIZING = RLock()
 
 
 def compiled(function: Callable[..., Any], static: tuple[int, ...] = (0,)) -> Any:
@@ -25,21 +20,14 @@ def compiled(function: Callable[..., Any], static: tuple[int, ...] = (0,)) -> An
 
 
 class Compiled:
-    """Compiled function of a module. It is pickled by name, so that other processes compile it once.
-
-    Programs of models that factorize a matrix of each row (``factorizes_rows``) run one at a time.
-    """
+    """Compiled function of a module. It is pickled by name, so that other processes compile it once."""
 
     def __init__(self, function: Callable[..., Any], static: tuple[int, ...]) -> None:
         update_wrapper(self, function)
-        self._static = static
         self._program = jax.jit(function, static_argnums=static, compiler_options=ONE_THREAD)
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the program, which is compiled first if it does not exist for these shapes yet."""
-        if any(getattr(arguments[place], "factorizes_rows", False) for place in self._static):
-            with _FACTORIZING:
-                return jax.block_until_ready(self._program(*arguments))
         return self._program(*arguments)
 
     def eval_shape(self, *arguments: Any) -> Any:

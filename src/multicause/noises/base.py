@@ -44,9 +44,6 @@ class Noise(Part):
     #: Draw observations with given means, using a random key.
     sample: Callable[[Array, Array, dict[str, Array]], Array]
 
-    #: Whether a matrix of each row is factorized if values may be missing; such programs run one at a time.
-    factorizes_rows: bool = False
-
     def optional_methods(self) -> tuple[str, ...]:
         """Return the names of functions of a mean, which only noise with a likelihood of means has."""
         return ("natural", "log_normalizer", "variance", "sample") if self.likelihood == Likelihood.OF_MEANS else ()

@@ -39,11 +39,6 @@ class ClusterGaussian(Noise):
         self.covariance = covariance
         self.min_variance = min_variance
 
-    @property
-    def factorizes_rows(self) -> bool:  # type: ignore[override]
-        """Whether covariances of observed values, which differ between rows, are factorized."""
-        return self.covariance == "full"
-
     def validate(self) -> None:
         """Raise ValueError unless the form is known and ``min_variance`` is non-negative."""
         if self.covariance not in COVARIANCES:

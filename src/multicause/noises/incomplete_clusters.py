@@ -13,7 +13,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul
+from multicause.arrays import Array, inverse_and_log_det, matmul
 
 # Number of matrix elements that are factorized at the same time.
 AT_ONCE = 2**20
@@ -26,9 +26,9 @@ def log_densities(means: Array, covariances: Array, data: Array, observed: Array
     """
 
     def one(apart: Array, mask: Array, covariance: Array) -> Array:
-        factor = _factor(covariance, mask)
-        whitened = jax.scipy.linalg.solve_triangular(factor, apart, lower=True)
-        return -0.5 * jnp.sum(whitened**2) - jnp.sum(jnp.log(jnp.diagonal(factor)))
+        inverse, log_det = inverse_and_log_det(_of_observed(covariance, mask))
+        product = jnp.matmul(inverse, apart, precision=jax.lax.Precision.HIGHEST)
+        return -0.5 * (jnp.sum(apart * product) + log_det)
 
     def of_cluster(cluster: tuple[Array, Array]) -> Array:
         mean, covariance = cluster
@@ -66,8 +66,7 @@ def _completed(mean: Array, covariance: Array, data: Array, observed: Array) -> 
     """Return rows with their conditional means under one cluster (n, D), and Σ_oo⁻¹ with zeros elsewhere (n, D, D)."""
 
     def one(mask: Array) -> Array:
-        identity = jnp.eye(len(mask), dtype=mask.dtype)
-        return jax.scipy.linalg.cho_solve((_factor(covariance, mask), True), identity) * mask * mask[:, None]
+        return inverse_and_log_det(_of_observed(covariance, mask))[0] * mask * mask[:, None]
 
     inverses = _over_rows(one, observed)
     coefficients = jnp.einsum("nij,nj->ni", inverses, (data - mean) * observed, precision=jax.lax.Precision.HIGHEST)
@@ -75,9 +74,9 @@ def _completed(mean: Array, covariance: Array, data: Array, observed: Array) -> 
     return jnp.where(observed > 0, data, expected), inverses
 
 
-def _factor(covariance: Array, mask: Array) -> Array:
-    """Return the Cholesky factor of a covariance (D, D), with the identity for missing values (D,)."""
-    return jnp.linalg.cholesky(covariance * mask * mask[:, None] + jnp.diag(1 - mask))
+def _of_observed(covariance: Array, mask: Array) -> Array:
+    """Return a covariance (D, D) with the identity for missing values (D,)."""
+    return covariance * mask * mask[:, None] + jnp.diag(1 - mask)
 
 
 def _over_rows(function: Callable[..., Array], *of_rows: Array) -> Array:

@@ -36,8 +36,6 @@ class Posterior(Part):
     ascends_bound = True
     #: Whether states of rows are kept between iterations: it has ``first_states`` and ``evolve``.
     keeps_states = False
-    #: Whether a matrix of each row is factorized if values may be missing; such programs run one at a time.
-    factorizes_rows = False
     #: Share of the rows explainable by the posterior that learning finally uses; None uses all rows.
     keep: float | None = None
     #: Maximum number of active causes of a state; None if there is no limit.

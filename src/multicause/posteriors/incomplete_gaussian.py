@@ -10,7 +10,7 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 
-from multicause.arrays import Array, matmul, observed_data, sum_in_double
+from multicause.arrays import Array, inverse_and_log_det, matmul, observed_data, sum_in_double
 from multicause.expectations import Recognized
 from multicause.generative import GenerativeModel
 from multicause.posteriors.expectations.observed import cause_data_of, log_base, mask_of
@@ -59,14 +59,14 @@ class IncompleteGaussianCauses(RowTotals):
             damped = damping * jnp.finfo(prior.dtype).eps * jnp.diagonal(self._grams, axis1=1, axis2=2)
             prior = jnp.where(complete, damped, prior)
         precisions = self._grams + prior[:, :, None] * jnp.eye(H, dtype=prior.dtype)
-        factors = jnp.linalg.cholesky(precisions)
-        self._log_det = -2 * jnp.sum(jnp.log(jnp.diagonal(factors, axis1=1, axis2=2)), axis=1)  # of Ψ: (n,)
-        identity = jnp.broadcast_to(jnp.eye(H, dtype=prior.dtype), precisions.shape)
-        self._covariances = jax.scipy.linalg.cho_solve((factors, True), identity)  # Ψ: (n, H, H)
+        self._covariances, log_det = inverse_and_log_det(precisions)  # Ψ: (n, H, H)
+        self._log_det = -log_det  # of Ψ: (n,)
         self._projected = matmul(self._data, natural.T)
         self._precisions = self._grams if limit else precisions
         #: Ψ Gᵀ Σ⁻¹ (m ∘ u): (n, H).
-        self.mean_causes = jax.scipy.linalg.cho_solve((factors, True), self._projected[..., None])[..., 0]
+        mean = _product(self._covariances, self._projected)
+        # A second step removes rounding errors of inverses of nearly singular matrices.
+        self.mean_causes = mean + _product(self._covariances, self._projected - _product(precisions, mean))
         self._base = log_base(model.noise, self._data, block.summary, parameters.noise, observed)
 
     def _energy(self, weight_of_entropy: Array) -> Array:
@@ -163,3 +163,8 @@ class IncompleteGaussianCauses(RowTotals):
     def recognize(self, top: int) -> Recognized:
         """Return the posterior mean of each row, which is also the most probable state."""
         return Recognized(self.mean_causes[:, None], jnp.ones((len(self.rows), 1), self.rows.dtype), self.log_evidence)
+
+
+def _product(matrices: Array, vectors: Array) -> Array:
+    """Return the products of matrices (n, H, H) and vectors (n, H), in full precision."""
+    return jnp.einsum("nij,nj->ni", matrices, vectors, precision=jax.lax.Precision.HIGHEST)

@@ -35,7 +35,6 @@ class LinearGaussian(Posterior):
     """
 
     monotone = True
-    factorizes_rows = True
     requires = Requirements(
         supports=frozenset({Support.GAUSSIAN}),
         rules=frozenset({Rule.SUM}),
