@@ -104,7 +104,7 @@ class Restorer:
         #: Height and width of patches.
         self.size = size
         self._n_components = settings.n_components or FEW_COMPONENTS
-        self._grid = PatchGrid(shape, size, settings.step or choose_step(shape, size))
+        self._grid = grid_for(shape, size, settings)
         self._chosen = random.permutation(len(self._grid))[: settings.n_samples]
 
     @property
@@ -171,6 +171,11 @@ class Restorer:
         )
         self.steps.finish()
         return restored
+
+
+def grid_for(shape: tuple[int, ...], size: int, settings: RestorationSettings) -> PatchGrid:
+    """Return the overlapping patches of one size of an image."""
+    return PatchGrid(shape, size, settings.step or choose_step(shape, size))
 
 
 def choose_step(shape: tuple[int, ...], size: int) -> int:
