@@ -91,6 +91,22 @@ def test_credit_is_the_derivative_of_the_mean(rule, components, mean_of, tree):
     np.testing.assert_allclose(again, expected, atol=1e-8)
 
 
+@pytest.mark.parametrize("tree", [all_states(7), sparse_states(7, 7), sparse_states(7, 4)], ids=["all", "7", "4"])
+@pytest.mark.parametrize("credit", ["power", "sigmoid"])
+def test_shares_of_long_lists_are_powers_and_exponentials(credit, tree):
+    """Cause h has the share W_h^(ρ−1) / (Σ W^ρ)^((ρ−1)/ρ) of a state, or exp(W_h λ/(T−1)) / Σ exp(W λ/(T−1))."""
+    components, temperature = RANDOM.uniform(0.1, 2, (7, D)), 1.3
+    states, values = tree.states().astype(float), RANDOM.normal(size=(tree.n_states, D))
+    rho = temperature / (temperature - 1)
+    own = components ** (rho - 1) if credit == "power" else np.exp(0.2 / (temperature - 1) * components)
+    totals = states @ (components**rho if credit == "power" else own)
+    totals[0] = 1  # the empty state has no causes that could share it
+    shared = values / (totals ** ((rho - 1) / rho) if credit == "power" else totals)
+    rule = Maximum(credit=credit)
+    pulled = rule.pull(jnp.asarray(components), tree, jnp.asarray(values), jnp.asarray(temperature))
+    np.testing.assert_allclose(pulled, own * (states.T @ shared), atol=1e-9)
+
+
 def test_causes_of_a_noisy_or_have_full_credit():
     states = TREES[0].states()
     values = RANDOM.normal(size=(len(states), D))

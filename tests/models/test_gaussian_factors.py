@@ -226,8 +226,9 @@ random = np.random.RandomState(0)
 X = random.normal(size=(8000, 32))
 X[random.uniform(size=X.shape) < 0.4] = np.nan
 settings = {"max_iter": 3, "tol": 0.0, "random_state": 0, "engine": Local(n_jobs=2)}
-for model in (FactorAnalysis(10, **settings), MixtureOfGaussians(2, covariance="full", **settings)):
-    print(np.isfinite(model.fit(X).score_samples(X)).all())
+print(np.isfinite(FactorAnalysis(10, **settings).fit(X).score_samples(X)).all())
+few = X[:, :12]  # full covariances take long
+print(np.isfinite(MixtureOfGaussians(2, covariance="full", **settings).fit(few).score_samples(few)).all())
 PrincipalComponents(10, random_state=0).fit(X)
 """
 
@@ -235,6 +236,6 @@ PrincipalComponents(10, random_state=0).fit(X)
 def test_factorizations_of_rows_with_missing_values_end_on_several_threads():
     """Factorizations by LAPACK waited for XLA's threads forever, where blocks of rows ran at the same time."""
     result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SEVERAL_THREADS], timeout=60, capture_output=True, text=True, check=True
+        [sys.executable, "-W", "ignore", "-c", SEVERAL_THREADS], timeout=120, capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == ["True", "True"]

@@ -7,15 +7,28 @@ from multicause.restoration import denoise_sound
 from tests.restoration.conftest import N_SAMPLES, QUICK
 
 
-def test_steady_noise_of_a_recording_is_removed():
+@pytest.fixture(scope="module")
+def tones():
     # As long as the recording of the command line's test, so that both share their programs.
-    rate, random = 4000, np.random.RandomState(0)
+    rate = 4000
     time = np.arange(N_SAMPLES) / rate
-    tones = np.sin(2 * np.pi * 440 * time) * (time % 0.5 < 0.25) + np.sin(2 * np.pi * 1300 * time) * (time % 0.7 > 0.4)
-    noisy = tones + 0.3 * random.normal(size=len(time))
-    found = denoise_sound(noisy, **QUICK)
+    return np.sin(2 * np.pi * 440 * time) * (time % 0.5 < 0.25) + np.sin(2 * np.pi * 1300 * time) * (time % 0.7 > 0.4)
+
+
+@pytest.fixture(scope="module")
+def recording(tones):
+    return tones + 0.3 * np.random.RandomState(0).normal(size=len(tones))
+
+
+def test_steady_noise_of_a_recording_is_removed(tones, recording):
+    noisy, found = recording, denoise_sound(recording, **QUICK)
     assert found.shape == noisy.shape
     assert np.mean((found - tones) ** 2) < 0.3 * np.mean((noisy - tones) ** 2)
+
+
+def test_strips_within_a_memory_budget_give_the_same_recording(recording):
+    whole, strips = denoise_sound(recording, **QUICK), denoise_sound(recording, **QUICK, memory_budget="256KiB")
+    np.testing.assert_allclose(strips, whole, atol=1e-4 * np.abs(whole).max())
 
 
 def test_silence_stays():
@@ -28,6 +41,7 @@ def test_silence_stays():
         ({"window": 2}, "window must be a whole number of at least 4; got 2"),
         ({"window": 8}, "A window of 8 samples has 5 frequencies, fewer than the 8 of a patch"),
         ({"patch_size": None}, "patch_size must be a whole number of at least 2; got None"),
+        ({"memory_budget": "much"}, "memory size"),
         ({"max_iter": 0}, "max_iter must be a whole number of at least 1; got 0"),
     ],
 )

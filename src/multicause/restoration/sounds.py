@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.signal import istft, stft
 from sklearn.utils import check_random_state
 
+from multicause.arrays import bytes_from
 from multicause.restoration.denoising import denoise
 from multicause.restoration.restorer import RestorationSettings
 
@@ -30,6 +31,7 @@ def denoise_sound(
     patch_size: int = 8,
     n_components: int = 128,
     max_iter: int = 30,
+    memory_budget: int | str = "1GiB",
     random_state: int | np.random.RandomState | None = None,
     progress: Callable[[float, str], None] | None = None,
 ) -> np.ndarray:
@@ -48,7 +50,7 @@ def denoise_sound(
         Samples of a window, of which three quarters overlap with the next: about 10 to 30 milliseconds for speech.
     patch_size : int, default=8
         Frequencies and windows of a patch of the spectrogram.
-    n_components, max_iter, random_state, progress
+    n_components, max_iter, memory_budget, random_state, progress
         As for :func:`denoise_image`.
 
     Returns
@@ -85,7 +87,9 @@ def denoise_sound(
     if bad:
         raise ValueError(f"samples has {bad} values that are NaN or infinite; cut them off or replace them.")
     random = check_random_state(random_state)
-    settings = RestorationSettings(patch_size=patch_size, n_components=n_components, max_iter=max_iter)
+    settings = RestorationSettings(
+        patch_size=patch_size, n_components=n_components, max_iter=max_iter, memory=bytes_from(memory_budget)
+    )
     report = progress or (lambda part, text: None)
     n_channels = waves.shape[1]
     restored = [

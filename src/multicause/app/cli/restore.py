@@ -76,7 +76,7 @@ def denoise(
         use_device(device)
         given = _given(patch_size=patch_size, n_components=components, max_iter=iterations)
         if sound:
-            _denoise_sound(output, data, out, given, seed)
+            _denoise_sound(output, data, out, seed, memory_budget=memory, **given)
             return
         from multicause.restoration.files import read_picture
 
@@ -257,7 +257,7 @@ def _restore(
     )
 
 
-def _denoise_sound(output: Output, data: Path, out: Path, given: dict[str, Any], seed: int) -> None:
+def _denoise_sound(output: Output, data: Path, out: Path, seed: int, **given: Any) -> None:
     import numpy as np
 
     from multicause.restoration import denoise_sound

@@ -18,12 +18,14 @@ from multicause.states.state_list import pairs_of
 def products_of_candidates(model: GenerativeModel, parameters: Parameters, marked: Array, candidates: Array) -> Array:
     """Return Σ_d m_d W_id W_jd/Σ_d of all pairs of candidates (H', n) in each row: (pairs, n). Missing data are NaN."""
     components = model.noise.standardize(parameters.components, parameters.noise)
-    first, second = pairs_of(len(candidates))
+    pairs = list(zip(*pairs_of(len(candidates)), strict=True))
 
     def of_feature(mine: Array, values: Array, numbers: dict[str, Array]) -> Array:
-        return jnp.where(jnp.isnan(values), 0, mine[first] * mine[second])
+        observed = jnp.where(jnp.isnan(values), 0, mine)
+        # Products of rows one by one are faster than of rows that are gathered by an index.
+        return jnp.stack([observed[i] * mine[j] for i, j in pairs]) if pairs else mine[:0]
 
-    return Features(components, candidates, marked).sum(of_feature, len(first))
+    return Features(components, candidates, marked).sum(of_feature, len(pairs))
 
 
 def explained_by_others(features: Features, pairs: Array) -> Array:
