@@ -1,6 +1,6 @@
 """Time, memory and signal-to-noise ratio of denoising one large photograph with the defaults.
 
-    python -m benchmarks.large_image                         # 4000×3000 pixels, noise of 15, one GiB for states
+    python -m benchmarks.large_image                         # 4000×3000 pixels, noise of 15, the default budget
     python -m benchmarks.large_image --width 1000 --height 750 --sigma 25 --memory 256MiB
 
 The photograph is made of scikit-image's pictures of 512×512 pixels, side by side, every second copy mirrored. Memory is
@@ -16,7 +16,7 @@ import time
 import numpy as np
 from skimage import data
 
-from benchmarks.restoration_pictures import GREY, psnr
+from benchmarks.restoration_pictures import grey, psnr
 from multicause.restoration import denoise_image
 
 NAMES = ["camera", "astronaut", "brick", "moon", "gravel", "immunohistochemistry", "grass"]
@@ -43,14 +43,10 @@ def main() -> None:
 
 def photograph(height: int, width: int) -> np.ndarray:
     """Return a grey image between 0 and 255."""
-    tiles = itertools.cycle(_grey(np.asarray(getattr(data, name)(), dtype=float)) for name in NAMES)
+    tiles = itertools.cycle(grey(np.asarray(getattr(data, name)(), dtype=float)) for name in NAMES)
     mirrored = (next(tiles)[:, :: 1 - 2 * (i % 2)] for i in itertools.count())
     rows = [[next(mirrored) for _ in range(-(-width // 512))] for _ in range(-(-height // 512))]
     return np.block(rows)[:height, :width]
-
-
-def _grey(image: np.ndarray) -> np.ndarray:
-    return image if image.ndim == 2 else image[..., :3] @ np.array(GREY)
 
 
 def resident() -> float:

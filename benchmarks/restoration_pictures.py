@@ -43,12 +43,17 @@ def picture(name: str, colour: bool = False) -> np.ndarray | None:
         path = stored("house/house.png")
         return None if path is None else io.imread(path).astype(float)
     image = np.asarray(getattr(data, name)(), dtype=float)
-    image = image if image.ndim == 2 or colour else image[..., :3] @ np.array(GREY)
+    image = image if colour else grey(image)
     side = min(image.shape[:2])
     top, left = ((length - side) // 2 for length in image.shape[:2])
     square = image[top : top + side, left : left + side]
     small = transform.resize(square, (SIDE, SIDE), anti_aliasing=True, order=1, preserve_range=True)
     return np.clip(np.rint(small), 0, WHITE)
+
+
+def grey(image: np.ndarray) -> np.ndarray:
+    """Return the luminance of a coloured image, and a grey one as it is."""
+    return image if image.ndim == 2 else image[..., :3] @ np.array(GREY)
 
 
 def psnr(image: np.ndarray, clean: np.ndarray) -> float:

@@ -19,7 +19,7 @@ REACHED_INDIRECTLY = {
         "updates": "base",
     },
     "by the command line, in tests/app/cli/": {
-        "app/cli": "fitting restore resuming",
+        "app/cli": "fitting resuming",
         "app/report": "media reproduction",
         "runtime": "devices",
     },

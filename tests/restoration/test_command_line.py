@@ -8,6 +8,8 @@ from PIL import Image
 from scipy.io import wavfile
 from skimage.io import imread, imsave
 
+from multicause.app.cli.restore import missing_values
+from multicause.restoration.files import StoredPicture
 from tests.app.cli.calls import call
 from tests.restoration.conftest import N_SAMPLES, WORDS, psnr
 
@@ -59,6 +61,22 @@ def test_the_command_line_fills_in_what_a_mask_a_colour_transparency_or_nan_mark
     assert found["transparent.out.png"].shape == (*clean.shape, 3)
     np.testing.assert_array_equal(found["mask.out.png"], found["colour.out.png"])
     np.testing.assert_array_equal(found["nan.out.npy"], found["marked.out.npy"])
+
+
+def test_which_values_a_mask_a_colour_or_nan_mark(tmp_path):
+    large = StoredPicture(np.where(np.eye(3), -999, 2_000_000), None)  # values that no image file can hold
+    np.testing.assert_array_equal(missing_values(large, None, "-999"), np.eye(3, dtype=bool))
+    coloured = np.zeros((3, 3, 3))
+    coloured[0, 1, 2] = np.nan  # the other channels of that pixel are known
+    np.testing.assert_array_equal(missing_values(StoredPicture(coloured, None), None, None), np.isnan(coloured))
+    drawn = np.full((3, 3, 4), 255, np.uint8)
+    drawn[1:, :, 3] = 0  # a line on a transparent page
+    imsave(tmp_path / "mask.png", drawn, check_contrast=False)
+    found = missing_values(StoredPicture(coloured[..., 0], None), tmp_path / "mask.png", None)
+    np.testing.assert_array_equal(found, drawn[..., 3] > 0)
+    np.save(tmp_path / "mask.npy", np.full((3, 3), np.nan))
+    with pytest.raises(ValueError, match="has values that are NaN or infinite; expected finite numbers"):
+        missing_values(large, tmp_path / "mask.npy", None)
 
 
 def test_sixteen_bits_and_transparency_are_kept(tmp_path, clean, noisy):

@@ -2,9 +2,17 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
+from scipy.io import wavfile
 
-from multicause.restoration.files import StoredPicture, filled_in, read_picture, write_picture
+from multicause.restoration.files import (
+    StoredPicture,
+    check_can_be_written,
+    filled_in,
+    read_picture,
+    read_recording,
+    write_picture,
+)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +95,39 @@ def test_values_beyond_black_and_white_are_cut_off(tmp_path):
     pixels = np.array([[-0.5, 0.0], [0.5, 1.0]])
     write_picture(tmp_path / "out.png", np.array([[-0.5, 0.1], [0.5, 1.2]]), StoredPicture(pixels, None))
     np.testing.assert_array_equal(read_picture(tmp_path / "out.png").pixels, [[0, 26], [128, 255]])
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("name", ["photo.png", "photo.jpg"])
+def test_photographs_are_turned_upright(tmp_path, name, orientation):
+    image = Image.fromarray(np.repeat(np.arange(0, 240, 40, dtype=np.uint8).reshape(2, 3), 16, axis=0))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image.save(tmp_path / name, exif=exif)
+    with Image.open(tmp_path / name) as stored:
+        np.testing.assert_array_equal(read_picture(tmp_path / name).pixels, np.asarray(ImageOps.exif_transpose(stored)))
+
+
+def test_compression_of_jpg_files_adds_less_than_the_noise_that_was_removed(tmp_path):
+    pixels = np.clip(np.random.RandomState(0).normal(128, 15, (64, 64)), 0, 255).astype(np.uint8)
+    write_picture(tmp_path / "out.jpg", pixels.astype(float), StoredPicture(pixels, None))
+    added = read_picture(tmp_path / "out.jpg").pixels - pixels.astype(float)
+    assert np.std(added) < 3  # with the defaults of Pillow it is 9
+
+
+@pytest.mark.parametrize("length", [0, 3, 6, 20, 30, 40])
+def test_a_recording_that_was_cut_off(tmp_path, length):
+    wavfile.write(tmp_path / "whole.wav", 8000, np.zeros(100, np.int16))
+    (tmp_path / "cut.wav").write_bytes((tmp_path / "whole.wav").read_bytes()[:length])
+    with pytest.raises(ValueError, match="cannot be read as a wav file"):
+        read_recording(tmp_path / "cut.wav")
+
+
+def test_whether_a_result_can_be_written_is_known_before(tmp_path):
+    large = StoredPicture(np.full((3, 3), 10**6), None)
+    with pytest.raises(ValueError, match=r"values up to 1e\+06, which no image file can hold"):
+        check_can_be_written(tmp_path / "out.png", large, None)
+    check_can_be_written(tmp_path / "out.npy", large, None)
+    check_can_be_written(tmp_path / "out.tif", StoredPicture(np.full((3, 3), 1e6), None), None)
+    few = np.where(np.eye(3), 10**6, 7)  # a large number that marks missing pixels
+    check_can_be_written(tmp_path / "out.png", StoredPicture(few, None), few == 10**6)

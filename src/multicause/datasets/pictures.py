@@ -21,18 +21,23 @@ def unreadable(path: Path, error: Exception) -> ValueError:
     return ValueError(f"{str(path)!r} cannot be read as an image: {reason}")
 
 
+def read_pixels(path: Path) -> np.ndarray:
+    """Read an image of any shape and type; errors of all readers become a ValueError that names the file."""
+    try:
+        return np.asarray(read_image(path))
+    except (FileNotFoundError, ImportError, PermissionError):
+        raise
+    except Exception as error:  # image readers raise any exception of their format's library
+        raise unreadable(path, error) from error
+
+
 def read_grey(path: Path) -> tuple[np.ndarray, bool]:
     """Read the grey values (height, width) of an image, and whether it was coloured.
 
     Integers are divided by the largest value of their type, so that white is one; other numbers stay unchanged. The
     colours of a pixel are averaged, and transparency is ignored.
     """
-    try:
-        pixels = read_image(path)
-    except (FileNotFoundError, ImportError, PermissionError):
-        raise
-    except Exception as error:  # image readers raise any exception of their format's library
-        raise unreadable(path, error) from error
+    pixels = read_pixels(path)
     if pixels.dtype.kind not in "buif" or pixels.size == 0:
         raise ValueError(f"{str(path)!r} must hold pixels; got an array of {pixels.dtype} with shape {pixels.shape}.")
     if pixels.dtype.kind in "ui":

@@ -3,49 +3,46 @@
 from __future__ import annotations
 
 import io
+import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from multicause.datasets.files import read_image
-from multicause.datasets.pictures import unreadable
+from multicause.datasets.pictures import COLOURS, read_pixels
 from multicause.persistence.container import write_whole
-from multicause.restoration.pictures import COLOURS
 from multicause.runtime.file_kinds import NPY, OPAQUE_IMAGES, PNG, TIFS, suffix_of
 
 SIXTEEN_BITS = 2**16 - 1
 # Restored pixels may be brighter than white by this share of it, as edges of white areas are.
 OVERSHOOT = 0.1
+# By default, compression of a jpg file would change pixels as much as weak noise does (35 instead of 45 dB).
+JPEG_OPTIONS = {"quality": 95, "subsampling": 0}
+# Tag of EXIF that says how the pixels of a photograph must be turned to be upright.
+ORIENTATION = 0x0112
 # Names of Pillow for grey, palette and RGB images, with or without transparency; CMYK and Lab are not supported.
 MODES = ("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N", "F", "P", "PA", "RGB", "RGBA", "RGBX", "RGBa")
 
 
 class StoredPicture(NamedTuple):
-    """Pixels of a file, with their transparency and the format in which others are written."""
+    """Pixels of a file, and their transparency."""
 
     pixels: np.ndarray  # (height, width) or (height, width, 3), as stored
     alpha: np.ndarray | None  # (height, width) transparency as stored, if there is one that differs from opaque
 
 
 def read_picture(path: Path) -> StoredPicture:
-    """Read one image, grey or coloured; a transparency is kept apart."""
-    try:
-        pixels = np.asarray(read_image(path))
-    except (FileNotFoundError, ImportError, PermissionError):
-        raise
-    except Exception as error:  # image readers raise any exception of their format's library
-        raise unreadable(path, error) from error
+    """Read one image, grey or coloured, and turn it upright; a transparency is kept apart."""
+    pixels = read_pixels(path)
     if suffix_of(path) != NPY:
-        _check_frames_and_colours(path)
+        pixels = _upright(pixels, _orientation_of_one_image(path))
     if pixels.ndim == 4 or (pixels.ndim == 3 and pixels.shape[2] > COLOURS + 1):
         raise ValueError(
             f"{str(path)!r} is an animation or a stack of images, of shape {pixels.shape}; expected one image."
         )
     alpha = None
     if pixels.ndim == 3 and pixels.shape[2] in (2, COLOURS + 1) and suffix_of(path) != NPY:
-        opaque = np.iinfo(pixels.dtype).max if pixels.dtype.kind in "ui" else 1
-        alpha = pixels[..., -1] if (pixels[..., -1] != opaque).any() else None
+        alpha = pixels[..., -1] if (pixels[..., -1] != _opaque(pixels)).any() else None
         pixels = pixels[..., :-1]
     if pixels.ndim == 3 and pixels.shape[2] == 1:
         pixels = pixels[..., 0]
@@ -76,7 +73,7 @@ def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
     from PIL import Image
 
     image: Any
-    if suffix_of(path) in TIFS and like.pixels.dtype.kind == "f" and values.ndim == 2 and like.alpha is None:
+    if _keeps_floats(path, like):
         Image.fromarray(values.astype(np.float32)).save(buffer, format="tiff")
         write_whole(path, buffer.getvalue())
         return
@@ -88,8 +85,24 @@ def write_picture(path: Path, values: np.ndarray, like: StoredPicture) -> None:
         image = Image.fromarray(np.rint(255 * shares).astype(np.uint8))
         if like.alpha is not None and suffix_of(path) not in OPAQUE_IMAGES:
             image.putalpha(Image.fromarray(np.rint(255 * (like.alpha / _opaque(like.alpha))).astype(np.uint8)))
-    image.save(buffer, format=Image.registered_extensions()[suffix_of(path)])
+    kind = Image.registered_extensions()[suffix_of(path)]
+    image.save(buffer, format=kind, **(JPEG_OPTIONS if kind == "JPEG" else {}))
     write_whole(path, buffer.getvalue())
+
+
+def check_can_be_written(path: Path, stored: StoredPicture, missing: np.ndarray | None) -> None:
+    """Raise ValueError before a long restoration if its result could not be written into such a file."""
+    if suffix_of(path) == NPY or _keeps_floats(path, stored):
+        return
+    known = stored.pixels if missing is None else np.where(missing, np.nan, stored.pixels)
+    # The restored image has less noise, so that some pixels may be larger.
+    white_of(known, np.nanquantile(known, [0.99]) if np.isfinite(known).any() else None)
+
+
+def _keeps_floats(path: Path, stored: StoredPicture) -> bool:
+    """Return whether a file of that kind can hold the floats of an image as they are."""
+    pixels = stored.pixels
+    return suffix_of(path) in TIFS and pixels.dtype.kind == "f" and pixels.ndim == 2 and stored.alpha is None
 
 
 def white_of(pixels: np.ndarray, values: np.ndarray | None = None) -> float:
@@ -117,7 +130,7 @@ def read_recording(path: Path) -> tuple[int, np.ndarray]:
 
     try:
         rate, samples = wavfile.read(path)
-    except (ValueError, EOFError) as error:
+    except (ValueError, EOFError, struct.error) as error:
         raise ValueError(f"{str(path)!r} cannot be read as a wav file: {error}") from error
     return int(rate), samples
 
@@ -134,19 +147,33 @@ def write_recording(path: Path, rate: int, samples: np.ndarray, dtype: np.dtype[
     write_whole(path, buffer.getvalue())
 
 
-def _check_frames_and_colours(path: Path) -> None:
-    """Raise ValueError for several frames, which readers may take for colours, and for colours of printing."""
+def _orientation_of_one_image(path: Path) -> int:
+    """Return the orientation by EXIF, 1 for upright pixels.
+
+    Raise ValueError for several frames, which readers may take for colours, and for colours of printing.
+    """
     from PIL import Image, UnidentifiedImageError
 
     try:
         with Image.open(path) as image:
             n_frames, mode = getattr(image, "n_frames", 1), image.mode
+            orientation = image.getexif().get(ORIENTATION, 1)
     except UnidentifiedImageError:  # a format that only scikit-image reads
-        return
+        return 1
     if n_frames > 1:
         raise ValueError(f"{str(path)!r} is an animation or a stack of {n_frames} images; expected one image.")
     if mode not in MODES:
         raise ValueError(f"{str(path)!r} has pixels of the kind {mode}; convert it to RGB or grey first.")
+    return int(orientation)
+
+
+def _upright(pixels: np.ndarray, orientation: int) -> np.ndarray:
+    """Return pixels (height, width, ...) turned as an orientation of EXIF, from 1 to 8, says."""
+    if orientation in (5, 6, 7, 8):
+        pixels = np.swapaxes(pixels, 0, 1)
+    if orientation in (3, 4, 7, 8):
+        pixels = pixels[::-1]
+    return pixels[:, ::-1] if orientation in (2, 3, 6, 7) else pixels
 
 
 def _opaque(alpha: np.ndarray) -> float:

@@ -36,8 +36,8 @@ def denoise_image(
 
     Spike-and-slab causes (:class:`multicause.SpikeAndSlabCauses`) are learned from overlapping patches of the noisy
     image, and each patch is replaced by its posterior mean. A second pass denoises the result, to which a part of
-    the removed noise is added. This is done with patches of 8×8 and of 12×12 pixels; at each pixel, the result is the
-    mixture of both whose error, estimated by Stein's lemma, is least. With much noise, large patches are used alone.
+    the removed noise is added. If there is little noise, this is done with patches of 8×8 and of 12×12 pixels; at each
+    pixel, the result is the mixture of both whose error, estimated by Stein's lemma, is least.
 
     Parameters
     ----------
@@ -47,8 +47,9 @@ def denoise_image(
         White noise of an unknown variance that is the same everywhere, or that of photon counts, which are
         stabilized by Anscombe's transform.
     patch_size : int, optional
-        Height and width of patches in pixels. By default restorations with 8 and 12 are combined, with 12 alone if
-        there is much noise and 8 alone in very small images; if pixels are missing, the size follows from their share.
+        Height and width of patches in pixels. By default restorations with 8 and 12 are combined if there is little
+        noise. With more noise it is 10, or 12 if there is much; it is 8 in small images, and in images with much
+        detail, compared with the noise. If pixels are missing, it follows from their share.
     n_components : int, optional
         Number of components that are learned from patches. By default it is 512, or 1024 for grey images with much
         detail and little noise, whose patches are also allowed more active causes.
@@ -58,7 +59,8 @@ def denoise_image(
         Pixels from one patch to the next: more is faster and averages less. By default 1 up to 2.25 million pixels, and
         more for larger images.
     memory_budget : int or str, default="1GiB"
-        Largest memory of temporary arrays while patches are restored.
+        Largest memory of temporary arrays while patches are restored; some lines of patches are restored at once in
+        any case.
     random_state : int, RandomState or None
         Seed; the result of a seed is always the same on the same machine.
     progress : callable, optional

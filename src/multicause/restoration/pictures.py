@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-COLOURS = 3
+from multicause.datasets.pictures import COLOURS
 
 
 class Picture(NamedTuple):
@@ -23,27 +23,27 @@ class Picture(NamedTuple):
         return (self.centre + self.scale * values.astype(np.float64)).reshape(self.shape)
 
 
-def as_pixels(image: ArrayLike, name: str = "image") -> np.ndarray:
+def as_pixels(image: ArrayLike) -> np.ndarray:
     """Return an image as floats (height, width) or (height, width, 3), with NaN where pixels are missing."""
     given = np.ma.filled(image.astype(float), np.nan) if isinstance(image, np.ma.MaskedArray) else np.asarray(image)
     if given.dtype.kind not in "buif":
-        raise ValueError(f"{name} must hold real numbers; got dtype {given.dtype}.")
+        raise ValueError(f"image must hold real numbers; got dtype {given.dtype}.")
     if given.ndim == 3 and given.shape[2] in (2, COLOURS + 1):
         raise ValueError(
-            f"{name} has {given.shape[2]} channels, of which the last is probably its transparency; expected 1 or "
-            f"{COLOURS}. Leave it out, {name}[..., :-1], and pass transparent pixels as missing where they are: "
-            f"mask={name}[..., -1] == 0."
+            f"image has {given.shape[2]} channels, of which the last is probably its transparency; expected 1 or "
+            f"{COLOURS}. Leave it out, image[..., :-1], and pass transparent pixels as missing where they are: "
+            "mask=image[..., -1] == 0."
         )
     if given.ndim == 4:
-        raise ValueError(f"{name} must be one image; got {len(given)} frames of shape {given.shape[1:]}.")
+        raise ValueError(f"image must be one image; got {len(given)} frames of shape {given.shape[1:]}.")
     if given.ndim not in (2, 3) or (given.ndim == 3 and given.shape[2] not in (1, COLOURS)):
-        raise ValueError(f"{name} must have the shape (height, width) or (height, width, 3); got {given.shape}.")
+        raise ValueError(f"image must have the shape (height, width) or (height, width, 3); got {given.shape}.")
     if given.size == 0:
-        raise ValueError(f"{name} has no pixels; its shape is {given.shape}.")
+        raise ValueError(f"image has no pixels; its shape is {given.shape}.")
     pixels = given.astype(np.float64)
     n_infinite = int(np.isinf(pixels).sum())
     if n_infinite:
-        raise ValueError(f"{name} has {n_infinite} infinite values; replace them by NaN, which means missing.")
+        raise ValueError(f"image has {n_infinite} infinite values; replace them by NaN, which means missing.")
     return pixels
 
 

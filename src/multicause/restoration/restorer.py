@@ -24,7 +24,7 @@ RestorationProgress = Callable[[float, str], None]
 class RestorationSettings(NamedTuple):
     """Settings of a restoration; defaults were chosen on photographs of scikit-image (benchmarks/restoration.py)."""
 
-    patch_size: int | None = None  # height and width; None combines two sizes (denoising) or chooses one (inpainting)
+    patch_size: int | None = None  # height and width; None chooses one size, or two to combine
     n_components: int | None = None  # None chooses by detail and noise
     n_samples: int = 100_000  # most patches that are learned from
     max_iter: int = 40

@@ -59,7 +59,7 @@ def denoise_sound(
         Floats in the units of the recording.
     """
     wave = np.asarray(samples)
-    if wave.dtype.kind not in "buif" or wave.ndim not in (1, 2):
+    if wave.dtype.kind not in "buif" or wave.ndim not in (1, 2) or 0 in wave.shape[1:]:
         raise ValueError(
             f"samples must be real numbers of shape (n_samples,) or (n_samples, n_channels); got dtype {wave.dtype} "
             f"and shape {wave.shape}."

@@ -34,7 +34,7 @@ Report = Annotated[Path | None, typer.Option(help="Also write a page that compar
 PatchSize = Annotated[
     int | None,
     typer.Option(
-        help="Height and width of patches; by default 8 and 12 (denoise), 8 to 12 (inpaint), 8 (sounds).", min=2
+        help="Height and width of patches; by default 8 to 12, one size or two, for images, and 8 for sounds.", min=2
     ),
 ]
 Components = Annotated[int | None, typer.Option(help="Number of components to learn.", min=1)]
@@ -131,7 +131,7 @@ def inpaint(
 
         use_device(device)
         stored = read_picture(data)
-        missing = _missing(stored, mask, missing_color)
+        missing = missing_values(stored, mask, missing_color)
         if not missing.any():
             raise ValueError(
                 f"No pixel of {str(data)!r} is missing. Name a mask (--mask), a colour (--missing-color), or use "
@@ -139,7 +139,7 @@ def inpaint(
             )
         given = _given(patch_size=patch_size, n_components=components, max_iter=iterations)
         whole = filled_in(stored)
-        output.say(f"{missing.mean():.1%} of all pixels are missing.")
+        output.say(f"{_share_of_pixels(missing):.1%} of all pixels are missing.")
         _restore(output, data, out, report, whole, missing, seed, memory_budget=memory, **given)
 
 
@@ -168,31 +168,41 @@ def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _missing(stored: StoredPicture, mask: Path | None, color: str | None) -> np.ndarray:
-    """Return which pixels are missing, by mask, colour, transparency or NaN: (height, width)."""
+def missing_values(stored: StoredPicture, mask: Path | None, color: str | None) -> np.ndarray:
+    """Return which values are missing, by mask, colour, transparency or NaN: of the shape of the pixels."""
     import numpy as np
 
-    from multicause.restoration.files import read_picture, white_of
+    from multicause.restoration.files import read_picture
 
     pixels = stored.pixels
     missing = np.zeros(pixels.shape[:2], bool)
-    if pixels.dtype.kind == "f":
-        missing |= np.isnan(pixels).reshape(*pixels.shape[:2], -1).any(axis=2)
     if stored.alpha is not None:
         missing |= stored.alpha == 0
     if mask is not None:
-        mask_pixels = read_picture(mask).pixels
+        mask_pixels, mask_alpha = read_picture(mask)
         if mask_pixels.shape[:2] != pixels.shape[:2]:
             raise ValueError(
                 f"The mask must have the size of the image, {pixels.shape[0]}×{pixels.shape[1]} pixels; {str(mask)!r} "
                 f"has {mask_pixels.shape[0]}×{mask_pixels.shape[1]}."
             )
-        missing |= (mask_pixels.reshape(*mask_pixels.shape[:2], -1) != 0).any(axis=2)
+        if mask_pixels.dtype.kind not in "bui" and not np.isfinite(mask_pixels).all():
+            raise ValueError(f"The mask {str(mask)!r} has values that are NaN or infinite; expected finite numbers.")
+        drawn = (mask_pixels.reshape(*mask_pixels.shape[:2], -1) != 0).any(axis=2)
+        missing |= drawn if mask_alpha is None else drawn & (mask_alpha != 0)
     if color is not None:
         colours = pixels.reshape(*pixels.shape[:2], -1)
-        tolerance = 1e-6 * max(white_of(pixels), 1.0)
+        # Whole numbers are equal or not; floats may have been rounded.
+        largest = np.abs(pixels[np.isfinite(pixels)]).max(initial=1)
+        tolerance = 1e-6 * float(largest) if pixels.dtype.kind == "f" else 0
         missing |= np.isclose(colours, _color(color, pixels), rtol=0, atol=tolerance).all(axis=2)
-    return missing
+    lost = np.broadcast_to(missing.reshape(*missing.shape, *[1] * (pixels.ndim - 2)), pixels.shape)
+    # Of a coloured pixel, single channels may be NaN; the others are known.
+    return lost | np.isnan(pixels) if pixels.dtype.kind == "f" else lost
+
+
+def _share_of_pixels(missing: np.ndarray) -> float:
+    """Return the share of pixels of which a value is missing."""
+    return float(missing.reshape(*missing.shape[:2], -1).any(axis=2).mean())
 
 
 def _color(text: str, pixels: np.ndarray) -> np.ndarray:
@@ -229,22 +239,22 @@ def _restore(
     import numpy as np
 
     from multicause.app.report.comparison import write_comparison
-    from multicause.restoration.files import write_picture
+    from multicause.restoration.files import check_can_be_written, write_picture
     from multicause.restoration.images import restore_image
 
+    check_can_be_written(out, stored, missing)
     with _progress_bar(output) as progress:
         restored = restore_image(stored.pixels, missing, random_state=seed, progress=progress, **given)
     before, after = stored.pixels.astype(float), restored.image
     if missing is not None:
-        lost = missing.reshape(*missing.shape, *[1] * (before.ndim - 2))
-        after = np.where(lost, after, before)
-        before = np.where(lost, np.nan, before)
+        after = np.where(missing, after, before)
+        before = np.where(missing, np.nan, before)
     write_picture(out, after, stored)
     output.say(f"Estimated noise, standard deviation: {restored.noise_level:.4g}")
     output.say(f"Restored image: {out}")
     if report is not None:
         what = "denoised" if missing is None else "inpainted"
-        white = float(np.iinfo(stored.pixels.dtype).max) if stored.pixels.dtype.kind in "ui" else None
+        white = float(np.iinfo(stored.pixels.dtype).max) if stored.pixels.dtype in (np.uint8, np.uint16) else None
         write_comparison(report, before, after, restored, title=f"{data.name}, {what}", white=white)
         output.say(f"Report: {report}")
     output.result(
@@ -253,7 +263,7 @@ def _restore(
         shape=list(after.shape),
         noise_level=restored.noise_level,
         patch_size=restored.patch_size,
-        missing=0.0 if missing is None else float(missing.mean()),
+        missing=0.0 if missing is None else _share_of_pixels(missing),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from multicause.arrays import Array
+from multicause.arrays import Array, one_by_one
 from multicause.generative import GenerativeModel
 from multicause.posteriors.candidates.features import Features
 from multicause.records import Parameters
@@ -18,14 +18,20 @@ from multicause.states.state_list import pairs_of
 def products_of_candidates(model: GenerativeModel, parameters: Parameters, marked: Array, candidates: Array) -> Array:
     """Return Σ_d m_d W_id W_jd/Σ_d of all pairs of candidates (H', n) in each row: (pairs, n). Missing data are NaN."""
     components = model.noise.standardize(parameters.components, parameters.noise)
-    pairs = list(zip(*pairs_of(len(candidates)), strict=True))
+    (first, second), n_candidates = pairs_of(len(candidates)), len(candidates)
+    features = Features(components, candidates, marked)
 
-    def of_feature(mine: Array, values: Array, numbers: dict[str, Array]) -> Array:
+    def of_pairs(mine: Array, values: Array, numbers: dict[str, Array]) -> Array:
+        return jnp.where(jnp.isnan(values), 0, mine[first] * mine[second])
+
+    def of_all(mine: Array, values: Array, numbers: dict[str, Array]) -> Array:
         observed = jnp.where(jnp.isnan(values), 0, mine)
-        # Products of rows one by one are faster than of rows that are gathered by an index.
-        return jnp.stack([observed[i] * mine[j] for i, j in pairs]) if pairs else mine[:0]
+        return (observed[:, None] * mine).reshape(n_candidates**2, -1)
 
-    return Features(components, candidates, marked).sum(of_feature, len(pairs))
+    if one_by_one():
+        # Twice as many products, but in the order of memory (10 candidates, 200 features: 5.5 instead of 14 ms).
+        return features.sum(of_all, n_candidates**2)[first * n_candidates + second]
+    return features.sum(of_pairs, len(first))
 
 
 def explained_by_others(features: Features, pairs: Array) -> Array:
