@@ -16,7 +16,7 @@ from multicause.runtime.file_kinds import NPY, OPAQUE_IMAGES, PNG, TIFS, suffix_
 SIXTEEN_BITS = 2**16 - 1
 # Restored pixels may be brighter than white by this share of it, as edges of white areas are.
 OVERSHOOT = 0.1
-# By default, compression of a jpg file would change pixels as much as weak noise does (35 instead of 45 dB).
+# Pillow's default quality would change pixels as weak noise does: noisy pixels by 8.8 grey values instead of 2.0.
 JPEG_OPTIONS = {"quality": 95, "subsampling": 0}
 # Tag of EXIF that says how the pixels of a photograph must be turned to be upright.
 ORIENTATION = 0x0112
