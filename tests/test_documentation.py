@@ -29,6 +29,8 @@ import multicause.plotting.posterior
 import multicause.plotting.recovery
 import multicause.preprocessing
 import multicause.restoration.noise_level
+import multicause.selection.curve
+import multicause.selection.surplus
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
@@ -132,6 +134,8 @@ MODELS = [
     multicause.plotting.recovery,
     multicause.preprocessing,
     multicause.restoration.noise_level,
+    multicause.selection.curve,
+    multicause.selection.surplus,
 ]
 
 

@@ -14,7 +14,6 @@ from multicause.search import automatic
 from multicause.search.phases import Search
 from multicause.search.search_models import choose_models
 from multicause.search.search_plan import SearchPlan
-from multicause.search.tournament import VARIANT_TOL
 
 
 def rows_of_weight(n_weighted, weight):
@@ -54,22 +53,20 @@ def test_the_last_phase_repairs_again_if_few_causes_are_not_needed(falls, repair
     assert (automatic.run_final_repair(plan, Search(fit=fit)).fit == "repaired") == repaired
 
 
-def test_a_missing_cause_is_worth_more_than_the_fit_of_noise():
-    """½ log N for each of D values of a component (BIC), per row. A weight of two is two rows."""
-    assert automatic.rise_worth_a_cause(rows_of_weight(500, 500.0)) == pytest.approx(25 * np.log(500) / 1000)
-    assert automatic.rise_worth_a_cause(rows_of_weight(250, 500.0)) == pytest.approx(25 * np.log(500) / 1000)
-    assert automatic.rise_worth_a_cause(rows_of_weight(500, 5.0)) == pytest.approx(25 * np.log(500) / 1000)
-    assert automatic.rise_worth_a_cause(rows_of_weight(1, 1.0)) == VARIANT_TOL
-
-
 @pytest.mark.parametrize(
     ("posterior", "n_rows", "repairing", "last"),
     [
-        (Preselected(8, 8, keep=None), 40, True, ["run_repair", "run_em", "run_final_repair", "run_revival"]),
-        (Preselected(8, 8, keep=None), 40, False, ["run_em"]),
-        (Preselected(8, 8, keep=0.9), 40, True, ["run_repair", "run_em"]),  # bounds of other rows
-        (Preselected(8, 8, keep=None), 30, True, ["run_repair", "run_em", "run_revival"]),  # fewer rows were searched
-        ("exact", 40, True, ["run_repair"]),  # repair had the states of the model itself
+        (
+            Preselected(8, 8, keep=None),
+            40,
+            True,
+            ["run_repair", "run_pruning", "finish", "run_final_repair", "run_revival"],
+        ),
+        (Preselected(8, 8, keep=None), 40, False, ["finish"]),
+        (Preselected(8, 8, keep=0.9), 40, True, ["run_repair", "finish"]),  # bounds of other rows
+        # Fewer rows were searched.
+        (Preselected(8, 8, keep=None), 30, True, ["run_repair", "run_pruning", "finish", "run_revival"]),
+        ("exact", 40, True, ["run_repair", "run_pruning", "finish"]),  # repair had the states of the model itself
     ],
 )
 def test_the_last_phases(posterior, n_rows, repairing, last, monkeypatch):
@@ -98,6 +95,6 @@ def test_annealed_fits_are_compared_with_one_that_begins_at_rows(monkeypatch):
     )
     names = [phase.func.__name__ for phase in automatic.phases_of(plan, annealed=True, repairing=True)]
     assert names[:3] == ["find_temperature", "anneal", "run_em"]
-    assert names[3:] == ["run_repair", "run_from_rows", "run_repair_from_rows"]
+    assert names[3:6] == ["run_repair", "run_from_rows", "run_repair_from_rows"]
     kept = Search(fit=SimpleNamespace(bound=1.0))
     assert automatic.run_repair_from_rows(plan, kept) is kept

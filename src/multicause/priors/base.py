@@ -109,6 +109,13 @@ class Prior(Part):
         excluded (ET10 algorithm 2).
         """
 
+    def silenced(self, parameters: dict[str, Any], causes: np.ndarray) -> dict[str, Any] | None:
+        """Return parameters, as NumPy arrays, with which the given causes (H,) hardly ever occur.
+
+        By default None: the prior has no such parameters, so that no cause can be left out.
+        """
+        return None
+
     def fitted(self, parameters: dict[str, Any]) -> dict[str, np.ndarray]:
         """Return further attributes of a fitted model, apart from ``activity_``."""
         return {}

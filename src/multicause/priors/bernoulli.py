@@ -106,3 +106,11 @@ class Bernoulli(Prior):
         activity = parameters["activity"].copy()
         activity[target] = activity[source]
         return parameters | {"activity": activity}
+
+    def silenced(self, parameters: dict[str, Any], causes: np.ndarray) -> dict[str, Any] | None:
+        """Return parameters with the smallest probability π for the given causes; None if all causes share one."""
+        if self.shared:
+            return None
+        activity = np.array(parameters["activity"])
+        activity[causes] = MARGIN
+        return parameters | {"activity": activity}

@@ -9,9 +9,10 @@
    states are the same for all rows, which makes them cheap; otherwise the sparse one. Then begin at rows of the data,
    without annealing, as long as that leads to a higher bound, and repair this fit, too: where data have no separate
    causes, annealing may end in a poor optimum.
-4. Finish by EM with the model's own posterior on all data. If step 3 had other states of the same rows, and a cause is
-   not needed now, it is recycled once more. Causes that die come back where data are explained worst, as long as the
-   bound rises.
+4. Finish by EM with the model's own posterior on all data, without causes that are not needed
+   (:mod:`multicause.search.pruning`). If step 3 had other states of the same rows, and few causes are not needed now,
+   one is recycled once more. Otherwise causes that die come back where data are explained worst, as long as the bound
+   rises.
 
 Steps 1 to 3 use only some thousand rows, if there are more.
 """
@@ -49,10 +50,10 @@ from multicause.search.phases import (
     measured,
     run_phases,
 )
+from multicause.search.pruning import can_prune, comparable_bounds, rise_worth_a_cause, run_pruning, silent_causes
 from multicause.search.repair import relearn_from_rows, repair, revive_dead
 from multicause.search.search_models import choose_models
 from multicause.search.search_plan import SearchPlan
-from multicause.search.tournament import VARIANT_TOL
 from multicause.search.variants import falls_without
 
 # Fraction of the iterations until then after which repair begins, because causes that have died can come back there.
@@ -110,20 +111,28 @@ class EMPhase(NamedTuple):
 def phases_of(plan: SearchPlan, *, annealed: bool, repairing: bool) -> list[Callable[[Search], Search]]:
     """Return the phases of a search in order; programs of later ones are compiled while the first one runs."""
     annealed = annealed and plan.can_anneal
-    # Bounds on all rows, from states that do not depend on earlier iterations.
-    posterior = plan.models.final.posterior
-    comparable = posterior.ascends_bound and posterior.keep is None and not posterior.keeps_states
     learning = learning_phase(plan, annealed=annealed, repairing=repairing)
-    finish = [partial(run_em, plan, final_phase(plan))] if plan.finishing else []
     return [
         *([partial(find_temperature, plan), partial(anneal, plan)] if annealed else []),
         partial(run_em, plan, learning),
         *([partial(run_repair, plan)] if repairing else []),
         *([partial(run_from_rows, plan), partial(run_repair_from_rows, plan)] if repairing and annealed else []),
-        *finish,
-        *([partial(run_final_repair, plan)] if repairing and plan.repairs_again and comparable else []),
-        *([partial(run_revival, plan)] if repairing and plan.finishing and comparable else []),
+        *last_phases(plan, repairing=repairing),
     ]
+
+
+def last_phases(plan: SearchPlan, *, repairing: bool) -> list[Callable[[Search], Search]]:
+    """Return the phases that finish a fit with the user's model on all rows."""
+    final = final_phase(plan)
+    phases: list[Callable[[Search], Search]] = []
+    if repairing and can_prune(plan):
+        phases.append(partial(run_pruning, plan))
+    if plan.finishing or phases:
+        phases.append(partial(finish, plan, final))
+    if repairing and comparable_bounds(plan.models.final.posterior):
+        phases += [partial(run_final_repair, plan)] if plan.repairs_again else []
+        phases += [partial(run_revival, plan)] if plan.finishing else []
+    return phases
 
 
 def learning_phase(plan: SearchPlan, *, annealed: bool, repairing: bool) -> EMPhase:
@@ -145,7 +154,9 @@ def final_phase(plan: SearchPlan) -> EMPhase:
     """Return EM with the user's model on all rows."""
     model, data = plan.models.final, plan.data
     change = difference(plan.models.search, model, plan.search_data, data)
-    return EMPhase("final learning", model, data, plan.max_iter, None, change, compiling(plan, model, data, None))
+    places = None if plan.finishing else plan.places
+    program = compiling(plan, model, data, None) if plan.finishing else None
+    return EMPhase("final learning", model, data, plan.max_iter, places, change, program)
 
 
 def compiling(plan: SearchPlan, model: Model, data: Data, places: int | None) -> Future[Any]:
@@ -210,6 +221,16 @@ def run_em(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
     return state._replace(fit=fit if state.fit is None else concatenate_history(state.fit, fit, phase.change))
 
 
+def finish(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
+    """Learn with the user's model on all rows, unless the fit has just been learned so."""
+    assert state.fit is not None
+    if silent_causes(plan.models.final, state.fit.parameters, plan.search_data).any():
+        # Pruning has used the same posterior on the rows of the search.
+        rows = difference(phase.model, phase.model, plan.search_data, phase.data)
+        return run_em(plan, phase._replace(change=rows), state)
+    return run_em(plan, phase, state) if plan.finishing else state
+
+
 def run_repair(plan: SearchPlan, state: Search) -> Search:
     """Repair local optima on the rows of the search."""
     assert state.fit is not None
@@ -270,19 +291,11 @@ def run_final_repair(plan: SearchPlan, state: Search) -> Search:
     return state._replace(fit=repaired)
 
 
-def rise_worth_a_cause(data: Data) -> float:
-    """Return the rise of the bound per row that one more component is worth, by the Bayesian information criterion.
-
-    Otherwise causes that are not needed would be recycled again and again to explain noise.
-    """
-    # Integer weights count as repetitions of a row, weights that are fractions as whole rows.
-    n_rows = max(data.n_weighted, data.overview.weight)
-    return max(VARIANT_TOL, 0.5 * data.n_features * float(np.log(n_rows)) / n_rows)
-
-
 def run_revival(plan: SearchPlan, state: Search) -> Search:
-    """Bring causes back that died in the last phase."""
+    """Bring causes back that died in the last phase, unless they were left out because they are not needed."""
     assert state.fit is not None
+    if silent_causes(plan.models.final, state.fit.parameters, plan.search_data).any():
+        return state
     revived = revive_dead(
         plan.models.final,
         plan.data,

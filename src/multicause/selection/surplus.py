@@ -87,11 +87,11 @@ def surplus_components(
     >>> from multicause import MaximalCauses
     >>> from multicause.datasets import make_bars
     >>> from multicause.selection import surplus_components
-    >>> bars = make_bars(200, size=2, noise="poisson", random_state=0)
-    >>> both = bars.causes[[0, 2]].max(axis=0, keepdims=True)  # two bars that coincide
-    >>> model = MaximalCauses(5, noise="poisson", init=np.concatenate([bars.causes, both]), annealing=None)
+    >>> bars = make_bars(200, size=3, noise="poisson", random_state=0)
+    >>> both = bars.causes[[0, 3]].max(axis=0, keepdims=True)  # two bars that coincide
+    >>> model = MaximalCauses(7, noise="poisson", init=np.concatenate([bars.causes, both]), annealing=None)
     >>> surplus_components(model.fit(bars.data), bars.data).surplus
-    array([False, False, False, False,  True])
+    array([False, False, False, False, False, False,  True])
     """
     check_is_fitted(model)
     learned = getattr(model, "fitted_model_", None)

@@ -1,0 +1,180 @@
+"""Causes that are not needed: they are silenced before the last phase of a search.
+
+With more components than there are causes, the others are copies of a cause or represent causes that coincide, some of
+which occur more often than a rare cause. They take the places of candidates, so that rows are explained worse with them
+than without. Backward elimination finds them: the causes that are missed least are silenced, a few at a time, with some
+iterations of EM after each step. Silent causes have components of zeros and activities as small as possible. Of all
+steps, that with the highest bound is kept, where each silent cause counts as much as a component is worth by the
+Bayesian information criterion.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from multicause.annealing import NoAnnealing
+from multicause.em.driver import run_loop
+from multicause.em.loop import learn_all
+from multicause.em.results import FitResult, best_of, concatenate_history, offset_iterations
+from multicause.em.usage import LEAST_USE
+from multicause.engines.base import Data
+from multicause.model import Model
+from multicause.outcomes import Outcome
+from multicause.posteriors import Posterior
+from multicause.records import Parameters
+from multicause.search.phases import Search, difference
+from multicause.search.search_plan import SearchPlan
+from multicause.search.tournament import VARIANT_TOL
+from multicause.search.variants import falls_without
+
+# Causes are divided clearly if those that stay are missed at least this many times as much as all others, which then
+# are silenced at once. On bars, both kinds differ by factors of four to a hundred.
+CLEAR = 3.0
+# Otherwise this part of the causes is silenced in one step.
+PART = 1 / 8
+# No cause is silenced if all are missed equally: the least missed one at least this fraction of the most missed one.
+EQUAL = 0.5
+# Iterations of EM after each step.
+ITERATIONS = 6
+# Elimination ends after so many steps that were not better than the best one. On data with little noise, bounds may be
+# lower for several steps, before copies of the same cause have become one and the noise has been learned again.
+PATIENCE = 5
+# Cosine of two components from which on they are copies: one of them must stay, as none is missed beside the other.
+ALIKE = 0.9
+
+
+class Elimination(NamedTuple):
+    """State of backward elimination between two steps."""
+
+    fit: FitResult  # of the last step
+    best: FitResult
+    spent: int  # iterations so far
+    merit: float | None = None  # bound of the best step, plus what its silent causes are worth
+    failures: int = 0  # steps since the best one
+    ended: bool = False
+
+
+def can_prune(plan: SearchPlan) -> bool:
+    """Return whether causes can be left out: they are independent, and components and activities are learned."""
+    model = plan.models.final
+    independent = model.prior.is_binary and model.prior.independent
+    return comparable_bounds(model.posterior) and independent and {"components", "activity"} <= set(model.learn)
+
+
+def comparable_bounds(posterior: Posterior) -> bool:
+    """Return whether bounds of two fits can be compared: all rows count, with states of this iteration alone."""
+    return posterior.ascends_bound and posterior.keep is None and not posterior.keeps_states
+
+
+def run_pruning(plan: SearchPlan, state: Search) -> Search:
+    """Silence causes that are not needed, if there are any, by the user's model and the rows of the search."""
+    assert state.fit is not None
+    fit, model, data = state.fit, plan.models.final, plan.search_data
+    worth = rise_worth_a_cause(data)
+
+    def step(before: Elimination) -> Elimination:
+        """Silence some causes, and run EM; in the first step also from the fit itself, for comparison."""
+        fewer = with_fewer_causes(plan, before.fit.parameters)
+        left = plan.max_iter - before.spent
+        if fewer is None or left <= 0:
+            return before._replace(ended=True)
+        starts = [fewer] if before.merit is not None else [fewer, before.fit.parameters]
+        results = learn_all(
+            model,
+            data,
+            jax.tree.map(lambda *leaves: np.stack(leaves), *starts),
+            annealing=NoAnnealing(),
+            max_iter=min(ITERATIONS, left),
+            tol=plan.tol,
+            watch=offset_iterations(plan.watch_phase(model, "final learning"), before.spent),
+            places=None if plan.finishing else plan.places,
+            **plan.loop,
+        )
+        merits = results.bound + worth * silent_causes(model, results.parameters, data).sum(axis=1)
+        now = best_of(results, data, merit=np.arange(len(starts))[::-1])
+        to_beat = merits[1] if before.merit is None else before.merit
+        after = before._replace(fit=now, spent=before.spent + results.n_rounds, merit=float(to_beat))
+        if merits[0] > to_beat + VARIANT_TOL:
+            after = after._replace(best=now, merit=float(merits[0]), failures=0)
+        else:
+            after = after._replace(failures=before.failures + 1)
+        if now.outcome == Outcome.STOPPED:
+            return after._replace(best=after.best._replace(outcome=Outcome.STOPPED, converged=False), ended=True)
+        return after._replace(ended=after.failures == PATIENCE or not np.isfinite(merits[0]))
+
+    end = run_loop(
+        Elimination,
+        lambda: Elimination(fit, fit, fit.n_rounds),
+        step,
+        goes_on=lambda now: not now.ended,
+        journal=plan.journal,
+    )
+    n_silent = int(
+        silent_causes(model, end.best.parameters, data).sum() - silent_causes(model, fit.parameters, data).sum()
+    )
+    if n_silent <= 0:
+        return state._replace(
+            fit=fit._replace(n_rounds=end.spent, outcome=end.best.outcome, converged=end.best.converged)
+        )
+    changes = (difference(plan.models.search, model, data, data), f"without {n_silent} causes that are not needed")
+    pruned = concatenate_history(fit, end.best, ", ".join(filter(None, changes)))
+    return state._replace(fit=pruned._replace(n_rounds=end.spent))
+
+
+def with_fewer_causes(plan: SearchPlan, parameters: Parameters) -> Parameters | None:
+    """Return parameters in which the causes that are missed least are silent; None if all are needed equally."""
+    model, data = plan.models.final, plan.search_data
+    falls = falls_without(model, data, parameters)
+    worth = rise_worth_a_cause(data) * data.overview.weight
+    present = ~silent_causes(model, parameters, data)
+    surplus = least_needed(falls, np.asarray(parameters.components, dtype=float), present, worth)
+    return without(model, parameters, surplus) if surplus.any() else None
+
+
+def least_needed(falls: np.ndarray, components: np.ndarray, present: np.ndarray, worth: float) -> np.ndarray:
+    """Return which causes to silence next, given by how much the bound falls without each: (H,).
+
+    Of the causes that are ``present`` (H,), these are all below the first clear gap between their falls, or else the
+    least missed eighth; falls below what a cause is ``worth`` count as equal. Of components that are alike, the one
+    that is missed most stays.
+    """
+    surplus = np.zeros(len(falls), dtype=bool)
+    order = np.flatnonzero(present)[np.argsort(falls[present], kind="stable")]
+    missed = np.maximum(falls[order], worth)
+    if len(order) < 2 or missed[0] >= EQUAL * missed[-1]:
+        return surplus
+    gaps = np.flatnonzero(missed[1:] >= CLEAR * missed[:-1])
+    few = order[: gaps[0] + 1 if len(gaps) else max(1, int(PART * len(order)))]
+    directions = components[few] / np.maximum(np.linalg.norm(components[few], axis=1), np.finfo(float).tiny)[:, None]
+    copies = np.triu(directions @ directions.T > ALIKE, k=1)
+    last_of_copies = copies.any(axis=0) & ~copies.any(axis=1)
+    surplus[few[~last_of_copies]] = True
+    return surplus
+
+
+def without(model: Model, parameters: Parameters, causes: np.ndarray) -> Parameters | None:
+    """Return parameters in which some causes (H,) are silent; None if the prior cannot express that."""
+    prior = model.prior.silenced(parameters.prior, causes)
+    if prior is None:
+        return None
+    components: Any = np.array(parameters.components)
+    components[causes] = 0
+    return parameters._replace(components=components, prior=prior)
+
+
+def silent_causes(model: Model, parameters: Parameters, data: Data) -> np.ndarray:
+    """Return which causes occur in practically no row, by their activities: (..., H)."""
+    return np.asarray(model.prior.activity(parameters.prior)) * data.n_weighted < LEAST_USE
+
+
+def rise_worth_a_cause(data: Data) -> float:
+    """Return the rise of the bound per row that one more component is worth, by the Bayesian information criterion.
+
+    Otherwise causes that are not needed would be recycled again and again to explain noise.
+    """
+    # Integer weights count as repetitions of a row, weights that are fractions as whole rows.
+    n_rows = max(data.n_weighted, data.overview.weight)
+    return max(VARIANT_TOL, 0.5 * data.n_features * float(np.log(n_rows)) / n_rows)

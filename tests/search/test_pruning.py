@@ -1,0 +1,96 @@
+"""Backward elimination of causes that are not needed: what is silenced, when it ends, and that true causes stay."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from multicause import LinearCauses, MaximalCauses
+from multicause.datasets import make_bars
+from multicause.metrics import recovered_causes
+from multicause.priors import Bernoulli
+from multicause.search.pruning import least_needed, rise_worth_a_cause, silent_causes, without
+from multicause.search.tournament import VARIANT_TOL
+from tests.search.problem import CAUSES, problem
+
+WORTH = 10.0
+
+
+def rows_of_weight(n_weighted, weight):
+    return SimpleNamespace(n_features=25, n_weighted=n_weighted, overview=SimpleNamespace(weight=weight))
+
+
+def test_a_missing_cause_is_worth_more_than_the_fit_of_noise():
+    """½ log N for each of D values of a component (BIC), per row. A weight of two is two rows."""
+    assert rise_worth_a_cause(rows_of_weight(500, 500.0)) == pytest.approx(25 * np.log(500) / 1000)
+    assert rise_worth_a_cause(rows_of_weight(250, 500.0)) == pytest.approx(25 * np.log(500) / 1000)
+    assert rise_worth_a_cause(rows_of_weight(500, 5.0)) == pytest.approx(25 * np.log(500) / 1000)
+    assert rise_worth_a_cause(rows_of_weight(1, 1.0)) == VARIANT_TOL
+
+
+@pytest.mark.parametrize(
+    ("falls", "silenced"),
+    [
+        ([100, 120, 180, 190], []),  # all are missed about equally
+        ([2, 400, 25, 600], [0, 2]),  # two groups, far from each other
+        ([2, 50, 8, 60, 900], [0, 2]),  # three groups: the first one
+        ([50, 300, 30, 99, 120], [2]),  # no clear gap: an eighth of them, at least one
+        ([1, 3, 5, 9], []),  # none is worth a component, so that none differs from the others
+        ([0.0, 100, 150, 180], []),  # the first one is silent already
+        ([7.0], []),
+    ],
+)
+def test_causes_that_are_missed_least_are_silenced(falls, silenced):
+    present = np.array(falls) > 0
+    found = least_needed(np.array(falls, dtype=float), np.eye(len(falls)), present, WORTH)
+    assert np.flatnonzero(found).tolist() == silenced
+
+
+def test_one_of_several_copies_stays():
+    """None of them is missed beside the others, but all together are."""
+    components = np.array([[1.0, 0, 0], [0.98, 0.1, 0], [0, 0, 1], [1, 1, 1]])
+    found = least_needed(np.array([1.0, 2.0, 500.0, 600.0]), components, np.ones(4, dtype=bool), WORTH)
+    assert found.tolist() == [True, False, False, False]
+
+
+def test_silent_causes_have_components_of_zeros_and_stay_silent_in_em():
+    given = problem()
+    together = np.concatenate([CAUSES, CAUSES[:1] + CAUSES[1:2]])
+    parameters = given.parameters(together)
+    fewer = without(given.model, parameters, np.array([False, False, False, True]))
+    np.testing.assert_array_equal(fewer.components[:3], CAUSES)
+    assert not fewer.components[3].any()
+    assert silent_causes(given.model, fewer, given.data).tolist() == [False, False, False, True]
+    assert parameters.components[3].any()  # the given ones are not changed
+
+
+def test_causes_of_one_shared_activity_cannot_be_silenced():
+    shared = Bernoulli(shared=True)
+    assert shared.silenced(shared.initialize(3, None), np.array([True, False, False])) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (MaximalCauses(9, noise="poisson"), {"noise": "poisson"}),  # all states are shared, no last phase otherwise
+        (LinearCauses(12), {"combination": "sum", "noise": "gaussian"}),
+    ],
+)
+def test_surplus_components_are_named_by_their_activities(model, data, seed):
+    bars = make_bars(300, size=3, random_state=seed, **data)
+    with pytest.warns(ConvergenceWarning, match="Lower n_components"):
+        model.set_params(random_state=seed).fit(bars.data)
+    recovery = recovered_causes(model, bars.causes)
+    others = np.setdiff1d(np.arange(len(model.components_)), recovery.mapping)
+    assert recovery.injective
+    assert model.outcome_ == "cause_died"
+    assert model.activity_[recovery.mapping].min() > 0.2
+    assert model.activity_[others].max() < 0.01
+
+
+def test_with_as_many_components_as_causes_all_stay(seed):
+    bars = make_bars(300, size=3, noise="poisson", random_state=seed)
+    model = MaximalCauses(6, noise="poisson", random_state=seed).fit(bars.data)
+    assert recovered_causes(model, bars.causes).injective
+    assert model.outcome_ == "converged"
