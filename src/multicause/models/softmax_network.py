@@ -73,7 +73,8 @@ class SoftmaxNetwork(HebbianEstimator):
     ----------
     components_ : ndarray of shape (n_components, n_features)
         Weights: after ``fit`` their mean over the epochs in which no unit changed its cause, or over the last one if
-        there is a schedule; the present ones after ``partial_fit``.
+        there is a schedule; the present ones after ``partial_fit``. If neither causes nor a schedule are given, units
+        that represent two causes are split at the end, as a cause that never occurs alone cannot be learned otherwise.
     temperature_, n_presentations_, n_learned_ : float, int, int
         Temperature T (the first one of a schedule), number of rows shown, and number of them after which no cause
         changed its unit.

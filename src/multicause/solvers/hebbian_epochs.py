@@ -40,6 +40,7 @@ from multicause.search.critical_temperature import critical_temperature
 from multicause.search.restarts import with_more_states
 from multicause.search.sample import sample_for_search
 from multicause.solvers import hebbian
+from multicause.solvers.hebbian_splitting import split_units
 from multicause.solvers.presentation import repetitions, rows_to_show
 
 # Default temperature of learning, as a fraction of the critical temperature.
@@ -164,6 +165,8 @@ class HebbianEpochs(Solver):
         )
         best = end.best
         assert best is not None
+        if probes is None and self.annealing is None and not end.stopped:
+            best = self._split(problem, best, np.asarray(X))
         statistics = start_of(jax.device_get(best.statistics))
         bound, n_iter = float(statistics.bound / statistics.seen), len(best.bounds)
         result = result_of_one(
@@ -182,6 +185,21 @@ class HebbianEpochs(Solver):
         if not np.isfinite(bound):
             return result._replace(outcome=Outcome.NON_FINITE)
         return result._replace(outcome=Outcome.CAUSE_DIED) if _unit_died(problem, best.parameters) else result
+
+    def _split(self, problem: FitProblem, best: NetworkResult, rows: np.ndarray) -> NetworkResult:
+        """Return a network whose units for several causes at once are split (:mod:`.hebbian_splitting`)."""
+        if not np.isfinite(best.bounds[-1]):
+            return best
+        data = arrange(problem.recognizer, problem.data, self.n_units)
+
+        def evidence(parameters: Parameters) -> float:
+            return _bound_of(_expect(problem.recognizer, data, parameters))
+
+        parameters = jax.device_get(best.parameters)
+        split = split_units(problem.recognizer, data, parameters, rows, evidence)
+        if split is parameters:
+            return best
+        return best._replace(parameters=split, statistics=_expect(problem.model, problem.data, split))
 
     def learn_batch(self, problem: FitProblem, before: Online | None) -> tuple[FitResult, Online | None]:
         """Learn from one more batch: show each row once, in the order given, or as often as its weight says."""
