@@ -60,13 +60,23 @@ def test_the_last_phase_repairs_again_if_few_causes_are_not_needed(falls, repair
             Preselected(8, 8, keep=None),
             40,
             True,
-            ["run_repair", "run_pruning", "finish", "run_final_repair", "run_revival"],
+            ["run_repair", "run_pruning", "finish", "finish_unpruned", "run_final_repair", "run_revival"],
         ),
         (Preselected(8, 8, keep=None), 40, False, ["finish"]),
         (Preselected(8, 8, keep=0.9), 40, True, ["run_repair", "finish"]),  # bounds of other rows
         # Fewer rows were searched.
-        (Preselected(8, 8, keep=None), 30, True, ["run_repair", "run_pruning", "finish", "run_revival"]),
-        ("exact", 40, True, ["run_repair", "run_pruning", "finish"]),  # repair had the states of the model itself
+        (
+            Preselected(8, 8, keep=None),
+            30,
+            True,
+            ["run_repair", "run_pruning", "finish", "finish_unpruned", "run_revival"],
+        ),
+        (
+            "exact",
+            40,
+            True,
+            ["run_repair", "run_pruning", "finish", "finish_unpruned"],
+        ),  # repair had the states of the model itself
     ],
 )
 def test_the_last_phases(posterior, n_rows, repairing, last, monkeypatch):

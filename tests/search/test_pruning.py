@@ -8,8 +8,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from multicause import LinearCauses, MaximalCauses
 from multicause.datasets import make_bars
+from multicause.em.loop import learn
+from multicause.em.results import one_start
 from multicause.metrics import recovered_causes
 from multicause.priors import Bernoulli
+from multicause.records import Parameters
 from multicause.search.pruning import least_needed, rise_worth_a_cause, silent_causes, without
 from multicause.search.tournament import VARIANT_TOL
 from tests.search.problem import CAUSES, problem
@@ -55,14 +58,41 @@ def test_one_of_several_copies_stays():
 
 
 def test_silent_causes_have_components_of_zeros_and_stay_silent_in_em():
-    given = problem()
-    together = np.concatenate([CAUSES, CAUSES[:1] + CAUSES[1:2]])
-    parameters = given.parameters(together)
+    given = problem("sum")
+    parameters = given.parameters(np.concatenate([CAUSES, CAUSES[:1]]))
     fewer = without(given.model, parameters, np.array([False, False, False, True]))
     np.testing.assert_array_equal(fewer.components[:3], CAUSES)
     assert not fewer.components[3].any()
-    assert silent_causes(given.model, fewer, given.data).tolist() == [False, False, False, True]
     assert parameters.components[3].any()  # the given ones are not changed
+    after = given.learn(learn, one_start(fewer), 20)
+    activity = after.parameters.prior["activity"]
+    assert activity[3] < 0.05 * activity[:3].min()
+
+
+def test_a_row_of_weight_thirty_is_thirty_rows():
+    model = SimpleNamespace(prior=Bernoulli())
+    parameters = Parameters(np.eye(2), {"activity": np.array([0.0036, 0.3])}, {})
+    repeated = SimpleNamespace(n_weighted=60, overview=SimpleNamespace(weight=1800.0))
+    assert silent_causes(model, parameters, repeated).tolist() == [False, False]
+    once = SimpleNamespace(n_weighted=60, overview=SimpleNamespace(weight=60.0))
+    assert silent_causes(model, parameters, once).tolist() == [True, False]
+
+
+def test_causes_that_come_back_are_learned_as_if_none_had_been_left_out():
+    """With much noise, components of zeros grow again under the sum rule, as copies of each other."""
+    bars = make_bars(300, size=3, combination="sum", noise="gaussian", random_state=0)
+    rows = bars.data + 8 * np.random.RandomState(1).randn(*bars.data.shape)
+    model = LinearCauses(6, random_state=0).fit(rows)
+    differences = np.linalg.norm(model.components_[:, None] - model.components_, axis=2)[np.triu_indices(6, k=1)]
+    assert differences.min() > 1
+    assert not any("not needed" in change.reason for change in model.bound_changes_)
+
+
+def test_without_pruning_the_change_of_posterior_is_recorded_though_causes_have_died():
+    rows = make_bars(10, size=3, noise="poisson", random_state=0).data
+    with pytest.warns(ConvergenceWarning):
+        model = MaximalCauses(12, noise="poisson", random_state=0).fit(rows)
+    assert any("posterior" in change.reason for change in model.bound_changes_)
 
 
 def test_causes_of_one_shared_activity_cannot_be_silenced():

@@ -44,13 +44,14 @@ from multicause.records import Parameters
 from multicause.runtime.parallel import in_background
 from multicause.search.critical_temperature import start_temperature
 from multicause.search.phases import (
+    SHARE_DIVISOR,
     WARM_TEMPERATURE,
     Search,
     difference,
     measured,
     run_phases,
 )
-from multicause.search.pruning import can_prune, comparable_bounds, rise_worth_a_cause, run_pruning, silent_causes
+from multicause.search.pruning import can_prune, comparable_bounds, have_come_back, rise_worth_a_cause, run_pruning
 from multicause.search.repair import relearn_from_rows, repair, revive_dead
 from multicause.search.search_models import choose_models
 from multicause.search.search_plan import SearchPlan
@@ -126,8 +127,8 @@ def last_phases(plan: SearchPlan, *, repairing: bool) -> list[Callable[[Search],
     final = final_phase(plan)
     phases: list[Callable[[Search], Search]] = []
     if repairing and can_prune(plan):
-        phases.append(partial(run_pruning, plan))
-    if plan.finishing or phases:
+        phases += [partial(run_pruning, plan), partial(finish, plan, final), partial(finish_unpruned, plan, final)]
+    elif plan.finishing:
         phases.append(partial(finish, plan, final))
     if repairing and comparable_bounds(plan.models.final.posterior):
         phases += [partial(run_final_repair, plan)] if plan.repairs_again else []
@@ -224,11 +225,22 @@ def run_em(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
 def finish(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
     """Learn with the user's model on all rows, unless the fit has just been learned so."""
     assert state.fit is not None
-    if silent_causes(plan.models.final, state.fit.parameters, plan.search_data).any():
-        # Pruning has used the same posterior on the rows of the search.
+    if state.silenced:
+        # Pruning has used the same posterior on the rows of the search. Some iterations are left for finish_unpruned.
         rows = difference(phase.model, phase.model, plan.search_data, phase.data)
-        return run_em(plan, phase._replace(change=rows), state)
+        until = plan.max_iter - (plan.max_iter - state.fit.n_rounds) // SHARE_DIVISOR
+        return run_em(plan, phase._replace(change=rows, until=until), state)
     return run_em(plan, phase, state) if plan.finishing else state
+
+
+def finish_unpruned(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
+    """Finish the fit with all causes instead, if causes that were left out have come back."""
+    if not state.silenced or not have_come_back(plan.models.final, state):
+        return state
+    assert state.fit is not None
+    assert state.unpruned is not None
+    with_all = state.unpruned._replace(n_rounds=state.fit.n_rounds)
+    return finish(plan, phase, state._replace(fit=with_all, silenced=(), unpruned=None))
 
 
 def run_repair(plan: SearchPlan, state: Search) -> Search:
@@ -294,7 +306,7 @@ def run_final_repair(plan: SearchPlan, state: Search) -> Search:
 def run_revival(plan: SearchPlan, state: Search) -> Search:
     """Bring causes back that died in the last phase, unless they were left out because they are not needed."""
     assert state.fit is not None
-    if silent_causes(plan.models.final, state.fit.parameters, plan.search_data).any():
+    if state.silenced:
         return state
     revived = revive_dead(
         plan.models.final,

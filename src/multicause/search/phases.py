@@ -36,6 +36,8 @@ class Search(NamedTuple):
     temperature: float | None = None  # start temperature of the annealing
     fit: FitResult | None = None  # result of the phases so far
     from_rows: bool = False  # whether the fit was learned again from rows of the data
+    silenced: tuple[int, ...] = ()  # causes that were left out, because they are not needed
+    unpruned: FitResult | None = None  # the fit before that
 
 
 def iterations_to_find(max_iter: int, finishing: bool) -> int:

@@ -27,7 +27,7 @@ from multicause.posteriors import Posterior
 from multicause.records import Parameters
 from multicause.search.phases import Search, difference
 from multicause.search.search_plan import SearchPlan
-from multicause.search.tournament import VARIANT_TOL
+from multicause.search.tournament import VARIANT_TOL, report_best
 from multicause.search.variants import falls_without
 
 # Causes are divided clearly if those that stay are missed at least this many times as much as all others, which then
@@ -42,6 +42,9 @@ ITERATIONS = 6
 # Elimination ends after so many steps that were not better than the best one. On data with little noise, bounds may be
 # lower for several steps, before copies of the same cause have become one and the noise has been learned again.
 PATIENCE = 5
+# Silent causes have come back if the activity of one is above this fraction of the median of all others. Below it they
+# explain single rows at most.
+COME_BACK = 0.05
 # Cosine of two components from which on they are copies: one of them must stay, as none is missed beside the other.
 ALIKE = 0.9
 
@@ -73,7 +76,7 @@ def run_pruning(plan: SearchPlan, state: Search) -> Search:
     """Silence causes that are not needed, if there are any, by the user's model and the rows of the search."""
     assert state.fit is not None
     fit, model, data = state.fit, plan.models.final, plan.search_data
-    worth = rise_worth_a_cause(data)
+    worth, watch = rise_worth_a_cause(plan.data), plan.watch_phase(model, "final learning")
 
     def step(before: Elimination) -> Elimination:
         """Silence some causes, and run EM; in the first step also from the fit itself, for comparison."""
@@ -81,7 +84,8 @@ def run_pruning(plan: SearchPlan, state: Search) -> Search:
         left = plan.max_iter - before.spent
         if fewer is None or left <= 0:
             return before._replace(ended=True)
-        starts = [fewer] if before.merit is not None else [fewer, before.fit.parameters]
+        compared = before.merit is not None
+        starts = [fewer] if compared else [fewer, before.fit.parameters]
         results = learn_all(
             model,
             data,
@@ -89,12 +93,13 @@ def run_pruning(plan: SearchPlan, state: Search) -> Search:
             annealing=NoAnnealing(),
             max_iter=min(ITERATIONS, left),
             tol=plan.tol,
-            watch=offset_iterations(plan.watch_phase(model, "final learning"), before.spent),
+            # Bounds of the fit before the first step may be those of another posterior.
+            watch=report_best(watch, before.best, before.spent) if compared else offset_iterations(watch, before.spent),
             places=None if plan.finishing else plan.places,
             **plan.loop,
         )
         merits = results.bound + worth * silent_causes(model, results.parameters, data).sum(axis=1)
-        now = best_of(results, data, merit=np.arange(len(starts))[::-1])
+        now = best_of(results, data, merit=-np.arange(len(starts)))  # the first start, without these causes
         to_beat = merits[1] if before.merit is None else before.merit
         after = before._replace(fit=now, spent=before.spent + results.n_rounds, merit=float(to_beat))
         if merits[0] > to_beat + VARIANT_TOL:
@@ -112,23 +117,40 @@ def run_pruning(plan: SearchPlan, state: Search) -> Search:
         goes_on=lambda now: not now.ended,
         journal=plan.journal,
     )
-    n_silent = int(
-        silent_causes(model, end.best.parameters, data).sum() - silent_causes(model, fit.parameters, data).sum()
+    was_silent = silent_causes(model, fit.parameters, data)
+    silenced = np.flatnonzero(silent_causes(model, end.best.parameters, data) & ~was_silent)
+    if len(silenced) == 0:
+        stopped = end.best.outcome == Outcome.STOPPED
+        kept = fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else fit
+        return state._replace(fit=kept._replace(n_rounds=end.spent))
+    changes = (
+        difference(plan.models.search, model, data, data),
+        f"causes that are not needed left out: {len(silenced)}",
     )
-    if n_silent <= 0:
-        return state._replace(
-            fit=fit._replace(n_rounds=end.spent, outcome=end.best.outcome, converged=end.best.converged)
-        )
-    changes = (difference(plan.models.search, model, data, data), f"without {n_silent} causes that are not needed")
     pruned = concatenate_history(fit, end.best, ", ".join(filter(None, changes)))
-    return state._replace(fit=pruned._replace(n_rounds=end.spent))
+    return state._replace(
+        fit=pruned._replace(n_rounds=end.spent),
+        silenced=tuple(silenced.tolist()),
+        unpruned=fit._replace(n_rounds=end.spent),
+    )
+
+
+def have_come_back(model: Model, state: Search) -> bool:
+    """Return whether causes that were silenced are used again, as copies of each other.
+
+    Under the sum rule, and with much noise, components of zeros can get credit and grow.
+    """
+    assert state.fit is not None
+    activity = np.asarray(model.prior.activity(state.fit.parameters.prior), dtype=float)
+    silenced = np.isin(np.arange(len(activity)), state.silenced)
+    return bool(activity[silenced].max() > COME_BACK * np.median(activity[~silenced]))
 
 
 def with_fewer_causes(plan: SearchPlan, parameters: Parameters) -> Parameters | None:
     """Return parameters in which the causes that are missed least are silent; None if all are needed equally."""
     model, data = plan.models.final, plan.search_data
     falls = falls_without(model, data, parameters)
-    worth = rise_worth_a_cause(data) * data.overview.weight
+    worth = rise_worth_a_cause(plan.data) * data.overview.weight
     present = ~silent_causes(model, parameters, data)
     surplus = least_needed(falls, np.asarray(parameters.components, dtype=float), present, worth)
     return without(model, parameters, surplus) if surplus.any() else None
@@ -167,7 +189,12 @@ def without(model: Model, parameters: Parameters, causes: np.ndarray) -> Paramet
 
 def silent_causes(model: Model, parameters: Parameters, data: Data) -> np.ndarray:
     """Return which causes occur in practically no row, by their activities: (..., H)."""
-    return np.asarray(model.prior.activity(parameters.prior)) * data.n_weighted < LEAST_USE
+    return np.asarray(model.prior.activity(parameters.prior)) * n_repeated(data) < LEAST_USE
+
+
+def n_repeated(data: Data) -> float:
+    """Return the number of rows, where integer weights count as repetitions, and fractions as whole rows."""
+    return max(data.n_weighted, data.overview.weight)
 
 
 def rise_worth_a_cause(data: Data) -> float:
@@ -175,6 +202,5 @@ def rise_worth_a_cause(data: Data) -> float:
 
     Otherwise causes that are not needed would be recycled again and again to explain noise.
     """
-    # Integer weights count as repetitions of a row, weights that are fractions as whole rows.
-    n_rows = max(data.n_weighted, data.overview.weight)
+    n_rows = n_repeated(data)
     return max(VARIANT_TOL, 0.5 * data.n_features * float(np.log(n_rows)) / n_rows)
