@@ -26,22 +26,32 @@ def split(components):
 
     with double_precision():
         before = given.parameters(np.maximum(components, 0.05))
-        after = split_units(given.model, given.data, before, given.rows, evidence)
+        after = split_units(given.model, given.data, before, given.rows, np.ones(len(given.rows)), evidence)
         return np.asarray(after.components), evidence(before), evidence(after)
 
 
 def test_what_rows_and_a_unit_have_in_common_is_found():
     rows = np.concatenate([np.repeat(CAUSES, 3, axis=0), np.maximum(CAUSES[:1], CAUSES[1:2])])
     active = np.array([[True, False]] * 6 + [[False, True]] * 3 + [[True, False]])
-    parts = common_parts(np.array([BOTH, CAUSES[2]]), rows, active)
+    parts = common_parts(np.array([BOTH, CAUSES[2]]), rows, active, np.ones(len(rows)))
     found = {tuple(part.round(9)) for part in parts}
     assert found == {tuple(CAUSES[0]), tuple(CAUSES[1])}
+
+
+def test_a_weight_is_a_number_of_repetitions():
+    rows = np.concatenate([CAUSES, np.maximum(CAUSES[:1], CAUSES[1:2])])
+    active, times = np.array([[True, False], [True, False], [False, True], [True, False]]), np.array([3, 2, 0, 4])
+    units = np.array([BOTH, CAUSES[2]])
+    weighted = common_parts(units, rows, active, times.astype(float))
+    repeated = common_parts(units, np.repeat(rows, times, axis=0), np.repeat(active, times, axis=0), np.ones(9))
+    assert len(weighted) == 2
+    np.testing.assert_allclose(weighted, repeated)
 
 
 def test_no_part_is_found_if_units_are_causes():
     states = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [0, 1, 1]], dtype=bool)
     rows = (states[:, :, None] * CAUSES).max(axis=1)
-    assert common_parts(CAUSES, rows, states) == []
+    assert common_parts(CAUSES, rows, states, np.ones(len(rows))) == []
 
 
 def test_a_copy_of_a_unit_for_two_causes_becomes_one_of_them():

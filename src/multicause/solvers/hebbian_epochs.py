@@ -166,7 +166,7 @@ class HebbianEpochs(Solver):
         best = end.best
         assert best is not None
         if probes is None and self.annealing is None and not end.stopped:
-            best = self._split(problem, best, np.asarray(X))
+            best = self._split(problem, best, np.asarray(X), expected)
         statistics = start_of(jax.device_get(best.statistics))
         bound, n_iter = float(statistics.bound / statistics.seen), len(best.bounds)
         result = result_of_one(
@@ -186,7 +186,7 @@ class HebbianEpochs(Solver):
             return result._replace(outcome=Outcome.NON_FINITE)
         return result._replace(outcome=Outcome.CAUSE_DIED) if _unit_died(problem, best.parameters) else result
 
-    def _split(self, problem: FitProblem, best: NetworkResult, rows: np.ndarray) -> NetworkResult:
+    def _split(self, problem: FitProblem, best: NetworkResult, rows: np.ndarray, expected: np.ndarray) -> NetworkResult:
         """Return a network whose units for several causes at once are split (:mod:`.hebbian_splitting`)."""
         if not np.isfinite(best.bounds[-1]):
             return best
@@ -196,7 +196,7 @@ class HebbianEpochs(Solver):
             return _bound_of(_expect(problem.recognizer, data, parameters))
 
         parameters = jax.device_get(best.parameters)
-        split = split_units(problem.recognizer, data, parameters, rows, evidence)
+        split = split_units(problem.recognizer, data, parameters, rows, expected, evidence)
         if split is parameters:
             return best
         return best._replace(parameters=split, statistics=_expect(problem.model, problem.data, split))

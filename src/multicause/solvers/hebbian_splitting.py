@@ -32,18 +32,23 @@ ROUNDS, FAILURES = 3, 3
 
 
 def split_units(
-    model: Model, data: Data, parameters: Parameters, rows: np.ndarray, evidence: Callable[[Parameters], float]
+    model: Model,
+    data: Data,
+    parameters: Parameters,
+    rows: np.ndarray,
+    repetitions: np.ndarray,
+    evidence: Callable[[Parameters], float],
 ) -> Parameters:
     """Return parameters in which units that are hardly missed have become parts of others, if that raises the evidence.
 
-    ``rows`` (n, D) are those of the ``data``, of which the ``model`` recognizes units; ``evidence`` is that of all
-    rows.
+    ``rows`` (n, D) are those of the ``data``, which count as often as their ``repetitions`` (n,) say, and of which the
+    ``model`` recognizes units; ``evidence`` is that of all rows.
     """
     best = evidence(parameters)
     for _ in range(ROUNDS):
         before, failures = best, 0
         active = data.collect(data.map(partial(active_causes, model), parameters))
-        for part in common_parts(np.asarray(parameters.components), rows, np.asarray(active) > 0.5):
+        for part in common_parts(np.asarray(parameters.components), rows, np.asarray(active) > 0.5, repetitions):
             components = np.array(parameters.components)
             components[np.argmin(falls_without(model, data, parameters))] = part
             variant = parameters._replace(components=components)  # type: ignore[arg-type]
@@ -58,40 +63,54 @@ def split_units(
     return parameters
 
 
-def common_parts(weights: np.ndarray, rows: np.ndarray, active: np.ndarray) -> list[np.ndarray]:
+def common_parts(
+    weights: np.ndarray, rows: np.ndarray, active: np.ndarray, repetitions: np.ndarray
+) -> list[np.ndarray]:
     """Return parts of units (D,) that several rows (n, D) show without the rest, the most frequent ones first.
 
     ``active`` (n, H) says which units explain each row. Parts have the sum of the units' weights.
     """
+    shown = repetitions > 0
+    rows, active, repetitions = rows[shown], active[shown], repetitions[shown]
     explained = np.zeros_like(rows)
     for unit, on in zip(weights, active.T, strict=True):
         np.maximum(explained, np.where(on[:, None], unit, 0), out=explained)
-    excess = np.maximum(explained - rows, 0).sum(axis=1)
-    chosen = np.argsort(-excess, kind="stable")[: min(int(SHARE_OF_ROWS * len(rows)), MOST_ROWS)]
+    chosen = _largest(np.maximum(explained - rows, 0).sum(axis=1), repetitions)
     total = weights.sum(axis=1).mean()
-    found = []
-    for unit, on in zip(weights, active[chosen].T, strict=True):
-        common = np.minimum(unit, rows[chosen[on]])
+    found, counts = [], []
+    for unit, on in zip(weights, active.T, strict=True):
+        common = np.minimum(unit, rows[chosen & on])
         sums = common.sum(axis=1, keepdims=True)
         is_part = ((sums > COMMON[0] * unit.sum()) & (sums < COMMON[1] * unit.sum()))[:, 0]
         found.append(common[is_part] * (total / sums[is_part]))
-    return _frequent(np.concatenate(found), weights, total)
+        counts.append(repetitions[chosen & on][is_part])
+    return _frequent(np.concatenate(found), np.concatenate(counts), weights, total)
 
 
-def _frequent(parts: np.ndarray, weights: np.ndarray, total: float) -> list[np.ndarray]:
+def _largest(excess: np.ndarray, repetitions: np.ndarray) -> np.ndarray:
+    """Return which rows have the largest excess (n,), so many that repeated and weighted rows give the same."""
+    order = np.argsort(-excess, kind="stable")
+    share = min(SHARE_OF_ROWS * repetitions.sum(), MOST_ROWS)
+    last = np.searchsorted(np.cumsum(repetitions[order]), share)
+    return excess >= excess[order[min(last, len(order) - 1)]]
+
+
+def _frequent(parts: np.ndarray, counts: np.ndarray, weights: np.ndarray, total: float) -> list[np.ndarray]:
     """Return means of parts that are the same, the most frequent first, without those that are units already."""
-    parts = parts[(_directions(parts) @ _directions(weights).T).max(axis=1) < NEW]
+    new = (_directions(parts) @ _directions(weights).T).max(axis=1) < NEW
+    parts, counts = parts[new], counts[new]
     directions = _directions(parts)
     means: list[np.ndarray] = []
     while len(parts) and len(means) < MOST_PARTS:
         same = directions @ directions.T > SAME
-        most = int(same.sum(axis=1).argmax())
-        if same[most].sum() < LEAST_ROWS:
+        frequency = same @ counts
+        most = int(frequency.argmax())
+        if frequency[most] < LEAST_ROWS:
             break
-        mean = parts[same[most]].mean(axis=0)
+        mean = np.average(parts[same[most]], axis=0, weights=counts[same[most]])
         means.append(mean * (total / mean.sum()))
         others = directions @ _directions(mean[None])[0] < NEW
-        parts, directions = parts[others], directions[others]
+        parts, counts, directions = parts[others], counts[others], directions[others]
     return means
 
 
