@@ -92,7 +92,8 @@ def _largest(excess: np.ndarray, repetitions: np.ndarray) -> np.ndarray:
     order = np.argsort(-excess, kind="stable")
     share = min(SHARE_OF_ROWS * repetitions.sum(), MOST_ROWS)
     last = np.searchsorted(np.cumsum(repetitions[order]), share)
-    return excess >= excess[order[min(last, len(order) - 1)]]
+    # Rows without any excess, of which there may be many, have no part of a unit alone.
+    return (excess > 0) & (excess >= excess[order[min(last, len(order) - 1)]])
 
 
 def _frequent(parts: np.ndarray, counts: np.ndarray, weights: np.ndarray, total: float) -> list[np.ndarray]:
