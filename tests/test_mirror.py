@@ -39,7 +39,7 @@ REACHED_INDIRECTLY = {
     },
     "by fits of models, in tests/estimators/, tests/models/ and tests/laws/": {
         "annealing": "choice",
-        "arrays": "hardware programs random_numbers",
+        "arrays": "programs random_numbers",
         "estimators": "advice arguments binary_causes columns energy energy_density energy_fitting fields "
         "fitted_gradient_causes fitted_state gaussian_factors hebbian joint_inference "
         "mixture network_causes restricted_causes row_results",

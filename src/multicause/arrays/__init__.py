@@ -1,6 +1,6 @@
 """Numerical helpers: precision, compilation, starts, indexing, rows, random numbers and memory sizes."""
 
-from multicause.arrays.hardware import fastest_block, on_cpu, one_by_one
+from multicause.arrays.hardware import fastest_block, on_cpu, on_host, one_by_one
 from multicause.arrays.indexing import add_by_index, indices_of_largest, rows_at, sum_by_index, sum_rows_at
 from multicause.arrays.inverses import inverse_and_log_det
 from multicause.arrays.kernels import largest_eigenvalue, largest_with_share, stored, sum_over_features
@@ -31,6 +31,7 @@ __all__ = [
     "namespace",
     "observed_data",
     "on_cpu",
+    "on_host",
     "one_by_one",
     "over_active",
     "over_starts",

@@ -1,6 +1,9 @@
 """What is faster on a CPU, whose cache is small, and what on an accelerator."""
 
+from typing import Any
+
 import jax
+import numpy as np
 
 
 def fastest_block() -> int | None:
@@ -23,3 +26,11 @@ def one_by_one() -> bool:
     This holds on a CPU, whose cache is small and whose arithmetic is vectorized. Accelerators prefer one large program.
     """
     return jax.default_backend() == "cpu"
+
+
+def on_host(record: Any) -> Any:
+    """Return a record whose arrays are NumPy arrays. Those of a CPU are not copied.
+
+    For small arrays of a CPU, ``jax.device_get`` takes ten times as long; those of an accelerator are copied at once.
+    """
+    return jax.tree.map(np.asarray, record) if on_cpu() else jax.device_get(record)

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from multicause.annealing import Annealing, ConstantTemperatures
-from multicause.arrays import Array, on_cpu
+from multicause.arrays import Array, on_cpu, on_host
 from multicause.em import kept_states
 from multicause.em.data_cut import final_share
 from multicause.em.driver import Watch, run_loop
@@ -81,7 +81,7 @@ def learn_all(
     """
     n_starts = len(starts.components)
     places = _n_places(data, n_starts, places)
-    starts = jax.tree.map(partial(_filled_up, places), jax.device_get(starts))
+    starts = jax.tree.map(partial(_filled_up, places), on_host(starts))
     schedule = annealing.schedule(places)
     learn_others = not components_only
     limits = Limits(np.float64(tol), np.asarray(int(max_iter)), np.asarray(True), np.asarray(learn_others))
@@ -148,7 +148,7 @@ def compile_ahead(
         return
     n_starts = len(starts.components)
     places = _n_places(data, n_starts, places)
-    starts = jax.tree.map(partial(_filled_up, places), jax.device_get(starts))
+    starts = jax.tree.map(partial(_filled_up, places), on_host(starts))
     schedule = annealing.schedule(places)
     limits = Limits(np.float64(0), np.asarray(0), np.asarray(True), np.asarray(True))
     state = begin(model, schedule, limits, starts, data.blocks[0], n_starts)

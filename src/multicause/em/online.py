@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from multicause.arrays import on_host
 from multicause.em.data_cut import final_share
 from multicause.em.e_step import expect_blocks, expect_one
 from multicause.em.loop import check_rows
@@ -37,7 +38,7 @@ class Online(NamedTuple):
 
 def continued(statistics: Statistics, n_iter: int) -> Online:
     """Return the state after a fit, which counts as many batches as it had iterations."""
-    return Online(jax.device_get(statistics.scaled(1 / statistics.weight)), n_iter)
+    return Online(on_host(statistics.scaled(1 / statistics.weight)), n_iter)
 
 
 def step(model: Model, data: Data, parameters: Parameters, before: Online | None) -> tuple[Online, Parameters, float]:
@@ -48,7 +49,7 @@ def step(model: Model, data: Data, parameters: Parameters, before: Online | None
         share = np.asarray(final_share(model, start))
         check_rows(model, share, data)
     sums = expect_blocks(model, data, start, np.ones(1), share, np.ones(1, dtype=bool))
-    sums = start_of(jax.device_get(sums))
+    sums = start_of(on_host(sums))
     new = sums.scaled(1 / sums.weight)
     n_batches = 1 if before is None else before.n_batches + 1
     if before is not None:
@@ -56,7 +57,7 @@ def step(model: Model, data: Data, parameters: Parameters, before: Online | None
         averages = with_counts(before.averages, new, parameters) if model.missing else before.averages
         new = averages.scaled(1 - rate) + new.scaled(rate)
     after = _maximize(model, new, parameters, model.posterior.max_active if share[0] < 1 else None)
-    return Online(jax.device_get(new), n_batches), after, float(sums.bound / sums.seen)
+    return Online(on_host(new), n_batches), after, float(sums.bound / sums.seen)
 
 
 def with_counts(averages: Statistics, like: Statistics, parameters: Parameters) -> Statistics:

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from multicause.annealing import Annealing
+from multicause.arrays import on_host
 from multicause.em.usage import has_died
 from multicause.engines.base import Data
 from multicause.model import Statistics
@@ -119,7 +120,7 @@ def result_of_one(
     """
     n_iter = len(bounds) - 1 if n_iter is None else n_iter
     why = Outcome.MAX_ITER if outcome is None else outcome
-    parameters, statistics = jax.device_get((parameters, statistics))
+    parameters, statistics = on_host((parameters, statistics))
     return FitResult(
         parameters=parameters,
         bound=float(bounds[-1]),
@@ -136,7 +137,7 @@ def result_of_one(
 
 def is_finite(record: Any) -> bool:
     """Return whether all numbers of a record, such as parameters, are finite."""
-    return all(bool(np.isfinite(leaf).all()) for leaf in jax.device_get(jax.tree.leaves(record)))
+    return all(bool(np.isfinite(leaf).all()) for leaf in on_host(jax.tree.leaves(record)))
 
 
 def batch_result(

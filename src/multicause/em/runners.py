@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.annealing import Schedule
-from multicause.arrays import Array, compiled, on_cpu
+from multicause.arrays import Array, compiled, on_cpu, on_host
 from multicause.em import kept_states
 from multicause.em.e_step import expect_blocks, expect_resident
 from multicause.em.step import EMState, HistoryRow, Limits, em_step
@@ -67,7 +67,7 @@ class ResidentRunner:
         after, rows = list(groups), [None for _ in groups]  # type: tuple[list[EMState], list[HistoryRow | None]]
         for number, (state, own, n_done) in zip(learning, ends, strict=True):
             after[number] = state
-            reported, n_reported = jax.device_get((own, n_done))
+            reported, n_reported = on_host((own, n_done))
             rows[number] = HistoryRow(*(values[:n_reported] for values in reported))
         return tuple(after), rows
 
@@ -207,4 +207,4 @@ def join_starts(records: Sequence[Tree]) -> Tree:
         return np.max(leaves, axis=0) if np.ndim(leaves[0]) == 0 else np.concatenate(leaves)
 
     # All leaves are copied at once: one by one, they would take as long as half an iteration on an accelerator.
-    return jax.tree.map(join, *jax.device_get(list(records)))
+    return jax.tree.map(join, *on_host(list(records)))

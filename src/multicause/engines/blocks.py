@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import bytes_from, fastest_block
+from multicause.arrays import bytes_from, fastest_block, on_host
 from multicause.engines.base import Engine
 
 # Blocks are not made smaller than this many rows to fit into the cache: the fixed cost of a block would dominate.
@@ -75,7 +75,7 @@ def filled_up(rows: np.ndarray, weights: np.ndarray, size: int) -> tuple[np.ndar
 
 def collect(mapped: Sequence[Any], n_rows: int) -> Any:
     """Concatenate results of blocks, with one entry per row, as NumPy arrays without the padding rows."""
-    host = [jax.device_get(result) for result in mapped]
+    host = [on_host(result) for result in mapped]
     return jax.tree.map(lambda *parts: np.concatenate(parts)[:n_rows], *host)
 
 
