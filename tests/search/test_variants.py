@@ -31,6 +31,19 @@ def test_each_variant_splits_one_cause_in_two(lifted):
     np.testing.assert_array_equal(parameters.components, W)
 
 
+def test_a_mixture_of_two_causes_is_split_even_if_few_variants_are_made():
+    """A cause that stands for two is active as often as both, and has the mean of their weights."""
+    given, n_causes = problem(), 30
+    W = np.kron(np.eye(n_causes), np.full(2, 8.0))
+    W[0] = (W[0] + W[1]) / 2
+    W[1] = W[2:6].mean(axis=0)  # a rare coincidence, which is recycled
+    parameters = given.parameters(W, activity=0.1)
+    parameters.prior["activity"][:2] = 0.18, 0.01
+    found = copied(given.model, parameters, 1, np.random.RandomState(0), lifted=False, most=3)
+    assert len(found.components) == 3
+    assert (found.components[:, 0] != W[0]).any(axis=1).sum() == 1
+
+
 def test_one_variant_lifts_all_weights_above_zero():
     given, W = problem(), np.where(CAUSES > 0, CAUSES, 0.0)
     found = copied(given.model, given.parameters(W), 1, np.random.RandomState(0), lifted=True)

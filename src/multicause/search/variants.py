@@ -117,16 +117,19 @@ def copied(
 
 
 def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool, most: int) -> list[int]:
-    """Return at most so many causes that may represent a mixture: those with the largest activity times squared norm.
+    """Return at most so many causes that may represent a mixture: those with the largest activity times sum of weights.
+
+    A mixture of two causes that exclude each other in most rows is active as often as both, and has the weights of each
+    in part, so that the product is that of both. With squared weights, it would be that of one.
 
     The cause to be recycled is included if all weights are to be raised.
     """
     activity = np.asarray(model.prior.activity(parameters.prior), dtype=float)
-    used_power = activity * np.sum(np.asarray(parameters.components, dtype=float) ** 2, axis=1)
-    used_power[recycled] = np.inf
+    explained = activity * np.abs(np.asarray(parameters.components, dtype=float)).sum(axis=1)
+    explained[recycled] = np.inf
     if not lifted:
-        return sorted(np.argsort(used_power)[-2::-1][:most].tolist())
-    return sorted(np.argsort(used_power)[::-1][:most].tolist())
+        return sorted(np.argsort(explained)[-2::-1][:most].tolist())
+    return sorted(np.argsort(explained)[::-1][:most].tolist())
 
 
 def _stacked(variants: list[Parameters]) -> Parameters:
