@@ -80,6 +80,13 @@ def test_variants_that_would_not_reach_the_bound_in_time_are_dropped(run, to_bea
     assert len(rounds) == n_rounds
 
 
+def test_rounds_may_be_longer(run, monkeypatch):
+    monkeypatch.setitem(run_tournament.__kwdefaults__, "rounds", ((10, 2), (30, 1)))
+    winner, rounds = run([0.0, 1.0, 2.0], [0.3, 0.0, 0.0])
+    assert [(set(numbers), n_iter) for _, numbers, n_iter in rounds] == [({0, 1, 2}, 10), ({0, 2}, 30)]
+    assert winner.bound == pytest.approx(40 * 0.3)
+
+
 def test_bounds_of_another_posterior_are_not_compared_with_the_fit(run):
     winner, rounds = run([0.0, 1.0], [0.0, 0.0], ranking=RANKING, to_beat=0.5)
     assert rounds[1][:2] == (MODEL, [1, 0])

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from multicause.annealing import NoAnnealing
@@ -41,12 +42,22 @@ from multicause.model import Model
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.records import Parameters
-from multicause.search.tournament import VARIANT_TOL, is_better, report_best, run_tournament
+from multicause.search.tournament import (
+    ROUNDS,
+    ROUNDS_FROM_ROWS,
+    VARIANT_TOL,
+    Rounds,
+    is_better,
+    report_best,
+    run_tournament,
+)
 from multicause.search.variants import REVIVALS, all_variants, least_missed, revived
 
 # Number of causes that are recycled one after the other, those with the smallest contribution first, before repair
 # stops.
 ATTEMPTS = 3
+# Number of starts from rows of the data that are compared at a time.
+FROM_ROWS = 4
 
 
 class RepairState(NamedTuple):
@@ -70,6 +81,7 @@ class RepairStrategy:
     prepare: Callable[[RepairState], RepairState] = lambda state: state  # called before each tournament
     ranking: Model | None = None  # model of the first round of tournaments
     least_rise: float = VARIANT_TOL  # rise of the bound per row by which a variant succeeds
+    rounds: Rounds = ROUNDS  # of tournaments
 
 
 def repair(
@@ -154,17 +166,21 @@ def relearn_from_rows(
 ) -> FitResult:
     """Learn again from rows as components as long as that leads to higher bounds, else return the fit as it is.
 
-    All other parameters are those of a ``start``. Most runs end after a few iterations, when their bounds would not
-    become higher soon. ``settings`` are those of :func:`multicause.em.loop.learn`.
+    All other parameters are those of a ``start``. Several choices of rows are compared at a time; most runs end after
+    some iterations, when their bounds would not become higher soon. ``settings`` are those of
+    :func:`multicause.em.loop.learn`.
     """
     if _is_fixed(model, fit):
         return fit
 
     def from_rows(_: RepairState) -> Parameters:
-        rows: Any = rows_as_components(model, data, len(start.components), random).astype(data.dtype)
-        return one_start(start._replace(components=rows))
+        def one_choice() -> Parameters:
+            rows: Any = rows_as_components(model, data, len(start.components), random).astype(data.dtype)
+            return start._replace(components=rows)
 
-    repairs = RepairStrategy(from_rows, _can_go_on, attempts=1)
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *(one_choice() for _ in range(FROM_ROWS)))
+
+    repairs = RepairStrategy(from_rows, _can_go_on, attempts=1, rounds=ROUNDS_FROM_ROWS)
     return _improve(model, data, lambda: RepairState(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)
 
 
@@ -196,6 +212,7 @@ def _improve(
             ranking=repairs.ranking or model,
             to_beat=state.fit.bound,
             least_rise=least_rise,
+            rounds=repairs.rounds,
             max_iter=max_iter - state.spent,
             watch=report_best(watch, state.fit, state.spent),
             **settings,

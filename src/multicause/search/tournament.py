@@ -22,9 +22,12 @@ from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.records import Parameters
 
+Rounds = tuple[tuple[int, int], ...]
 # Iterations of each round and number of variants that survive it, and the rise of the bound per row below which a
 # variant ends early. Nearly all variants that win are among the best four after three iterations.
 ROUNDS = ((3, 4), (5, 2), (20, 1))
+# The same for starts from rows, which are farther from their optima: ranks become reliable later.
+ROUNDS_FROM_ROWS = ((10, 4), (10, 2), (40, 1))
 VARIANT_TOL = 1e-4
 # A variant is dropped if it would not reach the bound of the fit within this many iterations like its last one.
 HORIZON = 25
@@ -47,6 +50,7 @@ def run_tournament(
     ranking: Model,
     to_beat: float,
     least_rise: float,
+    rounds: Rounds = ROUNDS,
     max_iter: int,
     tol: float,
     watch: Callable[[Progress], bool] | None,
@@ -55,7 +59,8 @@ def run_tournament(
 ) -> FitResult:
     """Run a few iterations from all variants, and more from the best while they may exceed the bound ``to_beat``.
 
-    They must exceed it by more than ``least_rise``.
+    They must exceed it by more than ``least_rise``. Each of the ``rounds`` has a number of iterations and one of
+    variants that survive it.
 
     The model ``ranking`` runs the first round. It may have another posterior, whose bounds rank variants but cannot be
     compared with ``to_beat``.
@@ -63,7 +68,7 @@ def run_tournament(
 
     def play(state: Tournament) -> Tournament:
         """Run one round of the tournament."""
-        iterations, survivors = ROUNDS[state.number]
+        iterations, survivors = rounds[state.number]
         using = ranking if state.number == 0 else model
         results = learn_all(
             using,
@@ -82,11 +87,11 @@ def run_tournament(
         if using is model:
             rise = bounds[best] - results.bounds[-2:][0, best]
             best = best[bounds[best] + HORIZON * rise > to_beat + least_rise]
-        done = number == len(ROUNDS) or spent >= max_iter or (results.outcome == Outcome.STOPPED).any()
+        done = number == len(rounds) or spent >= max_iter or (results.outcome == Outcome.STOPPED).any()
         if done and using is not model:
             results = _measured(model, data, results, best[:1], tol=tol, **settings)
         if done or len(best) == 0:
-            return state._replace(number=len(ROUNDS), spent=spent, results=results)
+            return state._replace(number=len(rounds), spent=spent, results=results)
         return Tournament(jax.tree.map(lambda leaf: leaf[best], results.parameters), number, spent)
 
     end = run_loop(
