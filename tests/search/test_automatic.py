@@ -105,6 +105,12 @@ def test_annealed_fits_are_compared_with_one_that_begins_at_rows(monkeypatch):
     )
     names = [phase.func.__name__ for phase in automatic.phases_of(plan, annealed=True, repairing=True)]
     assert names[:3] == ["find_temperature", "anneal", "run_em"]
-    assert names[3:6] == ["run_repair", "run_from_rows", "run_repair_from_rows"]
+    assert names[3:7] == ["find_surplus", "run_repair", "run_from_rows", "run_repair_from_rows"]
     kept = Search(fit=SimpleNamespace(bound=1.0))
     assert automatic.run_repair_from_rows(plan, kept) is kept
+
+
+def test_fits_that_obviously_have_all_causes_are_not_repaired():
+    found = Search(fit=SimpleNamespace(bound=1.0), surplus=True)
+    assert automatic.run_repair(None, found) is found
+    assert automatic.run_from_rows(None, found) is found

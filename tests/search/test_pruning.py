@@ -13,7 +13,13 @@ from multicause.em.results import one_start
 from multicause.metrics import recovered_causes
 from multicause.priors import Bernoulli
 from multicause.records import Parameters
-from multicause.search.pruning import least_needed, rise_worth_a_cause, silent_causes, without
+from multicause.search.pruning import (
+    has_obvious_surplus,
+    least_needed,
+    rise_worth_a_cause,
+    silent_causes,
+    without,
+)
 from multicause.search.tournament import VARIANT_TOL
 from tests.search.problem import CAUSES, problem
 
@@ -48,6 +54,21 @@ def test_causes_that_are_missed_least_are_silenced(falls, silenced):
     present = np.array(falls) > 0
     found = least_needed(np.array(falls, dtype=float), np.eye(len(falls)), present, WORTH)
     assert np.flatnonzero(found).tolist() == silenced
+
+
+@pytest.mark.parametrize(
+    ("falls", "surplus"),
+    [
+        ([20, 600, 2, 500, 28, 450], True),  # three of six, and the others are missed equally
+        ([20, 600, 2, 290, 28, 550], False),  # one of the others is missed less: a rare cause, or a copy
+        ([20, 600, 2, 1300, 28, 550], False),  # one of them may represent a mixture of two
+        ([2, 600, 500, 450, 550, 520, 530, 510], False),  # a single one may be in place of a cause that is missing
+        ([100, 120, 180, 190], False),
+        ([3, 5, 9, 1], False),  # none is worth a component
+    ],
+)
+def test_repair_is_needed_unless_surplus_is_obvious(falls, surplus):
+    assert has_obvious_surplus(np.array(falls, dtype=float), WORTH) == surplus
 
 
 def test_one_of_several_copies_stays():

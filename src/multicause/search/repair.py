@@ -7,7 +7,7 @@ Each round of repair
    some others: all weights raised above zero and, if causes are dead, residuals of the rows that are explained worst
    in place of all of them (:mod:`multicause.search.variants`);
 3. keeps the winner if its bound is higher; otherwise the next cause in order is replaced, and after some failures the
-   fit stays as it is.
+   fit stays as it is, after a single one if all causes are needed equally.
 
 A fit is also compared with one that begins at rows of the data (:func:`relearn_from_rows`). After the last phase of a
 search, only dead causes come back (:func:`revive_dead`).
@@ -51,11 +51,16 @@ from multicause.search.tournament import (
     report_best,
     run_tournament,
 )
-from multicause.search.variants import REVIVALS, all_variants, least_missed, revived
+from multicause.search.variants import REVIVALS, all_variants, falls_without, revived
 
 # Number of causes that are recycled one after the other, those with the smallest contribution first, before repair
 # stops.
 ATTEMPTS = 3
+# One of them is enough if all causes are needed equally: without any, the bound falls by at least this fraction of how
+# much it falls without another. In local optima one is a copy, or stands for a rare coincidence, and is hardly missed.
+# Of 560 fits with as many components as bars, 316 had found all bars before repair: all 303 above this fraction, and 13
+# others.
+EQUALLY_NEEDED = 0.6
 # Number of starts from rows of the data that are compared at a time.
 FROM_ROWS = 4
 
@@ -66,7 +71,8 @@ class RepairState(NamedTuple):
     fit: FitResult
     spent: int  # iterations so far, including those of failed attempts
     failures: int = 0  # causes that were recycled without success since the last success
-    least_missed: tuple[int, ...] = ()
+    least_missed: tuple[int, ...] = ()  # causes, the one without which the bound falls least first
+    all_needed: bool = False  # whether it falls about equally without any of them
     winner: Parameters | None = None  # better variant that has not converged yet
     given_up: bool = False
 
@@ -98,8 +104,8 @@ def repair(
 ) -> FitResult:
     """Improve a fit until no variant is better, or until ``max_iter`` iterations in total.
 
-    At most so many ``attempts`` in a row may fail, each of which recycles another cause. A variant succeeds if its
-    bound per row is higher by more than ``least_rise``.
+    At most so many ``attempts`` in a row may fail, each of which recycles another cause, or one, if all causes are
+    needed equally. A variant succeeds if its bound per row is higher by more than ``least_rise``.
 
     A fit that has not converged is continued, unless causes have died: these come back first. The model ``ranking``,
     which may have a cheaper posterior, selects the variants that are worth more iterations. ``settings`` are those of
@@ -116,7 +122,9 @@ def repair(
     def ranked(state: RepairState) -> RepairState:
         if state.failures:
             return state
-        return state._replace(least_missed=tuple(least_missed(model, data, state.fit.parameters)))
+        falls = falls_without(model, data, state.fit.parameters)
+        order = tuple(np.argsort(falls, kind="stable").tolist())
+        return state._replace(least_missed=order, all_needed=bool(falls.min() >= EQUALLY_NEEDED * falls.max()))
 
     def variants(state: RepairState) -> Parameters:
         return all_variants(model, data, state.fit, state.least_missed, state.failures, random)
@@ -222,7 +230,8 @@ def _improve(
         if not is_better(winner, state.fit, least_rise):
             failures = state.failures + 1
             best = state.fit._replace(outcome=Outcome.STOPPED, converged=False) if stopped else state.fit
-            return state._replace(fit=best, failures=failures, given_up=stopped or failures == repairs.attempts)
+            attempts = 1 if state.all_needed else repairs.attempts
+            return state._replace(fit=best, failures=failures, given_up=stopped or failures == attempts)
         state = state._replace(fit=concatenate_history(state.fit, winner), failures=0)
         if stopped or state.spent >= max_iter:
             return state._replace(given_up=True)

@@ -34,11 +34,6 @@ PERTURBATION = 0.5
 LIFT = 0.2
 
 
-def least_missed(model: Model, data: Data, parameters: Parameters) -> list[int]:
-    """Return the causes ordered by how much the bound falls without them, smallest fall first."""
-    return np.argsort(falls_without(model, data, parameters), kind="stable").tolist()
-
-
 def falls_without(model: Model, data: Data, parameters: Parameters) -> np.ndarray:
     """Return by how much the bound of all data falls without each cause (H,).
 

@@ -179,7 +179,7 @@ def _adapted(model: Any, rows: np.ndarray, weights: np.ndarray) -> Any:
 def _least_missed(model: Any, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the components ordered by how much the evidence falls without the states in which they are active.
 
-    It is Σ_n w_n log(1 − ⟨s_h⟩_n) − Σ_n w_n log(1 − π_h), see :func:`multicause.search.variants.least_missed`. Without
+    It is Σ_n w_n log(1 − ⟨s_h⟩_n) − Σ_n w_n log(1 − π_h), see :func:`multicause.search.variants.falls_without`. Without
     activities learned again, and without candidates selected again, it serves only to order components.
     """
     remaining = np.maximum(1 - model.transform(rows), LEAST_REMAINING)
