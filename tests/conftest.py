@@ -32,7 +32,10 @@ def compile_quickly():
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     if version("jaxlib").startswith(("0.10.", "0.11.")):
         flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
+        given = os.environ.get("XLA_FLAGS", "")
+        # Workers inherit them. Given twice, they would be other flags, with which no compiled program is found again.
+        if flags not in given:
+            os.environ["XLA_FLAGS"] = f"{given} {flags}".strip()
 
 
 compile_quickly()  # before anything imports JAX
@@ -50,7 +53,7 @@ keep_freed_memory()
 
 
 def pytest_configure(config):
-    """Processes and runs share what they compile: later runs take about two thirds of the time of the first.
+    """Processes and runs share what they compile: later runs take less time than the first.
 
     Programs are kept in pytest's cache, which ``pytest --cache-clear`` empties. They are found by what they compute,
     by versions and by flags, so that a change of the code never meets a program of the code before.
@@ -65,7 +68,8 @@ def pytest_configure(config):
         config.add_cleanup(temporary.cleanup)
         folder = temporary.name
     os.environ[COMPILED] = str(folder)
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    # Small programs take less time to compile than to write and to read.
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
     config.add_cleanup(lambda: os.environ.pop(COMPILED, None))
 
 

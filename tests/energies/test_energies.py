@@ -11,11 +11,13 @@ from jax.flatten_util import ravel_pytree
 from scipy import integrate, stats
 
 from multicause.arrays import double_precision
-from multicause.energies import Energy, Expert, FunctionExpert, Logistic, Student, check_expert
+from multicause.energies import Energy, EnergyTarget, Expert, FunctionExpert, Logistic, Student, check_expert
 from multicause.energies.frame import frame_of
 from multicause.energies.network import NONLINEARITIES
 from multicause.energies.propriety import is_strong
 from multicause.samplers import Hamiltonian
+from multicause.samplers.base import initial_state
+from multicause.samplers.hamiltonian import leapfrog
 from multicause.solvers.contrastive_divergence import Method, Rates, first_state, update
 
 EXPERTS = [Logistic(), Student(exponent=1.7)]
@@ -112,6 +114,30 @@ def test_gradients_against_finite_differences(expert, units, sizes, nonlinearity
         both = differences(lambda both: energy.value(both[1], both[0]).sum(), (Z, parameters))
         np.testing.assert_allclose(ravel_pytree((slopes, by_rule))[0], both, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(of_rows, slopes, rtol=1e-12)
+        if not sizes:
+            of_columns = jax.jit(partial(energy.gradient_of_columns, parameters, frame))
+            np.testing.assert_allclose(basis @ of_columns((Z @ basis).T), slopes.T, rtol=1e-12)
+
+
+@pytest.mark.parametrize("units", [2, 3])
+def test_trajectories_in_rows_and_columns_are_the_same(units, seed):
+    with double_precision():
+        energy, parameters = model(units, 3, Logistic(), seed)
+        target = EnergyTarget(energy, parameters, energy.frame(parameters))
+        assert target.gradient_of_columns is not None
+        position, momentum = jnp.asarray(np.random.RandomState(seed + 1).normal(size=(2, 4, 3)))
+        state = initial_state(target, position)
+        in_columns = leapfrog(state, momentum, jnp.asarray(0.1), target, 5)
+        in_rows = leapfrog(state, momentum, jnp.asarray(0.1), partial(energy.in_frame, parameters, target.frame), 5)
+        np.testing.assert_allclose(ravel_pytree(in_columns)[0], ravel_pytree(in_rows)[0], rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("expert", "units", "sizes"), [(Logistic(), 33, ()), (Student(), 2, ()), (Logistic(), 2, (2,))], ids=str
+)
+def test_columns_are_used_only_where_they_are_faster(expert, units, sizes):
+    energy, parameters = model(units, 40, expert, 0, sizes)
+    assert EnergyTarget(energy, parameters, energy.frame(parameters)).gradient_of_columns is None
 
 
 @pytest.mark.parametrize("units", [1, 2])

@@ -4,7 +4,7 @@ from multicause.energies.base import Expert
 from multicause.energies.checks import check_expert
 from multicause.energies.function import FunctionExpert
 from multicause.energies.logistic import Logistic
-from multicause.energies.network import NONLINEARITIES, Energy, EnergyParameters, Layer
+from multicause.energies.network import NONLINEARITIES, Energy, EnergyParameters, EnergyTarget, Layer
 from multicause.energies.student import Student
 
 NAMES: dict[str, type] = {"logistic": Logistic, "student": Student}
@@ -14,6 +14,7 @@ __all__ = [
     "NONLINEARITIES",
     "Energy",
     "EnergyParameters",
+    "EnergyTarget",
     "Expert",
     "FunctionExpert",
     "Layer",

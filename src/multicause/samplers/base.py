@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from multicause.arrays import Array
 from multicause.parts import Part
 
-# Energy E and gradient ∂E/∂z of rows (n, R): (n,) and (n, R).
+# Energy E and gradient ∂E/∂z of rows (n, R): (n,) and (n, R). An attribute ``gradient_of_columns``, if there is one and
+# it is not None, is a function that computes the gradient of columns (R, n) in less time: (R, n).
 Target = Callable[[Array], tuple[Array, Array]]
 # Increase of the log step size after a run in which all proposals were accepted.
 GAIN = 0.05

@@ -69,14 +69,19 @@ def trajectories(target: Target, step_size: Array, n_leapfrog: int, *, corrected
 
 def leapfrog(state: State, momentum: Array, step_size: Array, target: Target, n_steps: int) -> tuple[State, Array]:
     """Return the states and momenta after some leapfrog steps, which preserve volume and are reversible."""
+    of_columns = getattr(target, "gradient_of_columns", None)
 
     def step(_: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         position, momentum = carry
         position = position + step_size * momentum
-        return position, momentum - step_size * target(position)[1]
+        gradient = target(position)[1] if of_columns is None else of_columns(position)
+        return position, momentum - step_size * gradient
+
+    def turned(both: tuple[Array, Array]) -> tuple[Array, Array]:
+        return both if of_columns is None else (both[0].T, both[1].T)
 
     momentum = momentum - step_size / 2 * state.gradient
-    position, momentum = jax.lax.fori_loop(0, n_steps - 1, step, (state.position, momentum))
+    position, momentum = turned(jax.lax.fori_loop(0, n_steps - 1, step, turned((state.position, momentum))))
     position = position + step_size * momentum
     energy, gradient = target(position)
     return State(position, energy, gradient), momentum - step_size / 2 * gradient

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import Array, compiled, matmul
-from multicause.energies.network import Energy, EnergyParameters, has_decay
+from multicause.energies.network import Energy, EnergyParameters, EnergyTarget, has_decay
 from multicause.preparation.whitening import whiten
 from multicause.samplers.base import Draws, ModelExpectation, Sampler, draw_steps, run_chain
 from multicause.solvers.optimizers import Momentum, Optimizer, learning_rate_at
@@ -234,7 +234,7 @@ def gradients(
         position = jnp.where(jnp.isnan(chains), Z, chains) if method.persistent else Z
         # Chains have the same distribution in every orthonormal basis.
         position = position if frame is None else matmul(position, frame.basis)
-        chain = sampler.build(partial(energy.in_frame, parameters, frame), step_size)
+        chain = sampler.build(EnergyTarget(energy, parameters, frame), step_size)
         start = chain.init(position)
         end, acceptance, bad = run_chain(chain, key, start, method.n_steps, draws)
         samples = end.position if frame is None else matmul(end.position, frame.basis.T)
