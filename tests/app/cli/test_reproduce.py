@@ -1,8 +1,10 @@
 """``multicause reproduce`` with a single experiment."""
 
 import json
+import warnings
 
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from multicause.app.cli import reproduce
 from multicause.app.cli.output import Output
@@ -38,6 +40,17 @@ def test_a_long_experiment_tells_each_line_as_it_is_found(monkeypatch):
     told.clear()
     run = call("reproduce", "mca08", "--json")
     assert [line["found"] for line in json.loads(run.stdout)["lines"]] == ["0 told", "1 told"]
+
+
+def test_fits_that_lose_a_cause_are_counted_and_not_warned_of(monkeypatch, recwarn):
+    def warning(trials, *, jobs):
+        for _ in range(2):
+            warnings.warn("cause_died", ConvergenceWarning, stacklevel=1)
+            yield Line("row", "much", "little", True)
+
+    monkeypatch.setattr(reproduce, "experiment", lambda name: warning)
+    assert call("reproduce", "mca08").exit_code == 0
+    assert not [caught for caught in recwarn if caught.category is ConvergenceWarning]
 
 
 def test_an_experiment_returns_what_was_asked_and_found():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -73,7 +73,7 @@ def reproduce(
         trials = trials or (short.trials if short else TRIALS)
         setting = setting or (short.setting if short else "")
         lines = []
-        with nullcontext() if jobs == 1 else interrupted_by_exception():
+        with warnings_of_fits_ignored(), nullcontext() if jobs == 1 else interrupted_by_exception():
             found = runner(trials, jobs=jobs, **({"setting": setting} if setting else {}))
             for line in found:
                 lines.append(line)
@@ -95,6 +95,16 @@ def reproduce(
         raise typer.Exit(0 if reached else 1)
 
 
+@contextmanager
+def warnings_of_fits_ignored() -> Iterator[None]:
+    """Ignore that fits end early or lose a cause: lines of an experiment count how many did not."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
 def reproduce_all(output: Output, quick: bool, jobs: int, out: Path) -> None:
     """Run every experiment and write one page; it is written again after each, so that nothing is lost.
 
@@ -109,12 +119,8 @@ def reproduce_all(output: Output, quick: bool, jobs: int, out: Path) -> None:
         output.say(f"{name}: {SUBJECTS[name]}")
         started, lines, problem = perf_counter(), [], ""
         try:
-            from sklearn.exceptions import ConvergenceWarning
-
             run = experiment(name)
-            with warnings.catch_warnings():
-                # Fits of an experiment may end early or lose a cause; its lines count how many did not.
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with warnings_of_fits_ignored():
                 lines = list(run(trials, jobs=jobs, **options) if quick else run(jobs=jobs))
         except Exception as error:  # any error: the other experiments are still run
             problem = f"{type(error).__name__}: {describe(error)}"
