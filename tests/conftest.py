@@ -9,7 +9,7 @@ import gc
 import os
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 
 import pytest
@@ -77,8 +77,9 @@ def remove_old_programs(folder):
     """Remove programs that were compiled long ago: code and versions have probably changed since."""
     oldest = time.time() - KEEP_PROGRAMS
     for path in folder.iterdir():
-        if path.stat().st_mtime < oldest:
-            path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another run may remove it at the same time
+            if path.stat().st_mtime < oldest:
+                path.unlink()
 
 
 def pytest_collection_finish():

@@ -110,7 +110,16 @@ def test_annealed_fits_are_compared_with_one_that_begins_at_rows(monkeypatch):
     assert automatic.run_repair_from_rows(plan, kept) is kept
 
 
-def test_fits_that_obviously_have_all_causes_are_not_repaired():
-    found = Search(fit=SimpleNamespace(bound=1.0), surplus=True)
-    assert automatic.run_repair(None, found) is found
-    assert automatic.run_from_rows(None, found) is found
+def test_fits_with_surplus_components_are_repaired_as_long_as_missing_causes_are_found(monkeypatch):
+    settings = []
+    monkeypatch.setattr(automatic, "repair", lambda *_, **given: settings.append(given) or "repaired")
+    monkeypatch.setattr(automatic, "repair_settings", lambda *_: {})
+    model = SimpleNamespace(posterior=SimpleNamespace(ascends_bound=True))
+    models = SimpleNamespace(search=model, annealing=model)
+    plan = SimpleNamespace(models=models, search_data=None, search_iterations=9, places=1)
+    found = Search(fit=SimpleNamespace(bound=1.0), surplus=0.5)
+    assert automatic.run_repair(plan, found).fit == "repaired"
+    assert automatic.run_from_rows(plan, found) is found
+    automatic.run_repair(plan, found._replace(surplus=None))
+    assert (settings[0]["attempts"], settings[0]["least_rise"]) == (1, 0.5)
+    assert not {"attempts", "least_rise"} & set(settings[1])

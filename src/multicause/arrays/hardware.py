@@ -29,8 +29,9 @@ def one_by_one() -> bool:
 
 
 def on_host(record: Any) -> Any:
-    """Return a record whose arrays are NumPy arrays. Those of a CPU are not copied.
+    """Return a record whose numbers and arrays are NumPy arrays, read-only views of those of a CPU.
 
-    For small arrays of a CPU, ``jax.device_get`` takes ten times as long; those of an accelerator are copied at once.
+    For small arrays of a CPU, ``jax.device_get`` takes ten times as long, which matters in loops of EM; those of an
+    accelerator are copied at once.
     """
     return jax.tree.map(np.asarray, record) if on_cpu() else jax.device_get(record)

@@ -19,6 +19,8 @@ class Expert(Part):
     exact density and exact samples.
     """
 
+    #: Whether ``energy`` is the same function of each activity, without a shape, for arrays with any order of axes.
+    elementwise: bool = False
     #: Whether the tails are so heavy that draws may exceed the range of single precision.
     wide_range: bool = False
     #: Optional: ``log_partition(shape, n_units, dtype)`` computes log ∫ exp(−E_j(h)) dh of each unit: (units,).

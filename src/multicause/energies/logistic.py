@@ -17,6 +17,8 @@ class Logistic(Expert):
     exp(−E) is the standard logistic density, so ∫ exp(−E) dh = 1.
     """
 
+    elementwise = True
+
     def energy(self, activity: Array, shape: Shape) -> Array:
         """Compute |h| + 2 log(1 + e^{−|h|}), a form that does not overflow."""
         return _energy(activity)

@@ -126,14 +126,15 @@ class Energy:
         return energies, back(jnp.ones_like(energies))[0]
 
     def gradient_of_columns(self, parameters: EnergyParameters, frame: Frame | None, Z: Array) -> Array:
-        """Compute ∂E/∂z as :meth:`in_frame`, of rows that are columns of Z (R, n), for models of one layer: (R, n)."""
+        """Compute ∂E/∂z as :meth:`in_frame`, of rows that are columns of Z (R, n): (R, n).
+
+        The model has one layer, and an expert whose energy is the same function of each activity.
+        """
         units = len(parameters.filters)
         filters, seen = (parameters.filters, Z) if frame is None else (frame.triangle.T, Z[:units])
-        (shape,) = parameters.shapes
 
         def total(seen: Array) -> Array:
-            of_row = jax.vmap(lambda activity: self.expert.energy(activity, shape), in_axes=1, out_axes=1)
-            return of_row(matmul(filters, seen)).astype(Z.dtype).sum()
+            return self.expert.energy(matmul(filters, seen), {}).astype(Z.dtype).sum()
 
         gradient = jax.grad(total)(seen)
         return gradient if frame is None else jnp.concatenate([gradient, parameters.background * Z[units:]])
@@ -206,7 +207,7 @@ class Energy:
         return noise + matmul(activity - matmul(noise, W.T), jnp.linalg.pinv(W).T)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashed by identity: parameters may be traced
 class EnergyTarget:
     """Energy of a model with given parameters, for chains at coordinates in a frame."""
 
@@ -222,14 +223,12 @@ class EnergyTarget:
     def gradient_of_columns(self) -> Callable[[Array], Array] | None:
         """Return the function that computes ∂E/∂z of columns (R, n): (R, n); None if it would not be faster.
 
-        On a CPU, products with few units take a quarter of the time in columns, whose fastest axis is long. Experts
-        with a shape would be computed in rows all the same.
+        On a CPU, products with few units take a quarter of the time in columns, whose fastest axis is long.
         """
-        parameters = self.parameters
-        few = len(parameters.filters) <= MOST_IN_COLUMNS
-        if not (few and on_cpu()) or parameters.layers or parameters.shapes[0]:
-            return None
-        return partial(self.energy.gradient_of_columns, parameters, self.frame)
+        few = len(self.parameters.filters) <= MOST_IN_COLUMNS
+        if few and on_cpu() and self.energy.expert.elementwise and not self.parameters.layers:
+            return partial(self.energy.gradient_of_columns, self.parameters, self.frame)
+        return None
 
 
 def has_decay(parameters: EnergyParameters) -> EnergyParameters:

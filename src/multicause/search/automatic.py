@@ -8,7 +8,7 @@
 3. Learn all parameters by plain EM, and repair remaining local optima. The model's own posterior does this if its
    states are the same for all rows, which makes them cheap; otherwise the sparse one. Then begin at rows of the data,
    without annealing, as long as that leads to a higher bound, and repair this fit, too: where data have no separate
-   causes, annealing may end in a poor optimum. A fit that obviously has all causes and surplus ones needs no repair.
+   causes, annealing may end in a poor optimum. A fit with surplus components is repaired once.
 4. Finish by EM with the model's own posterior on all data, without causes that are not needed
    (:mod:`multicause.search.pruning`). If step 3 had other states of the same rows, and few causes are not needed now,
    one is recycled once more. Otherwise causes that die come back where data are explained worst, as long as the bound
@@ -250,11 +250,10 @@ def finish_unpruned(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
 
 
 def run_repair(plan: SearchPlan, state: Search) -> Search:
-    """Repair local optima on the rows of the search, unless all causes have obviously been found."""
+    """Repair local optima on the rows of the search; with surplus components, as long as missing causes are found."""
     assert state.fit is not None
-    if state.surplus:
-        return state
     ranking = plan.models.annealing
+    limits: dict[str, Any] = {} if state.surplus is None else {"attempts": 1, "least_rise": state.surplus}
     repaired = repair(
         plan.models.search,
         plan.search_data,
@@ -262,15 +261,19 @@ def run_repair(plan: SearchPlan, state: Search) -> Search:
         max_iter=plan.search_iterations,
         ranking=ranking if ranking.posterior.ascends_bound else None,
         places=plan.places,
+        **limits,
         **repair_settings(plan, plan.models.search, "repairing"),
     )
     return state._replace(fit=repaired)
 
 
 def run_from_rows(plan: SearchPlan, state: Search) -> Search:
-    """Learn from rows of the data without annealing, and keep the result if its bound is higher."""
+    """Learn from rows of the data without annealing, and keep the result if its bound is higher.
+
+    Surplus components show that annealing has separated the causes.
+    """
     assert state.fit is not None
-    if state.surplus:
+    if state.surplus is not None:
         return state
     settings = repair_settings(plan, plan.models.search, "repairing")
     again = relearn_from_rows(

@@ -35,7 +35,7 @@ class Search(NamedTuple):
     phase: int = 0
     temperature: float | None = None  # start temperature of the annealing
     fit: FitResult | None = None  # result of the phases so far
-    surplus: bool = False  # whether all causes have obviously been found, with some to spare
+    surplus: float | None = None  # least rise per row with a cause that is missing, if some are surplus
     from_rows: bool = False  # whether the fit was learned again from rows of the data
     silenced: tuple[int, ...] = ()  # causes that were left out, because they are not needed
     unpruned: FitResult | None = None  # the fit before that

@@ -124,7 +124,8 @@ def repair(
             return state
         falls = falls_without(model, data, state.fit.parameters)
         order = tuple(np.argsort(falls, kind="stable").tolist())
-        return state._replace(least_missed=order, all_needed=bool(falls.min() >= EQUALLY_NEEDED * falls.max()))
+        equally = falls.min() > 0 and falls.min() >= EQUALLY_NEEDED * falls.max()
+        return state._replace(least_missed=order, all_needed=bool(equally))
 
     def variants(state: RepairState) -> Parameters:
         return all_variants(model, data, state.fit, state.least_missed, state.failures, random)

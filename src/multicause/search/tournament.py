@@ -26,7 +26,8 @@ Rounds = tuple[tuple[int, int], ...]
 # Iterations of each round and number of variants that survive it, and the rise of the bound per row below which a
 # variant ends early. Nearly all variants that win are among the best four after three iterations.
 ROUNDS = ((3, 4), (5, 2), (20, 1))
-# The same for starts from rows, which are farther from their optima: ranks become reliable later.
+# The same for four starts from rows, which are farther from their optima: ranks become reliable later, so that the
+# first round drops none.
 ROUNDS_FROM_ROWS = ((10, 4), (10, 2), (40, 1))
 VARIANT_TOL = 1e-4
 # A variant is dropped if it would not reach the bound of the fit within this many iterations like its last one.

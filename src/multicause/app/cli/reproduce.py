@@ -97,7 +97,10 @@ def reproduce(
 
 @contextmanager
 def warnings_of_fits_ignored() -> Iterator[None]:
-    """Ignore that fits end early or lose a cause: lines of an experiment count how many did not."""
+    """Ignore that fits end early or lose a cause: lines of an experiment count how many did not.
+
+    Functions that run in other processes (``--jobs``) do that themselves.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
