@@ -11,7 +11,7 @@ from multicause.em.results import one_start
 from multicause.outcomes import Outcome
 from multicause.posteriors import Preselected
 from multicause.search import repair as module
-from multicause.search.tournament import ROUNDS
+from multicause.search.tournament import ROUNDS, ROUNDS_FROM_ROWS
 from tests.search.problem import CAUSES, problem
 
 # One cause twice, and another that mixes two (MCA08 fig. 7).
@@ -127,6 +127,22 @@ def test_a_start_from_rows_replaces_a_fit_with_a_lower_bound_only(poor):
     assert (found.bound > fit.bound + 1) == poor
     if not poor:
         np.testing.assert_array_equal(found.parameters.components, fit.parameters.components)
+
+
+def test_several_choices_of_rows_are_compared(stuck, monkeypatch):
+    given, tournaments = problem("max"), []
+
+    def run_tournament(model, data, variants, **settings):
+        tournaments.append((variants(), settings["rounds"]))
+        return stuck._replace(bound=-np.inf)
+
+    monkeypatch.setattr(module, "run_tournament", run_tournament)
+    settings = {"random": np.random.RandomState(0), **given.settings}
+    module.relearn_from_rows(given.model, given.data, stuck, given.parameters(STUCK), max_iter=200, **settings)
+    ((starts, rounds),) = tournaments
+    assert starts.components.shape == (module.FROM_ROWS, 3, 6)
+    assert len(np.unique(starts.components, axis=0)) == module.FROM_ROWS
+    assert rounds == ROUNDS_FROM_ROWS
 
 
 def test_one_cause_has_nothing_to_be_exchanged_with(stuck):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -215,6 +215,11 @@ def offset_iterations(watch: Callable[[Progress], bool] | None, offset: int) -> 
 def one_start(record: Any) -> Any:
     """Return parameters or statistics with a leading axis of one start, on the host."""
     return jax.tree.map(lambda leaf: np.asarray(leaf)[None], record)
+
+
+def stack_starts(records: Iterable[Any]) -> Any:
+    """Return parameters with a leading axis of starts, given those of each start."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *records)
 
 
 def start_of(record: Any, number: int = 0) -> Any:

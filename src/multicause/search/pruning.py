@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from multicause.annealing import NoAnnealing
 from multicause.em.driver import run_loop
 from multicause.em.loop import learn_all
-from multicause.em.results import FitResult, best_of, concatenate_history, offset_iterations
+from multicause.em.results import FitResult, best_of, concatenate_history, offset_iterations, stack_starts
 from multicause.em.usage import LEAST_USE
 from multicause.engines.base import Data
 from multicause.model import Model
@@ -128,7 +127,7 @@ def run_pruning(plan: SearchPlan, state: Search) -> Search:
         results = learn_all(
             model,
             data,
-            jax.tree.map(lambda *leaves: np.stack(leaves), *starts),
+            stack_starts(starts),
             annealing=NoAnnealing(),
             max_iter=min(ITERATIONS, left),
             tol=plan.tol,

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from multicause.annealing import NoAnnealing
@@ -34,6 +33,7 @@ from multicause.em.results import (
     concatenate_history,
     offset_iterations,
     one_start,
+    stack_starts,
 )
 from multicause.em.usage import dead_causes
 from multicause.engines.base import Data
@@ -187,7 +187,7 @@ def relearn_from_rows(
             rows: Any = rows_as_components(model, data, len(start.components), random).astype(data.dtype)
             return start._replace(components=rows)
 
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *(one_choice() for _ in range(FROM_ROWS)))
+        return stack_starts(one_choice() for _ in range(FROM_ROWS))
 
     repairs = RepairStrategy(from_rows, _can_go_on, attempts=1, rounds=ROUNDS_FROM_ROWS)
     return _improve(model, data, lambda: RepairState(fit, fit.n_rounds), repairs, max_iter=max_iter, **settings)

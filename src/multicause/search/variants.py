@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from multicause.em.results import FitResult
+from multicause.em.results import FitResult, stack_starts
 from multicause.em.usage import dead_causes
 from multicause.engines.base import Data
 from multicause.inference import active_causes
@@ -79,7 +79,7 @@ def revived(
 ) -> Parameters:
     """Return variants in which all dead causes (H,) are residuals of rows that are explained worst."""
     worst = worst_rows(model, data, parameters)
-    return _stacked([revive(model, data, parameters, dead, worst, random) for _ in range(n_variants)])
+    return stack_starts([revive(model, data, parameters, dead, worst, random) for _ in range(n_variants)])
 
 
 def copied(
@@ -108,7 +108,7 @@ def copied(
         moved = model.combination.reflect(moved)
         prior = model.prior.copied(parameters.prior, source, recycled)
         starts.append(parameters._replace(components=moved, prior=prior))
-    return _stacked(starts)
+    return stack_starts(starts)
 
 
 def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool, most: int) -> list[int]:
@@ -125,8 +125,3 @@ def _promising(model: Model, parameters: Parameters, recycled: int, lifted: bool
     if not lifted:
         return sorted(np.argsort(explained)[-2::-1][:most].tolist())
     return sorted(np.argsort(explained)[::-1][:most].tolist())
-
-
-def _stacked(variants: list[Parameters]) -> Parameters:
-    """Stack parameters along a new axis of starts."""
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *variants)
