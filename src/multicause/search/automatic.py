@@ -268,13 +268,8 @@ def run_repair(plan: SearchPlan, state: Search) -> Search:
 
 
 def run_from_rows(plan: SearchPlan, state: Search) -> Search:
-    """Learn from rows of the data without annealing, and keep the result if its bound is higher.
-
-    Surplus components show that annealing has separated the causes.
-    """
+    """Learn from rows of the data without annealing, and keep the result if its bound is higher."""
     assert state.fit is not None
-    if state.surplus is not None:
-        return state
     settings = repair_settings(plan, plan.models.search, "repairing")
     again = relearn_from_rows(
         plan.models.search,
@@ -285,7 +280,9 @@ def run_from_rows(plan: SearchPlan, state: Search) -> Search:
         places=plan.places,
         **settings,
     )
-    return state._replace(fit=again, from_rows=again.bound > state.fit.bound)
+    if not again.bound > state.fit.bound:
+        return state._replace(fit=again)
+    return state._replace(fit=again, from_rows=True, surplus=None)
 
 
 def run_repair_from_rows(plan: SearchPlan, state: Search) -> Search:
