@@ -80,6 +80,13 @@ def infer(parameters, Y, observed, kept, temperature=1.0, dtype=float, masked=No
         return jax.device_get(found)
 
 
+def search(W, rows, strengths, kept, masks=None):
+    """Beam search in one program: traced anew in each call, and compiled in less time than one for each operation."""
+    traced = jax.jit(lambda *given: search_states(*given[:3], kept, *given[3:]))
+    with double_precision():
+        return jax.device_get(traced(W, rows, strengths, masks))
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("width", [3, 9, 100])
 def test_states_are_distinct_and_have_the_right_score_and_strengths(width, masked, seed):
@@ -168,9 +175,8 @@ def test_single_precision_is_close_to_double(seed):
 def test_a_dependent_component_does_no_harm():
     """Causes with equal components have Schur complements of zero, or slightly less, beside each other."""
     W = np.tile(np.eye(1, 4), (3, 1)).astype(np.float32)
-    strengths = Strengths(jnp.full(3, -1.0), jnp.zeros(3), jnp.full(3, 1e6))
-    with double_precision():
-        found = search_states(jnp.asarray(W), jnp.full((1, 4), 7.0), strengths, [3, 3, 1])
+    strengths = Strengths(*(np.full(3, value, np.float32) for value in (-1, 0, 1e6)))
+    found = search(W, np.full((1, 4), 7, np.float32), strengths, [3, 3, 1])
     assert all(np.isfinite(leaf).all() for states in found for leaf in states)
 
 
@@ -244,16 +250,14 @@ def test_nearly_dependent_components_in_single_precision(masked, seed):
     data = rows if observed is None else observed * rows
 
     def states(dtype):
-        prior = Strengths(*(jnp.full(16, value, dtype) for value in (-1.0, 0.0, 50.0)))
-        masks = None if observed is None else jnp.asarray(observed, dtype)
-        kept = numbers_of_states(16, 5, 4)
-        return search_states(jnp.asarray(W, dtype), jnp.asarray(data, dtype), prior, kept, masks)
+        prior = Strengths(*(np.full(16, value, dtype) for value in (-1.0, 0.0, 50.0)))
+        masks = None if observed is None else observed.astype(dtype)
+        return search(W.astype(dtype), data.astype(dtype), prior, numbers_of_states(16, 5, 4), masks)
 
-    with double_precision():
-        for single, double in zip(states(np.float32), states(np.float64), strict=True):
-            assert single.mean.dtype == np.float32
-            assert np.abs(single.mean).max() < 1.5 * np.abs(double.mean).max()
-            np.testing.assert_allclose(single.score, double.score, rtol=1e-3)
+    for single, double in zip(states(np.float32), states(np.float64), strict=True):
+        assert single.mean.dtype == np.float32
+        assert np.abs(single.mean).max() < 1.5 * np.abs(double.mean).max()
+        np.testing.assert_allclose(single.score, double.score, rtol=1e-3)
 
 
 @pytest.mark.parametrize("reads_grams", [False, True])
@@ -268,13 +272,12 @@ def test_values_may_have_weights_between_zero_and_one(reads_grams, dtype, rtol, 
         random.uniform(0.02, 1, size=(N, D)),
     )
     log_odds, mean, variance = random.normal(size=H), random.normal(size=H), random.uniform(0.1, 3, H)
-    with double_precision():
-        given = [jnp.asarray(each, dtype) for each in (components, weights * Y, log_odds, mean, variance, weights)]
-        levels = search_states(*given[:2], Strengths(*given[2:5]), numbers_of_states(H, H, 100), given[5])
+    given = [each.astype(dtype) for each in (components, weights * Y, log_odds, mean, variance, weights)]
+    levels = search(*given[:2], Strengths(*given[2:5]), numbers_of_states(H, H, 100), given[5])
     assert sum(states.score.shape[1] for states in levels) == 2**H - 1
     for states in levels:
         for n, b in np.ndindex(states.score.shape):
-            active = np.asarray(states.active[n, b])
+            active = states.active[n, b]
             W, slabs = components[active], np.diag(1 / variance[active])
             precision = (W * weights[n]) @ W.T + slabs
             product = (W * weights[n]) @ Y[n] + slabs @ mean[active]
