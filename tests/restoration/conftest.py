@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from tests.conftest import optimizations
-
 # All calls share these, and with them their compiled programs.
 QUICK = {"patch_size": 6, "n_components": 24, "max_iter": 8, "random_state": 0}
 N_SAMPLES = 4500  # of recordings
@@ -22,13 +20,6 @@ def synthetic_image(side=48):
 def psnr(image, clean):
     """Return the peak signal-to-noise ratio in dB for a range of 255."""
     return 10 * np.log10(255**2 / np.mean((image - clean) ** 2))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _optimized():
-    """Restoring an image runs for longer than it takes to compile its programs well."""
-    with optimizations():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,9 @@ from multicause.restoration.files import StoredPicture
 from tests.app.cli.calls import call
 from tests.restoration.conftest import N_SAMPLES, WORDS, psnr
 
+# Several images are restored by the same programs: that takes longer than to compile them well.
+pytestmark = pytest.mark.usefixtures("optimized")
+
 
 def test_the_command_line_denoises_an_image(tmp_path, clean, noisy):
     imsave(tmp_path / "noisy.png", np.clip(np.rint(noisy), 0, 255).astype(np.uint8), check_contrast=False)

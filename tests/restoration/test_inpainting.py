@@ -7,6 +7,9 @@ from multicause.restoration import denoise_image, inpaint_image
 from multicause.restoration.inpainting import fill_smoothly
 from tests.restoration.conftest import QUICK, psnr
 
+# Images are restored several times, and in strips: that takes longer than to compile programs well.
+pytestmark = pytest.mark.usefixtures("optimized")
+
 
 def test_missing_pixels_are_filled_in_and_others_kept(clean, lost):
     found = inpaint_image(clean, lost, **QUICK)

@@ -7,6 +7,9 @@ from multicause.restoration import denoise_sound, restorer
 from multicause.restoration.passes import restore_patches
 from tests.restoration.conftest import N_SAMPLES, QUICK
 
+# Recordings are restored in many strips: that takes longer than to compile programs well.
+pytestmark = pytest.mark.usefixtures("optimized")
+
 
 @pytest.fixture(scope="module")
 def tones():
