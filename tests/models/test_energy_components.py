@@ -139,7 +139,7 @@ def test_fewer_filters_find_what_is_not_gaussian(seed, optimized):
     assert (correlations[:, :2].max(axis=1) > 0.95).all()
 
 
-def test_a_second_layer_models_what_one_cannot(seed, optimized):
+def test_a_second_layer_models_what_one_cannot(seed):
     """Pairs of one amplitude and independent signs: no product density in whatever basis has their support."""
     random = np.random.RandomState(seed)
     X, held_out = amplitude_coupled(5000, random), amplitude_coupled(2000, random)
