@@ -108,7 +108,7 @@ class SlowWorker(IterationCallback):
 
     def after(self, iteration):
         worker = next(iter(self.client.nthreads()))
-        self.sleeping.append(self.client.submit(sleep, 0.5, workers=[worker], pure=False))
+        self.sleeping.append(self.client.submit(sleep, 0.2, workers=[worker], pure=False))
 
 
 class Interrupt(IterationCallback):

@@ -357,7 +357,7 @@ def test_values_are_checked_beside_missing_ones():
 # ------------------------------------------------------------------------------------------------- recovery
 
 
-def test_bars_are_found_though_half_of_all_pixels_are_missing(optimized):
+def test_bars_are_found_though_half_of_all_pixels_are_missing():
     """Bars, Poisson noise, defaults: in all of three trials, as in all of twenty that were run by hand."""
     for seed in range(3):
         bars = make_bars(500, size=4, noise="poisson", random_state=seed)

@@ -35,7 +35,7 @@ def test_every_sampler_separates_sources_as_fastica_does(sampler, mixed, seed, o
         assert model.acceptance_rates_[-20:].mean() == pytest.approx(model.sampler_.acceptance, abs=0.03)
 
 
-def test_persistent_chains_learn_too(mixed, seed, optimized):
+def test_persistent_chains_learn_too(mixed, seed):
     X, A, _ = mixed
     model = EnergyComponents(persistent=True, sampler=Hamiltonian(5), max_iter=3000, random_state=seed).fit(X)
     assert amari_distance(model.components_, np.linalg.inv(A)) < 1.0
@@ -112,7 +112,7 @@ def test_the_complete_case_is_independent_components(seed):
     assert amari_distance(model.components_, causal.receptive_fields_) < 1e-3
 
 
-def test_twice_as_many_filters_find_every_true_one(seed, optimized):
+def test_twice_as_many_filters_find_every_true_one(seed):
     """Data of a complete model; directions are compared in whitened space, where filters have no scale."""
     random = np.random.RandomState(seed)
     A = random.normal(size=(6, 6))
@@ -129,7 +129,7 @@ def test_twice_as_many_filters_find_every_true_one(seed, optimized):
     assert len(set(cosines.argmax(axis=1))) == 6
 
 
-def test_fewer_filters_find_what_is_not_gaussian(seed, optimized):
+def test_fewer_filters_find_what_is_not_gaussian(seed):
     """Two heavy-tailed sources among four Gaussian ones."""
     random = np.random.RandomState(seed)
     S = np.column_stack([random.standard_t(3, size=(5000, 2)) / np.sqrt(3), random.normal(size=(5000, 4))])

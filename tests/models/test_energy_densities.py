@@ -105,7 +105,7 @@ def test_a_model_without_a_density_says_so():
     assert np.isfinite(light.estimate_log_partition(**few).value)
 
 
-def test_samples_have_the_models_moments(seed, optimized):
+def test_samples_have_the_models_moments(seed):
     """Four moments to five standard errors: a false alarm in a hundred thousand runs."""
     X = mixture(2000, 2)[0]
     model = EnergyComponents(4, max_iter=300, random_state=0, sampler="metropolis", n_steps=10).fit(X)
