@@ -127,9 +127,9 @@ def scores_of(task: tuple[str, np.ndarray, int, int, int]) -> tuple[float, float
 
 def line(name: str, scores: np.ndarray, settings: list[dict[str, Any]]) -> str:
     """Return a line of the table, given scores (settings, repetitions, 2), the defaults first."""
-    scores = scores[:, ~np.isnan(scores).any(axis=(0, 2))]
-    if not scores.shape[1]:
-        return f"{name:14s}  (no time)"
+    scores = with_worst(scores[:, ~np.isnan(scores).any(axis=(0, 2))])
+    if not np.isfinite(scores).all() or not scores.size:
+        return f"{name:14s}  (no time, or no finite score)"
     held_out, learned = compared(scores[..., 0]), compared(scores[..., 1])
     return (
         f"{name:14s}  {held_out.default:10.3f}  {held_out.low:10.3f}  {held_out.high:10.3f}  "
@@ -139,9 +139,10 @@ def line(name: str, scores: np.ndarray, settings: list[dict[str, Any]]) -> str:
 
 def overall(scores: list[np.ndarray], settings: list[dict[str, Any]]) -> str:
     """Return how far defaults and the best three settings over all data sets are below the best of each data set."""
-    complete = [own[..., 0].mean(axis=1) for own in scores if np.isfinite(own).all()]
-    if not complete:
+    scores = [own for own in map(with_worst, scores) if np.isfinite(own).all()]
+    if not scores:
         return ""
+    complete = [own[..., 0].mean(axis=1) for own in scores]
     gaps = np.array([100 * (own[1:].max() - own) / max(np.ptp(own[1:]), 1e-9) for own in complete])
     lines = [
         "",
@@ -162,6 +163,12 @@ def overall(scores: list[np.ndarray], settings: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def with_worst(scores: np.ndarray) -> np.ndarray:
+    """Return scores (settings, repetitions, 2) in which fits that are not finite have the worst score of all others."""
+    failed = np.isneginf(scores)
+    return np.where(failed, np.where(failed, np.inf, scores).min(axis=0, keepdims=True), scores)
+
+
 def likeliest(scores: np.ndarray) -> np.ndarray:
     """Return the setting with the highest score of learned rows in each repetition."""
     return scores[..., 1].argmax(axis=0)
@@ -176,7 +183,7 @@ def best_of_others(scores: np.ndarray) -> np.ndarray:
 def gaps_of_chosen(scores: list[np.ndarray], choose: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return how far the settings that are chosen in each repetition are below the best, for each data set."""
     gaps = []
-    for own in (own[1:] for own in scores if np.isfinite(own).all()):
+    for own in (own[1:] for own in scores):
         means = own[..., 0].mean(axis=1)
         chosen = own[choose(own), range(own.shape[1]), 0].mean()
         gaps.append(100 * (means.max() - chosen) / max(np.ptp(means), 1e-9))
@@ -197,8 +204,7 @@ class Comparison(NamedTuple):
 def compared(scores: np.ndarray) -> Comparison:
     """Compare the scores (settings, repetitions) of the defaults, which are first, with those of all others."""
     means = scores.mean(axis=1)
-    others = np.where(np.isfinite(means[1:]), means[1:], np.nan)
-    low, high, best = float(np.nanmin(others)), float(np.nanmax(others)), int(np.nanargmax(others))
+    low, high, best = float(means[1:].min()), float(means[1:].max()), int(means[1:].argmax())
     unit = 100 / max(high - low, 1e-9)
     differences = scores[1 + best] - scores[0]
     error = differences.std(ddof=1) / np.sqrt(len(differences)) if len(differences) > 1 else np.nan
@@ -216,6 +222,8 @@ def main() -> None:
     parser.add_argument("--settings", type=int, default=50, help="number of hand settings")
     add_options(parser)
     arguments = parser.parse_args()
+    if arguments.settings < 2:
+        parser.error(f"--settings must be at least 2, so that they have a range; got {arguments.settings}")
     data_sets = dict(np.load(arguments.rows)) if arguments.rows else collect(arguments.data)
     if arguments.save:
         np.savez_compressed(arguments.save, **data_sets)

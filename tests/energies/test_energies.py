@@ -133,12 +133,29 @@ def test_trajectories_in_rows_and_columns_are_the_same(units, seed):
         np.testing.assert_allclose(ravel_pytree(in_columns)[0], ravel_pytree(in_rows)[0], rtol=1e-11)
 
 
+class Steeper(Logistic):
+    """An expert of a user's own, whose energy depends on the unit."""
+
+    def energy(self, activity, shape):
+        return super().energy(activity, shape) * jnp.arange(1, activity.shape[1] + 1)
+
+
 @pytest.mark.parametrize(
-    ("expert", "units", "sizes"), [(Logistic(), 33, ()), (Student(), 2, ()), (Logistic(), 2, (2,))], ids=str
+    ("expert", "units", "sizes"),
+    [(Logistic(), 33, ()), (Student(), 2, ()), (Logistic(), 2, (2,)), (Steeper(), 2, ())],
+    ids=str,
 )
 def test_columns_are_used_only_where_they_are_faster(expert, units, sizes):
     energy, parameters = model(units, 40, expert, 0, sizes)
     assert EnergyTarget(energy, parameters, energy.frame(parameters)).gradient_of_columns is None
+
+
+def test_an_expert_with_the_energy_of_another_may_use_columns_too():
+    class Named(Logistic):
+        """Its energy is that of its base class."""
+
+    assert Named.elementwise
+    assert not Steeper.elementwise
 
 
 @pytest.mark.parametrize("units", [1, 2])

@@ -20,6 +20,7 @@ class Expert(Part):
     """
 
     #: Whether ``energy`` is the same function of each activity, without a shape, for arrays with any order of axes.
+    #: Chains of small models are faster then. It is not inherited by classes with another ``energy``.
     elementwise: bool = False
     #: Whether the tails are so heavy that draws may exceed the range of single precision.
     wide_range: bool = False
@@ -28,6 +29,11 @@ class Expert(Part):
     #: Optional: ``draw(key, shape, n_samples, n_units, dtype)`` draws independent activities with densities
     #: proportional to exp(−E_j): (n_samples, n_units).
     draw: Any
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "energy" in vars(cls) and "elementwise" not in vars(cls):
+            cls.elementwise = False
 
     def initial(self, n_units: int, dtype: Any) -> Shape:
         """Return initial values of the shape, arrays of length ``n_units``; empty if nothing is learned."""

@@ -8,7 +8,8 @@
 3. Learn all parameters by plain EM, and repair remaining local optima. The model's own posterior does this if its
    states are the same for all rows, which makes them cheap; otherwise the sparse one. Then begin at rows of the data,
    without annealing, as long as that leads to a higher bound, and repair this fit, too: where data have no separate
-   causes, annealing may end in a poor optimum. A fit with surplus components is repaired once.
+   causes, annealing may end in a poor optimum. Repair of an annealed fit with surplus components ends at its first
+   failure.
 4. Finish by EM with the model's own posterior on all data, without causes that are not needed
    (:mod:`multicause.search.pruning`). If step 3 had other states of the same rows, and few causes are not needed now,
    one is recycled once more. Otherwise causes that die come back where data are explained worst, as long as the bound

@@ -27,7 +27,7 @@ Rounds = tuple[tuple[int, int], ...]
 # variant ends early. Nearly all variants that win are among the best four after three iterations.
 ROUNDS = ((3, 4), (5, 2), (20, 1))
 # The same for four starts from rows, which are farther from their optima: ranks become reliable later, so that the
-# first round drops none.
+# first round drops none by its rank.
 ROUNDS_FROM_ROWS = ((10, 4), (10, 2), (40, 1))
 VARIANT_TOL = 1e-4
 # A variant is dropped if it would not reach the bound of the fit within this many iterations like its last one.
