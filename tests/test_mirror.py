@@ -61,7 +61,7 @@ REACHED_INDIRECTLY = {
     },
     "by scores of numbers of components, in tests/selection/": {"selection": "differences"},
     "by displays, in tests/plotting/": {"plotting": "fields validation"},
-    "by restored images, in tests/restoration/": {"restoration": "learning passes pictures"},
+    "by restored images, in tests/restoration/": {"restoration": "learning pictures"},
 }
 
 
