@@ -139,14 +139,14 @@ def line(name: str, scores: np.ndarray, settings: list[dict[str, Any]]) -> str:
 
 def overall(scores: list[np.ndarray], settings: list[dict[str, Any]]) -> str:
     """Return how far defaults and the best three settings over all data sets are below the best of each data set."""
+    n_all = len(scores)
     scores = [own for own in map(with_worst, scores) if np.isfinite(own).all()]
     if not scores:
         return ""
-    complete = [own[..., 0].mean(axis=1) for own in scores]
-    gaps = np.array([100 * (own[1:].max() - own) / max(np.ptp(own[1:]), 1e-9) for own in complete])
+    gaps = np.array([below_best(own[..., 0].mean(axis=1), own[1:, :, 0].mean(axis=1)) for own in scores])
     lines = [
         "",
-        f"{len(gaps)} data sets: mean and median below the best of each, and data sets within 1 and 5 % of it",
+        f"{len(gaps)} of {n_all} data sets: mean and median below the best of each, and how many are within 1 and 5 %",
     ]
     named = [
         ("defaults", gaps[:, 0]),
@@ -169,6 +169,11 @@ def with_worst(scores: np.ndarray) -> np.ndarray:
     return np.where(failed, np.where(failed, np.inf, scores).min(axis=0, keepdims=True), scores)
 
 
+def below_best(score: Any, others: np.ndarray) -> Any:
+    """Return how far a score is below the best of the others, in percent of the range between their worst and best."""
+    return 100 * (others.max() - score) / max(np.ptp(others), 1e-9)
+
+
 def likeliest(scores: np.ndarray) -> np.ndarray:
     """Return the setting with the highest score of learned rows in each repetition."""
     return scores[..., 1].argmax(axis=0)
@@ -184,9 +189,8 @@ def gaps_of_chosen(scores: list[np.ndarray], choose: Callable[[np.ndarray], np.n
     """Return how far the settings that are chosen in each repetition are below the best, for each data set."""
     gaps = []
     for own in (own[1:] for own in scores):
-        means = own[..., 0].mean(axis=1)
         chosen = own[choose(own), range(own.shape[1]), 0].mean()
-        gaps.append(100 * (means.max() - chosen) / max(np.ptp(means), 1e-9))
+        gaps.append(below_best(chosen, own[..., 0].mean(axis=1)))
     return np.array(gaps)
 
 

@@ -63,8 +63,10 @@ def test_activity_is_corrected_for_rows_that_were_cut():
     """
     bars = make_bars(2000, size=4, activity=0.25, noise="gaussian", noise_scale=0.5, random_state=0)
     posterior = Preselected(8, 2, keep=1.0)
-    words = {"posterior": posterior, "annealing": None, "init": bars.causes, "random_state": 0, "noise_scale": 0.5}
-    model = MaximalCauses(8, tol=1e-4, **words).fit(bars.data)
+    model = MaximalCauses(
+        8, posterior=posterior, annealing=None, init=bars.causes, noise_scale=0.5, tol=1e-4, random_state=0
+    )
+    model.fit(bars.data)
     assert abs(model.activity_.mean() - bars.states.mean()) < 0.015
     shared = MaximalCauses(**(model.get_params(deep=False) | {"prior": Bernoulli(shared=True)})).fit(bars.data)
     assert np.ptp(shared.activity_) == 0

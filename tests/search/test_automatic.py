@@ -142,7 +142,7 @@ def test_a_better_fit_from_rows_is_repaired_as_if_it_had_no_surplus_components(s
 
 def test_patches_that_annealing_does_not_separate_are_learned_from_rows():
     """On these, annealing ends 28 nats a row below starts from rows, with components that seem to be surplus."""
-    image = pytest.importorskip("skimage.data").clock() * (10 / 255)
+    image = pytest.importorskip("skimage.data", reason="scikit-image is not installed").clock() * (10 / 255)
     patches = np.lib.stride_tricks.sliding_window_view(image, (8, 8)).reshape(-1, 64)
     chosen = np.random.RandomState(0).choice(len(patches), 800, replace=False)
     X = patches[chosen][np.random.RandomState(0).permutation(800)[::2]]
