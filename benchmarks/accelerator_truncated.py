@@ -44,7 +44,8 @@ def iteration_on(model, X, W, memory_budget):
     H, D = W.shape
     per_row = model.posterior.bytes_per_row(H, D, X.itemsize, linear=model.linear)
     engine = Local(memory_budget=memory_budget)
-    data = engine.load(X, np.ones(len(X), X.dtype)).arranged(partial(inference.summarize, model), per_row)
+    summary = partial(inference.summarize, model.noise, model.missing)
+    data = engine.load(X, np.ones(len(X), X.dtype)).arranged(summary, per_row)
     noise = {"variance": jnp.ones(1, X.dtype), "floor": jnp.full(1, 1e-6, X.dtype)}
     prior = {"activity": jnp.full((1, H), 2 / H, X.dtype)}
     parameters = Parameters(jnp.asarray(W)[None], prior, noise)

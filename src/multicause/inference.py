@@ -10,6 +10,7 @@ from multicause.compatibility import Expectation
 from multicause.engines.base import Data
 from multicause.expectations import Inference, Recognized
 from multicause.model import Model
+from multicause.noises.base import Noise
 from multicause.posteriors.expectations.shared_states import SharedStates
 from multicause.records import Block, Parameters
 from multicause.states import state_list as state_tree
@@ -26,7 +27,8 @@ def arrange(model: Model, data: Data, n_components: int, n_starts: int = 1, *, e
     per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
     per_row += model.posterior.bytes_of_mask(*size) if model.missing else 0
     fixed = model.posterior.bytes_of_states(*size)
-    return data.arranged(partial(summarize, model), at_once * per_row, at_once * fixed, exact=exact)
+    summary = partial(summarize, model.noise, model.missing)
+    return data.arranged(summary, at_once * per_row, at_once * fixed, exact=exact)
 
 
 def inertia(model: Model, data: Data, parameters: Parameters) -> float:
@@ -47,10 +49,13 @@ def _infer(model: Model, block: Block, parameters: Parameters) -> Inference:
     return model.posterior.infer(model, parameters, block, jnp.ones(()))
 
 
-@jit_by_parts
-def summarize(model: Model, rows: Array) -> Array:
-    """Return the numbers that the noise needs for each row, with zeros in place of missing values: (n,)."""
-    return model.noise.summarize(jnp.where(jnp.isnan(rows), 0, rows) if model.missing else rows)
+@partial(compiled, static=(0, 1))
+def summarize(noise: Noise, missing: bool, rows: Array) -> Array:
+    """Return the numbers that the noise needs for each row, with zeros in place of missing values: (n,).
+
+    It does not take a model, so that all models with the same noise share its program.
+    """
+    return noise.summarize(jnp.where(jnp.isnan(rows), 0, rows) if missing else rows)
 
 
 @jit_by_parts

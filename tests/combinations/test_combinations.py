@@ -1,6 +1,6 @@
 """Each combination alone, compared with loops over states and causes in NumPy."""
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
 
@@ -14,7 +14,7 @@ RANDOM = np.random.RandomState(0)
 POSITIVE = RANDOM.uniform(0.1, 0.9, (H, D))
 SIGNED = RANDOM.normal(size=(H, D))
 TREES = [all_states(H), sparse_states(H, 2)]
-COLD = jnp.ones(())
+COLD = np.ones(())
 
 
 def clipped_sum(active):
@@ -59,15 +59,16 @@ def means_of(mean_of, components, states):
 @pytest.mark.parametrize("tree", TREES, ids=["all", "sparse"])
 def test_means_of_all_states(rule, components, mean_of, tree):
     expected = means_of(mean_of, components, tree.states())
-    np.testing.assert_allclose(rule.combine(jnp.asarray(components), tree), expected, atol=1e-12)
-    causes = jnp.asarray(tree.states(), dtype=float)
-    np.testing.assert_allclose(rule.mean(jnp.asarray(components), causes), expected, atol=1e-12)
+    causes = tree.states().astype(float)
+    found = jax.jit(lambda W, causes: (rule.combine(W, tree), rule.mean(W, causes)))(components, causes)
+    np.testing.assert_allclose(found[0], expected, atol=1e-12)
+    np.testing.assert_allclose(found[1], expected, atol=1e-12)
 
 
 @OF_RULES
 def test_means_relative_to_an_origin(rule, components, mean_of):
     tree, origin = TREES[1], np.linspace(-0.2, 0.3, D)
-    found = rule.relative_means(jnp.asarray(components), tree, jnp.asarray(origin))
+    found = jax.jit(lambda W, origin: rule.relative_means(W, tree, origin))(components, origin)
     np.testing.assert_allclose(found, means_of(mean_of, components, tree.states()) - origin, atol=1e-12)
 
 
@@ -84,10 +85,13 @@ def test_credit_is_the_derivative_of_the_mean(rule, components, mean_of, tree):
         down[h] -= step
         slope = (means_of(mean_of, up, states) - means_of(mean_of, down, states)) / (2 * step)
         expected[h] = np.sum(slope * values, axis=0)
-    pulled = rule.pull(jnp.asarray(components), tree, jnp.asarray(values), COLD)
+
+    @jax.jit
+    def both(W, states, values, temperature):
+        return rule.pull(W, tree, values, temperature), rule.pull_states(W, states, values, temperature)
+
+    pulled, again = both(components, states.astype(float), values, COLD)
     np.testing.assert_allclose(pulled, expected, atol=1e-8)
-    matrix = jnp.asarray(states, dtype=float)
-    again = rule.pull_states(jnp.asarray(components), matrix, jnp.asarray(values), COLD)
     np.testing.assert_allclose(again, expected, atol=1e-8)
 
 
@@ -103,14 +107,15 @@ def test_shares_of_long_lists_are_powers_and_exponentials(credit, tree):
     totals[0] = 1  # the empty state has no causes that could share it
     shared = values / (totals ** ((rho - 1) / rho) if credit == "power" else totals)
     rule = Maximum(credit=credit)
-    pulled = rule.pull(jnp.asarray(components), tree, jnp.asarray(values), jnp.asarray(temperature))
+    pull = jax.jit(lambda W, values, temperature: rule.pull(W, tree, values, temperature))
+    pulled = pull(components, values, np.asarray(temperature))
     np.testing.assert_allclose(pulled, own * (states.T @ shared), atol=1e-9)
 
 
 def test_causes_of_a_noisy_or_have_full_credit():
     states = TREES[0].states()
     values = RANDOM.normal(size=(len(states), D))
-    pulled = NoisyOr().pull_states(jnp.asarray(POSITIVE), jnp.asarray(states, dtype=float), jnp.asarray(values), COLD)
+    pulled = jax.jit(NoisyOr().pull_states)(POSITIVE, states.astype(float), values, COLD)
     np.testing.assert_allclose(pulled, states.T @ values, atol=1e-12)
 
 

@@ -2,7 +2,6 @@
 
 import jax
 import jax.monitoring
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -122,6 +121,8 @@ def test_the_cause_that_is_missed_least():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_value_that_a_share_of_all_weight_reaches(dtype, on_accelerator, monkeypatch):
     monkeypatch.setattr(kernels, "one_by_one", lambda: not on_accelerator)
+    # A function of this test alone, so that no program of another kind of device is found.
+    find = jax.jit(lambda *arrays: largest_with_share(*arrays))
     random = np.random.RandomState(0)
     for trial in range(20):
         values = (random.normal(size=37) * 10.0 ** random.randint(-3, 4)).astype(dtype)
@@ -130,18 +131,23 @@ def test_the_value_that_a_share_of_all_weight_reaches(dtype, on_accelerator, mon
         order = np.argsort(values)[::-1]
         reached = np.cumsum(weights[order].astype(float)) >= share * weights.sum(dtype=float) * (1 - 1e-12)
         with double_precision():
-            found = largest_with_share(jnp.asarray(values), jnp.asarray(weights), jnp.asarray(share))
+            found = find(values, weights, np.asarray(share))
         assert np.asarray(found) == values[order[np.argmax(reached)]]
 
 
 @pytest.mark.parametrize("n_causes", [1, 3, 8])
 def test_truncated_activities_on_accelerators_are_those_of_a_cpu(n_causes, monkeypatch):
     random, most = np.random.RandomState(0), min(3, n_causes)
+
+    def both(activity):
+        return truncation.log_mass(activity, most), truncation.untruncated(0.8 * activity, activity, most)
+
     with double_precision():
-        activity = jnp.asarray(random.uniform(0.01, 0.6, n_causes))
-        cpu = truncation.log_mass(activity, most), truncation.untruncated(0.8 * activity, activity, most)
+        activity = random.uniform(0.01, 0.6, n_causes)
+        cpu = jax.jit(both)(activity)
         monkeypatch.setattr(truncation, "one_by_one", lambda: False)
-        other = truncation.log_mass(activity, most), truncation.untruncated(0.8 * activity, activity, most)
+        # Another function, so that the program of a CPU is not found.
+        other = jax.jit(lambda activity: both(activity))(activity)
     for a, b in zip(cpu, other, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
@@ -149,8 +155,13 @@ def test_truncated_activities_on_accelerators_are_those_of_a_cpu(n_causes, monke
 @pytest.mark.parametrize("at_once", [1, 2, 3])
 def test_only_active_starts_are_worked_on(at_once, monkeypatch):
     monkeypatch.setattr(starts, "starts_at_once", lambda n_starts: at_once)
-    values = jnp.arange(10.0).reshape(5, 2)
+    values = np.arange(10, dtype=np.float32).reshape(5, 2)
+
+    @jax.jit
+    def work_on(active, values):
+        return over_active(lambda row: (row * 2, row.sum()), active, values)
+
     for active in ([1, 0, 1, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]):
-        found = over_active(lambda row: (row * 2, row.sum()), jnp.asarray(active, dtype=bool), values)
+        found = work_on(np.array(active, dtype=bool), values)
         np.testing.assert_array_equal(found[0], 2 * values * np.array(active)[:, None])
         np.testing.assert_array_equal(found[1], values.sum(axis=1) * np.array(active))

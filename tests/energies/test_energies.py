@@ -15,14 +15,15 @@ from multicause.energies import Energy, EnergyTarget, Expert, FunctionExpert, Lo
 from multicause.energies.frame import frame_of
 from multicause.energies.network import NONLINEARITIES
 from multicause.energies.propriety import is_strong
-from multicause.samplers import Hamiltonian
+from multicause.samplers import ExactGradient, Hamiltonian
 from multicause.samplers.base import initial_state
 from multicause.samplers.hamiltonian import leapfrog
-from multicause.solvers.contrastive_divergence import Method, Rates, first_state, update
+from multicause.solvers.contrastive_divergence import Method, Rates, first_state, gradients, update
 
 EXPERTS = [Logistic(), Student(exponent=1.7)]
 # Probability below which a distribution counts as wrong; a right one fails once in a hundred thousand runs.
 RARE = 1e-5
+INITIAL = jax.jit(Energy.initial, static_argnums=(0, 2))
 
 
 def model(units, dimensions, expert, seed=0, sizes=(), nonlinearity="sigmoid", background=0.7):
@@ -30,17 +31,25 @@ def model(units, dimensions, expert, seed=0, sizes=(), nonlinearity="sigmoid", b
     random = np.random.RandomState(seed)
     energy = Energy(expert, nonlinearity)
     filters = jnp.asarray(random.normal(size=(units, dimensions)))
-    return energy, energy.initial(filters, sizes, background, jax.random.key(seed))
+    return energy, INITIAL(energy, filters, sizes, background, jax.random.key(seed))
 
 
 def differences(function, tree, step=1e-5):
     """Central differences of a function of a record in each of its numbers, in one compiled program."""
-    flat, rebuild = ravel_pytree(tree)
-    moves = step * jnp.eye(len(flat))
-    ahead, behind = jax.jit(
-        lambda flat: jax.lax.map(lambda move: (function(rebuild(flat + move)), function(rebuild(flat - move))), moves)
-    )(flat)
-    return np.asarray(ahead - behind) / (2 * step)
+
+    @jax.jit
+    def both(tree):
+        numbers, rebuild = ravel_pytree(tree)
+        moves = step * jnp.eye(len(numbers))
+        return jax.lax.map(lambda move: (function(rebuild(numbers + move)), function(rebuild(numbers - move))), moves)
+
+    ahead, behind = map(np.asarray, both(tree))
+    return (ahead - behind) / (2 * step)
+
+
+def flat(tree):
+    """All numbers of a record, as one array of NumPy."""
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
 def plane(reach=60, n=1201):
@@ -48,7 +57,7 @@ def plane(reach=60, n=1201):
     t = np.linspace(-1, 1, n)
     line, density = reach * np.sinh(5 * t) / np.sinh(5), reach * 5 * np.cosh(5 * t) / np.sinh(5) * (t[1] - t[0])
     Z = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
-    return jnp.asarray(Z), jnp.asarray(np.outer(density, density).ravel())
+    return Z, np.outer(density, density).ravel()
 
 
 @pytest.mark.parametrize("expert", EXPERTS, ids=str)
@@ -56,24 +65,26 @@ def test_experts_are_known_densities(expert):
     h = np.linspace(-30, 30, 41)
     with double_precision():
         shape = expert.initial(1, float)
-        log_density = -expert.energy(jnp.asarray(h)[:, None], shape)[:, 0] - expert.log_partition(shape, 1, float)
+        energies = jax.jit(lambda h: expert.energy(h, shape) + expert.log_partition(shape, 1, float))(h[:, None])
+        log_density = -np.asarray(energies)[:, 0]
     freedom = 2 * 1.7 - 1
     reference = stats.logistic if isinstance(expert, Logistic) else stats.t(freedom, scale=1 / np.sqrt(freedom))
     np.testing.assert_allclose(log_density, reference.logpdf(h), rtol=1e-12)
     with double_precision():
-        drawn = np.asarray(expert.draw(jax.random.key(0), shape, 4000, 1, float))[:, 0]
+        drawn = np.asarray(jax.jit(lambda key: expert.draw(key, shape, 4000, 1, float))(jax.random.key(0)))[:, 0]
     assert stats.kstest(drawn, reference.cdf).pvalue > RARE
 
 
 def test_the_logistic_energy_neither_overflows_nor_loses_its_slope():
+    energy = jax.jit(lambda h: Logistic().energy(h, {}))
+    slope_of = jax.jit(jax.grad(lambda h: Logistic().energy(h, {}).sum()))
     with double_precision():
         for dtype in (jnp.float32, jnp.float64):
             h = jnp.asarray([-1e30, -800.0, 0.0, 800.0, 1e30], dtype)
-            value = Logistic().energy(h, {})
+            value = energy(h)
             np.testing.assert_allclose(value, [1e30, 800, np.log(4), 800, 1e30], rtol=1e-6)
             assert value.dtype == dtype
-            slope = jax.grad(lambda h: Logistic().energy(h, {}).sum())(h)
-            np.testing.assert_allclose(slope, [-1, -1, 0, 1, 1], atol=1e-7)
+            np.testing.assert_allclose(slope_of(h), [-1, -1, 0, 1, 1], atol=1e-7)
 
 
 def test_a_two_layer_energy_computed_by_hand():
@@ -88,7 +99,7 @@ def test_a_two_layer_energy_computed_by_hand():
             ),
             shapes=({"exponents": jnp.asarray([1.0, 3.0])}, {"exponents": jnp.asarray([2.0])}),
         )
-        found = energy.value(parameters, jnp.asarray([[2.0, 1.0]]))
+        found = jax.jit(energy.value)(parameters, jnp.asarray([[2.0, 1.0]]))
     # h¹ = (2, 3); log(1 + (h − θ)²) = (log 5, log 5); h² = log 5 − 2 log 5 + 1/2.
     expected = np.log(5) + 3 * np.log(10) + 2 * np.log1p((0.5 - np.log(5)) ** 2)
     np.testing.assert_allclose(found, [expected], rtol=1e-13)
@@ -106,31 +117,32 @@ def test_gradients_against_finite_differences(expert, units, sizes, nonlinearity
     """∂E/∂z and ∂E/∂θ, for fewer and more units than the three dimensions, and for three layers."""
     with double_precision():
         energy, parameters = model(units, 3, expert, seed, sizes, nonlinearity)
-        Z = jnp.asarray(np.random.RandomState(seed + 1).normal(size=(4, 3)))
+        Z = np.random.RandomState(seed + 1).normal(size=(4, 3))
         slopes, by_rule = jax.jit(jax.grad(lambda Z, p: energy.value(p, Z).sum(), argnums=(0, 1)))(Z, parameters)
-        frame = energy.frame(parameters)
-        basis = jnp.eye(3) if frame is None else frame.basis
-        of_rows = jax.jit(partial(energy.in_frame, parameters, frame))(Z @ basis)[1] @ basis.T
+        frame = jax.jit(energy.frame)(parameters)
+        basis = np.eye(3) if frame is None else np.asarray(frame.basis)
+        of_rows = np.asarray(jax.jit(partial(energy.in_frame, parameters, frame))(Z @ basis)[1]) @ basis.T
         both = differences(lambda both: energy.value(both[1], both[0]).sum(), (Z, parameters))
-        np.testing.assert_allclose(ravel_pytree((slopes, by_rule))[0], both, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(flat((slopes, by_rule)), both, rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(of_rows, slopes, rtol=1e-12)
         if expert.elementwise:
             of_columns = jax.jit(partial(energy.gradient_of_columns, parameters, frame))
-            np.testing.assert_allclose(basis @ of_columns((Z @ basis).T), slopes.T, rtol=1e-12)
+            np.testing.assert_allclose(basis @ np.asarray(of_columns((Z @ basis).T)), slopes.T, rtol=1e-12)
 
 
 @pytest.mark.parametrize("units", [2, 3])
 def test_trajectories_in_rows_and_columns_are_the_same(units, seed):
     with double_precision():
         energy, parameters = model(units, 3, Logistic(), seed)
-        target = EnergyTarget(energy, parameters, energy.frame(parameters))
+        target = EnergyTarget(energy, parameters, jax.jit(energy.frame)(parameters))
         assert target.gradient_of_columns is not None
-        position, momentum = jnp.asarray(np.random.RandomState(seed + 1).normal(size=(2, 4, 3)))
-        state = initial_state(target, position)
-        in_columns = leapfrog(state, momentum, jnp.asarray(0.1), target, 5)
+        position, momentum = np.random.RandomState(seed + 1).normal(size=(2, 4, 3))
+        state = jax.jit(partial(initial_state, target))(position)
+        move = jax.jit(leapfrog, static_argnums=(3, 4))
+        in_columns = move(state, momentum, 0.1, target, 5)
         np.testing.assert_allclose(jax.jit(target)(position)[1], state.gradient)  # it can be compiled, as any target
-        in_rows = leapfrog(state, momentum, jnp.asarray(0.1), partial(energy.in_frame, parameters, target.frame), 5)
-        np.testing.assert_allclose(ravel_pytree(in_columns)[0], ravel_pytree(in_rows)[0], rtol=1e-11)
+        in_rows = move(state, momentum, 0.1, partial(energy.in_frame, parameters, target.frame), 5)
+        np.testing.assert_allclose(flat(in_columns), flat(in_rows), rtol=1e-11)
 
 
 class Steeper(Logistic):
@@ -147,7 +159,7 @@ class Steeper(Logistic):
 )
 def test_columns_are_used_only_where_they_are_faster(expert, units, sizes):
     energy, parameters = model(units, 40, expert, 0, sizes)
-    assert EnergyTarget(energy, parameters, energy.frame(parameters)).gradient_of_columns is None
+    assert EnergyTarget(energy, parameters, jax.jit(energy.frame)(parameters)).gradient_of_columns is None
 
 
 def test_an_expert_with_the_energy_of_another_may_use_columns_too():
@@ -165,57 +177,51 @@ def test_the_partition_function_against_quadrature(expert, units, seed):
     with double_precision():
         energy, parameters = model(units, 2, expert, seed)
         if units == 2:  # filters that are nearly parallel make a density that is longer than the plane
-            parameters = parameters._replace(filters=jnp.eye(2) + 0.3 * parameters.filters / 3)
+            parameters = parameters._replace(filters=np.eye(2) + 0.3 * np.asarray(parameters.filters) / 3)
         places, areas = plane()
-        mass = (jnp.exp(-jax.jit(energy.value)(parameters, places)) * areas).sum()
-        np.testing.assert_allclose(energy.log_partition(parameters), jnp.log(mass), atol=2e-4)
+        mass = (np.exp(-np.asarray(jax.jit(energy.value)(parameters, places))) * areas).sum()
+        np.testing.assert_allclose(jax.jit(energy.log_partition)(parameters), np.log(mass), atol=2e-4)
+
+
+def exact_gradient(energy, parameters, Z, shares):
+    method = Method(energy, ExactGradient(), 1, False)
+    state = jax.jit(partial(first_state, method), static_argnums=1)(parameters, 1)
+    return jax.jit(partial(gradients, method))(state, Z, shares, jax.random.key(0))[0]
 
 
 @pytest.mark.parametrize("units", [2, 3])
 @pytest.mark.parametrize("expert", EXPERTS, ids=str)
 def test_the_exact_gradient_against_finite_differences_of_the_log_likelihood(expert, units, seed):
-    from multicause.samplers import ExactGradient
-    from multicause.solvers.contrastive_divergence import Method, first_state, gradients
-
     with double_precision():
         energy, parameters = model(units, 3, expert, seed)
         Z = jnp.asarray(np.random.RandomState(seed).normal(size=(20, 3)))
         shares = jnp.asarray(np.random.RandomState(seed).dirichlet(np.ones(20)))
-        method = Method(energy, ExactGradient(), 1, False)
-        found = jax.jit(gradients, static_argnums=0)(
-            method, first_state(method, parameters, 1), Z, shares, jax.random.key(0)
-        )[0]
+        found = exact_gradient(energy, parameters, Z, shares)
 
         def negative_log_likelihood(parameters):
             return (shares * energy.value(parameters, Z)).sum() + energy.log_partition(parameters)
 
         expected = differences(negative_log_likelihood, parameters)
         # The last number is the precision of the background, which is not learned.
-        np.testing.assert_allclose(ravel_pytree(found)[0][:-1], expected[:-1], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(flat(found)[:-1], expected[:-1], rtol=1e-6, atol=1e-8)
 
 
 def test_the_exact_gradient_of_ica_is_bell_and_sejnowskis(seed):
     """∂/∂W (⟨E⟩ + log Z) = ⟨tanh(h/2) zᵀ⟩ − W⁻ᵀ (EBM01 eq. 6)."""
-    from multicause.samplers import ExactGradient
-    from multicause.solvers.contrastive_divergence import Method, first_state, gradients
-
     with double_precision():
         energy, parameters = model(4, 4, Logistic(), seed)
         Z = np.random.RandomState(seed).normal(size=(50, 4))
-        method = Method(energy, ExactGradient(), 1, False)
-        found = gradients(
-            method, first_state(method, parameters, 1), jnp.asarray(Z), jnp.full(50, 0.02), jax.random.key(0)
-        )
+        found = exact_gradient(energy, parameters, Z, np.full(50, 0.02))
         W = np.asarray(parameters.filters)
         expected = np.tanh(Z @ W.T / 2).T @ Z / 50 - np.linalg.inv(W).T
-        np.testing.assert_allclose(found[0].filters, expected, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(found.filters, expected, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("units", [2, 3])
 def test_independent_draws_have_the_models_distribution(units, seed):
     with double_precision():
         energy, parameters = model(units, 3, Logistic(), seed, background=4.0)
-        Z = np.asarray(energy.draw(jax.random.key(seed), parameters, 4000))
+        Z = np.asarray(jax.jit(partial(energy.draw, n_samples=4000))(jax.random.key(seed), parameters))
         activity = Z @ np.asarray(parameters.filters).T
     for j in range(units):
         assert stats.kstest(activity[:, j], stats.logistic.cdf).pvalue > RARE
@@ -229,15 +235,15 @@ def test_an_exponent_stays_where_there_is_a_density():
     with double_precision():
         for units, least in ((2, 0.501), (3, 0.0)):
             energy, parameters = model(units, 2, Student())
-            low = parameters._replace(shapes=({"exponents": jnp.full(units, -1.0)},))
-            np.testing.assert_allclose(energy.constrain(low).shapes[0]["exponents"], least)
+            low = parameters._replace(shapes=({"exponents": np.full(units, -1.0)},))
+            np.testing.assert_allclose(jax.jit(energy.constrain)(low).shapes[0]["exponents"], least)
 
 
 def test_the_students_partition_function_is_its_integral():
+    log_partition = jax.jit(lambda shape: Student().log_partition(shape, 1, float))
     for exponent in (0.6, 1.0, 3.3):
         with double_precision():
-            shape = {"exponents": jnp.asarray([exponent])}
-            found = float(Student().log_partition(shape, 1, float)[0])
+            found = float(log_partition({"exponents": jnp.asarray([exponent])})[0])
         integral = 2 * integrate.quad(lambda h, g=exponent: (1 + h**2) ** -g, 0, np.inf)[0]
         assert found == pytest.approx(np.log(integral), abs=1e-6)
 
@@ -289,8 +295,8 @@ class Odd(Scaled):
 def test_a_constant_of_double_precision_leaves_the_model_in_single():
     with double_precision():
         energy = Energy(FunctionExpert(lambda h: np.float64(0.5) * h**2))
-        parameters = energy.initial(jnp.eye(2, dtype=jnp.float32), (), 1.0, jax.random.key(0))
-        assert energy.value(parameters, jnp.ones((3, 2), jnp.float32)).dtype == jnp.float32
+        parameters = INITIAL(energy, np.eye(2, dtype=np.float32), (), 1.0, jax.random.key(0))
+        assert jax.jit(energy.value)(parameters, np.ones((3, 2), np.float32)).dtype == jnp.float32
 
 
 def test_a_good_expert_passes():

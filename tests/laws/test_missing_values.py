@@ -50,7 +50,7 @@ def statistics(model, X, weights=None, temperature=1.0, missing=True):
     weights = np.ones(len(X)) if weights is None else weights
     with double_precision():
         rows = jnp.asarray(X)
-        block = Block(rows, jnp.asarray(weights, dtype=X.dtype), summarize(parts, rows))
+        block = Block(rows, jnp.asarray(weights, dtype=X.dtype), summarize(parts.noise, parts.missing, rows))
         return jax.device_get(expect(parts, block, model._parameters, jnp.asarray(temperature)))
 
 

@@ -1,5 +1,7 @@
 """Each prior alone, compared with closed forms and enumerations in NumPy."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,19 +32,26 @@ def arrays(parameters):
 
 
 def drawn(prior, parameters, seed=0):
-    return np.asarray(prior.sample(jax.random.key(seed), arrays(parameters), N_DRAWS))
+    sample = jax.jit(prior.sample, static_argnums=2)
+    return np.asarray(sample(jax.random.key(seed), arrays(parameters), N_DRAWS))
 
 
 # ------------------------------------------------------------------------------------------------ Bernoulli
 
 
 def test_bernoulli_probabilities_are_products():
-    prior, parameters = priors.Bernoulli(), {"activity": jnp.asarray(ACTIVITY)}
-    np.testing.assert_allclose(np.exp(prior.log_probability(STATES, parameters)), INDEPENDENT, rtol=1e-12)
-    singles = INDEPENDENT[[0, *(2 ** np.arange(H))]]
-    np.testing.assert_allclose(np.exp(prior.log_probability_of_singles(parameters)), singles, rtol=1e-12)
+    prior, chosen = priors.Bernoulli(), np.array([[1, 1], [1, 0], [0, 0]])
+
+    @jax.jit
+    def log_probabilities(states, candidates, parameters):
+        of_candidates = prior.log_probability_among(candidates, chosen, parameters)
+        return prior.log_probability(states, parameters), prior.log_probability_of_singles(parameters), of_candidates
+
     # Candidates 3 and 1 of a row, of which both, one or none are active.
-    among = prior.log_probability_among(jnp.array([[3], [1]]), np.array([[1, 1], [1, 0], [0, 0]]), parameters)
+    of_all, of_singles, among = log_probabilities(STATES, np.array([[3], [1]]), {"activity": ACTIVITY})
+    np.testing.assert_allclose(np.exp(of_all), INDEPENDENT, rtol=1e-12)
+    singles = INDEPENDENT[[0, *(2 ** np.arange(H))]]
+    np.testing.assert_allclose(np.exp(of_singles), singles, rtol=1e-12)
     np.testing.assert_allclose(np.exp(among)[:, 0], INDEPENDENT[[8 + 2, 8, 0]], rtol=1e-12)
 
 
@@ -51,7 +60,8 @@ def test_bernoulli_probabilities_are_products():
 def test_mass_of_sparse_states_is_that_of_an_enumeration(prior, most):
     parameters = arrays(prior.initialize(H, ACTIVITY))
     expected = INDEPENDENT[STATES.sum(axis=1) <= most].sum()
-    np.testing.assert_allclose(np.exp(prior.log_mass(parameters, most)), expected, rtol=1e-12)
+    found = jax.jit(prior.log_mass, static_argnums=1)(parameters, most)
+    np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12)
 
 
 def test_bernoulli_learns_relative_frequencies():
@@ -70,9 +80,9 @@ def test_bernoulli_activities_explain_truncated_means():
     activity = np.array([0.1, 0.2, 0.3, 0.15])
     p = np.prod(np.where(STATES == 1, activity, 1 - activity), axis=1) * kept
     means = p @ STATES / p.sum()
-    start = {"activity": jnp.asarray(means)}
+    start, maximize = {"activity": means}, jax.jit(partial(priors.Bernoulli().maximize, max_active=2))
     for _ in range(5):
-        start = priors.Bernoulli().maximize(start, {"active": jnp.asarray(means)}, 1.0, max_active=2)
+        start = maximize(start, {"active": means}, 1.0)
     np.testing.assert_allclose(start["activity"], activity, rtol=1e-3)
 
 
@@ -126,12 +136,18 @@ def test_continuous_densities_and_their_derivatives(kind):
     scale, v = 2.0, np.array([-3.0, -0.7, 0.4, 2.5])
     prior = kind(scale=scale)
     parameters = arrays(prior.initialize(H, None))
+
+    @jax.jit
+    def values_at(v):
+        return prior.log_probability(v[None], parameters), prior.slope(v), prior.curvature(v)
+
+    log_probability, slope, curvature = values_at(v)
     expected = np.sum(np.log(DENSITIES[kind](v / scale) / scale))
-    np.testing.assert_allclose(prior.log_probability(v[None], parameters), [expected], rtol=1e-12)
+    np.testing.assert_allclose(log_probability, [expected], rtol=1e-12)
     step = 1e-4
     up, now, down = (np.log(DENSITIES[kind](v + shift)) for shift in (step, 0, -step))
-    np.testing.assert_allclose(prior.slope(jnp.asarray(v)), (up - down) / (2 * step), atol=1e-7)
-    np.testing.assert_allclose(prior.curvature(jnp.asarray(v)), (up - 2 * now + down) / step**2, atol=1e-5)
+    np.testing.assert_allclose(slope, (up - down) / (2 * step), atol=1e-7)
+    np.testing.assert_allclose(curvature, (up - 2 * now + down) / step**2, atol=1e-5)
     assert prior.maximize(parameters, {}, 1.0) is parameters
 
 
@@ -155,9 +171,15 @@ def test_graded_probabilities_are_products_over_levels():
     levels = np.array([[0.7, 0.2, 0.1], [0.5, 0.1, 0.4]])
     parameters = {"level_probabilities": jnp.asarray(levels)}
     states = np.array([[0, 0], [1, 2.5], [2.5, 0]])
-    np.testing.assert_allclose(np.exp(prior.log_probability(states, parameters)), [0.35, 0.08, 0.05], rtol=1e-12)
-    np.testing.assert_allclose(prior.activity(parameters), [0.3, 0.5], rtol=1e-12)
-    by_level = prior.log_probability_of_levels(parameters)
+
+    @jax.jit
+    def found(states, parameters):
+        by_level = prior.log_probability_of_levels(parameters)
+        return prior.log_probability(states, parameters), prior.activity(parameters), by_level
+
+    log_probability, activity, by_level = found(states, parameters)
+    np.testing.assert_allclose(np.exp(log_probability), [0.35, 0.08, 0.05], rtol=1e-12)
+    np.testing.assert_allclose(activity, [0.3, 0.5], rtol=1e-12)
     np.testing.assert_allclose(np.exp(by_level[2.5]), levels[:, 2], rtol=1e-12)
     assert prior.strengths == (1, 2.5)
     first = prior.initialize(2, 0.4)["level_probabilities"]
@@ -183,13 +205,13 @@ def test_spike_and_slab_learns_moments_of_active_causes():
         "slabs": jnp.array([8.0, 0.0]),
         "slab_squares": jnp.array([28.0, 0.0]),
     }
-    found = prior.maximize(before, statistics, 16.0)
+    found = jax.tree.map(np.asarray, jax.jit(prior.maximize)(before, statistics, 16.0))
     np.testing.assert_allclose(found["activity"], [0.25, 1e-6])
     np.testing.assert_allclose(found["slab_mean"], [2, 0])
     np.testing.assert_allclose(found["slab_variance"], [28 / 4 - 4, 1])  # an unused cause keeps its slab
     # Components of length one and longer slabs are the same model.
     components = np.array([[3.0, 4.0], [0.0, 2.0]])
-    scaled, slabs = prior.rescaled(jnp.asarray(components), found)
+    scaled, slabs = jax.tree.map(np.asarray, jax.jit(prior.rescaled)(components, found))
     np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1)
     np.testing.assert_allclose(slabs["slab_mean"][:, None] * scaled, found["slab_mean"][:, None] * components)
     np.testing.assert_allclose(slabs["slab_variance"], np.array([25.0, 4.0]) * found["slab_variance"])

@@ -28,7 +28,7 @@ from multicause.samplers import (
 from multicause.samplers.base import State, draw_steps, folded
 from multicause.samplers.hamiltonian import leapfrog
 from multicause.solvers.contrastive_divergence import Method, first_state, gradients
-from tests.energies.test_energies import plane
+from tests.energies.test_energies import INITIAL, plane
 
 
 class Independent(NamedTuple):
@@ -68,6 +68,8 @@ CHAINS = 8000
 FAR = 5.0
 CORRECTED = [Hamiltonian(5, step_size=0.35), CorrectedLangevin(step_size=0.8), Metropolis(step_size=1.0)]
 ALL = [*CORRECTED, Langevin(step_size=0.2)]
+VALUE = jax.jit(Energy.value, static_argnums=0)
+FIRST_STATE = jax.jit(first_state, static_argnums=(0, 2))
 
 
 def target(Z):
@@ -153,31 +155,32 @@ def _asymmetry(sampler, step_size, seed):
 def test_a_trajectory_can_be_reversed_and_keeps_volume(seed):
     random = np.random.RandomState(seed)
     with double_precision():
-        Z, momentum = jnp.asarray(random.normal(size=(6, 2))), jnp.asarray(random.normal(size=(6, 2)))
-        step = jnp.asarray(0.2)
+        Z, momentum = random.normal(size=(6, 2)), random.normal(size=(6, 2))
 
         @jax.jit
         def flow(Z, momentum):
-            state, momentum = leapfrog(State(Z, *target(Z)), momentum, step, target, 7)
+            state, momentum = leapfrog(State(Z, *target(Z)), momentum, jnp.asarray(0.2), target, 7)
             return state.position, momentum
 
-        there = flow(Z, momentum)
+        there = [np.asarray(part) for part in flow(Z, momentum)]
         back = flow(there[0], -there[1])
         np.testing.assert_allclose(back[0], Z, atol=1e-12)
-        np.testing.assert_allclose(-back[1], momentum, atol=1e-12)
+        np.testing.assert_allclose(-np.asarray(back[1]), momentum, atol=1e-12)
         assert np.abs(there[0] - Z).max() > 0.1
 
         def joined(both):
             return jnp.concatenate([part[0] for part in flow(both[None, :2], both[None, 2:])])
 
-        jacobian = jax.jacobian(joined)(jnp.concatenate([Z[0], momentum[0]]))
+        jacobian = jax.jit(jax.jacobian(joined))(np.concatenate([Z[0], momentum[0]]))
         np.testing.assert_allclose(np.linalg.det(jacobian), 1, rtol=1e-10)
         # The error of the conserved energy is of second order in the step size.
-        errors = []
+        errors, ends = [], jax.jit(leapfrog, static_argnums=(3, 4))
+        energy, gradient = jax.jit(target)(Z)
         for size in (0.1, 0.05):
-            state, after = leapfrog(State(Z, *target(Z)), momentum, jnp.asarray(size), target, int(2 / size))
-            total = state.energy + (after**2).sum(axis=1) / 2 - target(Z)[0] - (momentum**2).sum(axis=1) / 2
-            errors.append(float(jnp.abs(total).mean()))
+            state, after = ends(State(Z, energy, gradient), momentum, size, target, int(2 / size))
+            after, before = (np.sum(np.asarray(each) ** 2, axis=1) / 2 for each in (after, momentum))
+            total = np.asarray(state.energy) + after - np.asarray(energy) - before
+            errors.append(float(np.abs(total).mean()))
         assert 3 < errors[0] / errors[1] < 5
 
 
@@ -234,14 +237,14 @@ def test_the_partition_function_of_heavy_tails_is_not_missed(seed):
     """
     with double_precision():
         energy = Energy(Student(exponent=0.5))
-        W = jnp.asarray([[1.5, 0.2], [-0.4, 1.2], [0.7, -0.9]])
-        parameters = energy.initial(W, (), 1.0, jax.random.key(0))
+        W = np.array([[1.5, 0.2], [-0.4, 1.2], [0.7, -0.9]])
+        parameters = INITIAL(energy, W, (), 1.0, jax.random.key(0))
         base = annealed.base_for(energy, parameters, 1.0)
         settings = {"n_more": 0, "key": jax.random.key(seed), "memory": 2**20}
         chains = annealed.follow_path(energy, parameters, base, 500, 300, **settings)
     found = annealed.log_partition(chains, base)
     angles, log_radii = np.linspace(0, 2 * np.pi, 2000, endpoint=False), np.linspace(-15, 150, 3301)
-    along = (np.asarray(W) @ np.stack([np.cos(angles), np.sin(angles)])) ** 2
+    along = (W @ np.stack([np.cos(angles), np.sin(angles)])) ** 2
     rings = [np.exp(2 * r - 0.5 * np.log1p(np.exp(2 * r) * along).sum(axis=0)).mean() for r in log_radii]
     expected = np.log(2 * np.pi * np.sum(rings) * (log_radii[1] - log_radii[0]))
     assert found.standard_error < 0.2
@@ -251,8 +254,7 @@ def test_the_partition_function_of_heavy_tails_is_not_missed(seed):
 def test_a_chain_with_a_key_of_its_own_depends_on_no_other():
     sampler = Hamiltonian(3)
     with double_precision():
-        keys = folded(jax.random.split(jax.random.key(0), 5), jnp.asarray(7))
-        Z = jnp.asarray(draws(0, 5))
+        keys, Z = jax.jit(folded)(jax.random.split(jax.random.key(0), 5), jnp.asarray(7)), draws(0, 5)
         together = _run(sampler, keys, Z, jnp.asarray(0.3), 4, target)[0]
         apart = _run(sampler, keys[2:4], Z[2:4], jnp.asarray(0.3), 4, target)[0]
     np.testing.assert_allclose(together[2:4], apart, rtol=1e-12)
@@ -269,21 +271,21 @@ def test_the_gradient_is_unbiased_in_the_limit_of_many_steps(sampler, seed):
     """Three logistic experts in two dimensions: ⟨∂E/∂W⟩ of long chains against quadrature."""
     with double_precision():
         energy = Energy(Logistic())
-        W = jnp.asarray([[1.5, 0.2], [-0.4, 1.2], [0.7, 0.9]])
-        parameters = energy.initial(W, (), 1.0, jax.random.key(0))
+        W = np.array([[1.5, 0.2], [-0.4, 1.2], [0.7, 0.9]])
+        parameters = INITIAL(energy, W, (), 1.0, jax.random.key(0))
         places, areas = plane(reach=25, n=801)
-        density = jnp.exp(-energy.value(parameters, places)) * areas
-        slopes = jnp.tanh(places @ W.T / 2)
-        expected = np.asarray((density[:, None] * slopes).T @ places / density.sum())
+        density = np.exp(-np.asarray(VALUE(energy, parameters, places))) * areas
+        slopes = np.tanh(places @ W.T / 2)
+        expected = (density[:, None] * slopes).T @ places / density.sum()
 
-        Z = jnp.asarray(np.random.RandomState(seed).normal(0.3, 1.0, (4000, 2)))
+        Z = np.random.RandomState(seed).normal(0.3, 1.0, (4000, 2))
         steps = 300 if isinstance(sampler, Langevin) else 60
         method = Method(energy, sampler, steps, False)
-        updates = first_state(method, parameters, len(Z))
-        shares = jnp.full(len(Z), 1 / len(Z))
+        updates = FIRST_STATE(method, parameters, len(Z))
+        shares = np.full(len(Z), 1 / len(Z))
         found = jax.jit(gradients, static_argnums=0)(method, updates, Z, shares, jax.random.key(seed))[0].filters
-        of_data = np.asarray(jnp.tanh(Z @ W.T / 2).T @ Z / len(Z))
-        spread = np.sqrt(np.asarray((density[:, None] * slopes**2).T @ places**2 / density.sum()) - expected**2)
+        of_data = np.tanh(Z @ W.T / 2).T @ Z / len(Z)
+        spread = np.sqrt((density[:, None] * slopes**2).T @ places**2 / density.sum() - expected**2)
     errors = (of_data - np.asarray(found) - expected) / (spread / np.sqrt(4000))
     assert np.abs(errors).max() < FAR
 
@@ -292,7 +294,7 @@ def test_heavy_tails_stay_in_range_for_models_in_single_precision():
     """Draws with exponent 0.55, the heaviest, exceed 1e38 now and then."""
     with double_precision():
         energy = Energy(Student(exponent=0.5))
-        parameters = energy.initial(jnp.eye(2, dtype=jnp.float32), (), 1.0, jax.random.key(0))
+        parameters = INITIAL(energy, np.eye(2, dtype=np.float32), (), 1.0, jax.random.key(0))
         base = annealed.base_for(energy, parameters, 1.0)
         settings = {"n_more": 0, "key": jax.random.key(0), "memory": 2**24}
         chains = annealed.follow_path(energy, parameters, base, 4000, 5, **settings)
@@ -303,10 +305,14 @@ def test_heavy_tails_stay_in_range_for_models_in_single_precision():
 @pytest.mark.parametrize("sampler", [Hamiltonian(3), Langevin()], ids=lambda s: type(s).__name__)
 def test_numbers_drawn_before_a_step_are_those_that_it_draws_itself(sampler):
     with double_precision():
-        keys, Z = jax.random.split(jax.random.key(0), 3), jnp.asarray(draws(0, 5))
-        drawn = draw_steps(keys, Z.shape, Z.dtype)
-        chain = sampler.build(target, jnp.asarray(0.3))
+        keys, Z = jax.random.split(jax.random.key(0), 3), draws(0, 5)
+        drawn = jax.jit(draw_steps, static_argnums=(1, 2))(keys, Z.shape, Z.dtype)
+
+        @jax.jit
+        def step(key, Z, draws=None):
+            chain = sampler.build(target, jnp.asarray(0.3))
+            return run_chain(chain, key, chain.init(Z), 1, draws)
+
         for number, key in enumerate(keys):
-            own = jax.tree.map(lambda each, number=number: each[number], drawn)
-            found = run_chain(chain, key, chain.init(Z), 1, own)
-            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6), found, run_chain(chain, key, chain.init(Z), 1))
+            own = jax.tree.map(lambda each, number=number: np.asarray(each)[number], drawn)
+            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-6), step(key, Z, own), step(key, Z))

@@ -1,5 +1,7 @@
 """States of rows under a log joint: bred or searched, compared with an enumeration of all states."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,12 +39,27 @@ def _double():
         yield
 
 
+@jax.jit
+def _evidence(states, rows):
+    return probabilities_of(MODEL, COMPONENTS, states, rows)[1]
+
+
+@partial(jax.jit, static_argnums=0)
+def _search(search, rows):
+    return first_states(search, MODEL, COMPONENTS, rows, H)
+
+
+@partial(jax.jit, static_argnums=0)
+def _next(search, states, rows, key):
+    return next_states(search, MODEL, COMPONENTS, states, rows, key)
+
+
 def evidence(states):
-    return np.asarray(probabilities_of(MODEL, COMPONENTS, states, jnp.asarray(ROWS))[1])
+    return np.asarray(_evidence(states, ROWS))
 
 
 def search(posterior, rows=ROWS):
-    return first_states(posterior.log_joint_search(), MODEL, COMPONENTS, jnp.asarray(rows), H)
+    return _search(posterior.log_joint_search(), rows)
 
 
 @pytest.mark.parametrize("posterior", [Evolved(64), Evolved(200), Beam(H, 64)], ids=repr)
@@ -66,28 +83,23 @@ def test_breeding_never_loses_a_better_state(seed):
     states, bounds = search(posterior), []
     for number in range(12):
         bounds.append(evidence(states))
-        states = next_states(
-            posterior.log_joint_search(),
-            MODEL,
-            COMPONENTS,
-            states,
-            jnp.asarray(ROWS),
-            jax.random.key(100 * seed + number),
-        )
+        states = _next(posterior.log_joint_search(), states, ROWS, jax.random.key(100 * seed + number))
     assert (np.diff(bounds, axis=0) >= -1e-12).all()
     assert bounds[-1].sum() > bounds[0].sum()
 
 
 def test_guided_children_switch_on_what_explains_the_residual():
     """With as many guided children as one parent has, those of the empty state are the steepest single causes."""
-    empty = jnp.zeros((N, 1, H), jnp.int8)
-    keys = jax.random.split(jax.random.key(0), N)
+    empty, keys = np.zeros((N, 1, H), np.int8), jax.random.split(jax.random.key(0), N)
     steep = FunctionModel(lambda components, states, rows: 1e3 * MODEL.log_joint(components, states, rows))
 
-    def log_joint(states):
-        return evaluate(steep, COMPONENTS, states, jnp.asarray(ROWS))
+    @jax.jit
+    def children_of(states, rows, keys):
+        return guided_children(
+            lambda states: evaluate(steep, COMPONENTS, states, rows), states, keys, SIBLINGS, jnp.float64
+        )
 
-    children = np.asarray(guided_children(log_joint, empty, keys, SIBLINGS, jnp.float64))
+    children = np.asarray(children_of(empty, ROWS, keys))
     assert (children.sum(axis=2) == 1).all()
     expected = np.sort(np.argsort(-(4 * ROWS @ COMPONENTS.T - 1), axis=1)[:, :SIBLINGS])
     np.testing.assert_array_equal(np.sort(children.argmax(axis=2)), expected)
@@ -97,7 +109,7 @@ def test_states_are_packed_eight_to_a_byte():
     for size in (1, 8, 13):
         states = RANDOM.randint(0, 2, (4, 3, size)).astype(np.int8)
         assert pack(states).shape == (4, 3, -(-size // 8))
-        np.testing.assert_array_equal(unpack(pack(states), size), states)
+        np.testing.assert_array_equal(jax.jit(unpack, static_argnums=1)(pack(states), size), states)
 
 
 def test_posteriors_that_need_more_than_a_log_joint_offer_no_search():

@@ -1,7 +1,8 @@
 """Wake-sleep learning: one batch in NumPy, and weights and bounds of passes over the data."""
 
+from functools import partial
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -24,19 +25,18 @@ def test_plain_wake_and_sleep_are_the_rules_of_the_appendix():
     W, w = random.normal(size=(4, 3)), random.normal(size=3)
     u = (random.uniform(size=(6, 4)) < 0.5).astype(float)
     with double_precision():
-        arrays = [jnp.asarray(x) for x in (G, h, g, W, w)]
-        machine = Machine(
-            ({"weights": arrays[0], "bias": arrays[1]}, {"bias": arrays[2]}),
-            ({"weights": arrays[3], "bias": arrays[4]},),
-        )
+        machine = Machine(({"weights": G, "bias": h}, {"bias": g}), ({"weights": W, "bias": w},))
         key = jax.random.key(1)
-        plain, rows = (WakeSleepSettings(1, False), Optax("sgd")), jnp.asarray(u)
-        new, _, _ = step(*plain, machine, (), rows, jnp.ones(6), key, jnp.asarray(0.1))
-        wake, sleep = jax.random.split(key)
-        v = np.asarray(
-            recognized(machine.recognition, jnp.asarray(u), jax.random.uniform(wake, (1, 6, 3), float))[1][0]
-        )
-        dreamt, causes = (np.asarray(x) for x in fantasies(machine.generative, sleep, 6))
+        plain = partial(step, WakeSleepSettings(1, False), Optax("sgd"))
+        new, _, _ = jax.jit(plain)(machine, (), u, np.ones(6), key, 0.1)
+
+        @jax.jit
+        def samples(machine, u, key):
+            wake, sleep = jax.random.split(key)
+            v = recognized(machine.recognition, u, jax.random.uniform(wake, (1, 6, 3), float))[1][0]
+            return v, *fantasies(machine.generative, sleep, 6)
+
+        v, dreamt, causes = map(np.asarray, samples(machine, u, key))
     rest, missed = u - expit(h + v @ G), causes - expit(w + dreamt @ W)
     np.testing.assert_allclose(new.generative[0]["weights"], G + 0.1 * v.T @ rest / 6)
     np.testing.assert_allclose(new.generative[0]["bias"], h + 0.1 * rest.mean(axis=0))

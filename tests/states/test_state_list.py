@@ -1,7 +1,9 @@
 """Lists of states: their order, and means and credit of all states against loops over states."""
 
+from functools import partial
 from itertools import combinations, product
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,6 +16,16 @@ from tests.oracles import enumeration as oracle
 # The maximum whose credit has no winner but the largest.
 HARD = Maximum(least_temperature=1.0)
 PAIRS, TRIPLES = sparse_states(4, 2), sparse_states(4, 3)
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def combine(part, W, tree):
+    return part.combine(W, tree)
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def pull(part, W, tree, values, temperature):
+    return part.pull(W, tree, values, jnp.asarray(temperature))
 
 
 def test_all_states_are_the_binary_numbers():
@@ -37,8 +49,8 @@ def test_means_of_all_states(tree, combination, seed):
     W = np.random.RandomState(seed).uniform(0, 5, (4, 6))
     part = Maximum() if combination == "max" else Sum()
     with double_precision():
-        means = np.asarray(part.combine(jnp.asarray(W), tree))
-        direct = np.asarray(part.mean(jnp.asarray(W), jnp.asarray(tree.states(), dtype=float)))
+        means = np.asarray(combine(part, W, tree))
+        direct = np.asarray(jax.jit(part.mean)(W, tree.states().astype(float)))
     expected = [oracle.mean(s, W, combination) for s in tree.states()]
     np.testing.assert_allclose(means, expected)
     np.testing.assert_allclose(direct, expected)
@@ -52,7 +64,7 @@ def test_credit_equals_the_papers_formula(tree, temperature, seed):
     random = np.random.RandomState(seed)
     W, values = random.uniform(0.1, 5, (4, 6)), random.normal(size=(tree.n_states, 6))
     with double_precision():
-        pulled = HARD.pull(jnp.asarray(W), tree, jnp.asarray(values), jnp.asarray(temperature))
+        pulled = pull(HARD, W, tree, values, temperature)
     expected = sum(oracle.credit(s, W, temperature) * v for s, v in zip(tree.states(), values, strict=True))
     np.testing.assert_allclose(pulled, expected, rtol=1e-10, atol=1e-12)
 
@@ -69,7 +81,7 @@ def test_credit_is_the_derivative_of_the_norm(temperature, seed):
 
     weights = np.random.RandomState(seed + 1).normal(size=(tree.n_states, 4))
     with double_precision():
-        pulled = np.asarray(HARD.pull(jnp.asarray(W), tree, jnp.asarray(weights), jnp.asarray(temperature)))
+        pulled = np.asarray(pull(HARD, W, tree, weights, temperature))
     for h, d in np.ndindex(W.shape):
         shift = np.zeros_like(W)
         shift[h, d] = step
@@ -82,7 +94,7 @@ def test_ties_share_their_credit_equally():
     values = np.zeros((8, 2))
     values[7] = 6.0  # only the state with all three causes
     with double_precision():
-        pulled = HARD.pull(jnp.asarray(W), tree, jnp.asarray(values), jnp.asarray(1.0))
+        pulled = pull(HARD, W, tree, values, 1.0)
     np.testing.assert_allclose(pulled, [[2, 3], [2, 0], [2, 3]], atol=1e-12)
 
 
@@ -93,10 +105,8 @@ def test_credit_has_no_nan_at_extreme_weights(dtype):
     for temperature in (1.0, 1.0 + 1e-6, 1.05, 50.0):
         for credit, least in product(("power", "sigmoid"), (1.0, 1.02)):
             with double_precision():
-                values = jnp.ones((8, 3), dtype=dtype)
-                pulled = Maximum(credit=credit, least_temperature=least).pull(
-                    jnp.asarray(W), tree, values, jnp.asarray(temperature)
-                )
+                values = np.ones((8, 3), dtype=dtype)
+                pulled = pull(Maximum(credit=credit, least_temperature=least), W, tree, values, temperature)
             assert np.isfinite(pulled).all()
             assert (np.asarray(pulled) >= 0).all()
 
@@ -107,7 +117,7 @@ def test_sigmoid_credit_is_the_papers_for_two_causes(seed):
     values = np.zeros((4, 3))
     values[3] = 1.0
     with double_precision():
-        pulled = Maximum(credit="sigmoid").pull(jnp.asarray(W), all_states(2), jnp.asarray(values), jnp.asarray(T))
+        pulled = pull(Maximum(credit="sigmoid"), W, all_states(2), values, T)
     expected = 1 / (1 + np.exp(-0.2 / (T - 1) * (W[0] - W[1])))
     np.testing.assert_allclose(pulled, [expected, 1 - expected], rtol=1e-10)
 
@@ -115,10 +125,10 @@ def test_sigmoid_credit_is_the_papers_for_two_causes(seed):
 def test_maximum_and_sum_agree_where_one_cause_is_active(seed):
     W = np.random.RandomState(seed).uniform(0, 5, (4, 6))
     with double_precision():
-        values = jnp.asarray(np.random.RandomState(seed).normal(size=(5, 6)))
+        values = np.random.RandomState(seed).normal(size=(5, 6))
         for compare in (
-            lambda part: part.combine(jnp.asarray(W), single_causes(4)),
-            lambda part: part.pull(jnp.asarray(W), single_causes(4), values, jnp.asarray(1.0)),
+            lambda part: combine(part, W, single_causes(4)),
+            lambda part: pull(part, W, single_causes(4), values, 1.0),
         ):
             np.testing.assert_allclose(compare(Maximum()), compare(Sum()), rtol=1e-12)
 
@@ -129,7 +139,7 @@ def test_least_temperature_keeps_the_credit_of_neighbours_smooth():
     values = np.zeros((4, 2))
     values[3] = 1.0
     with double_precision():
-        pulled = np.asarray(Maximum().pull(jnp.asarray(W), all_states(2), jnp.asarray(values), jnp.asarray(1.0)))
+        pulled = np.asarray(pull(Maximum(), W, all_states(2), values, 1.0))
     np.testing.assert_allclose(pulled, oracle.credit(np.array([1, 1]), W, 1.02), rtol=1e-9)
     assert 0.3 < pulled[1, 0] < 0.5
     assert pulled[1, 1] < 0.01

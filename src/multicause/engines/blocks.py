@@ -64,6 +64,10 @@ def _largest_block(engine: Engine, bytes_per_row: int, fixed_bytes: int, waiting
     return min(affordable, worth_it)
 
 
+def no_summary(rows: Any) -> None:
+    """Return nothing: for data whose blocks need no number for each row."""
+
+
 def filled_up(rows: np.ndarray, weights: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Pad rows to ``size`` with repetitions of the first one, whose weight is zero."""
     filling = size - len(rows)

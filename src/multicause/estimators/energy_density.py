@@ -14,6 +14,7 @@ from sklearn.base import clone
 from multicause.arrays import bytes_from, compiled, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters
 from multicause.engines import Data
+from multicause.engines.blocks import no_summary
 from multicause.estimators.arguments import check_count
 from multicause.persistence.row_writing import collect_or_write
 from multicause.preparation.whitening import whiten
@@ -92,7 +93,7 @@ def by_rows(function: Any, problem: EnergyProblem, data: Data) -> tuple[Data, An
     whitening = problem.whitening.cast(dtype)
     # Temporary arrays have the width of all units, in double precision.
     data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
-    data = data.arranged(_first, 8 * (width + ARRAYS * data.n_features))
+    data = data.arranged(no_summary, 8 * (width + ARRAYS * data.n_features))
 
     def of_block(block: Block) -> Any:
         return function(energy, block, parameters, whitening)
@@ -206,8 +207,3 @@ def _draw(energy: Energy, parameters: EnergyParameters, key: jax.Array, n_sample
 @compiled
 def _log_partition(energy: Energy, parameters: EnergyParameters) -> jax.Array:
     return energy.log_partition(parameters)
-
-
-def _first(rows: Any) -> Any:
-    """Return one number of each row, since an energy needs no summary of its rows."""
-    return rows[:, 0]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from multicause.arrays import double_precision
+from multicause.arrays import Array, double_precision
 from multicause.engines.missing import filled
 from multicause.estimators import joint_inference as inference
 from multicause.estimators.arguments import validate_causes, validate_n_samples
@@ -61,7 +61,7 @@ class NetworkCauses(GradientCauses):
 
     def _decoded(self, parameters: Any, states: np.ndarray) -> np.ndarray:
         with double_precision():
-            return np.asarray(DecoderNetwork().decode(parameters, jnp.asarray(states)))
+            return np.asarray(_decoded(parameters, states))
 
     def _derived(self, parameters: Any) -> dict[str, Any]:
         shape = np.shape(parameters["log_odds"])
@@ -82,3 +82,8 @@ class NetworkCauses(GradientCauses):
                 f"{self.layers!r}."
             )
         return [int(size) for size in layers]
+
+
+@jax.jit
+def _decoded(parameters: Any, states: Array) -> Array:
+    return DecoderNetwork().decode(parameters, states)

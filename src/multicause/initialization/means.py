@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.cluster import kmeans_plusplus
 
@@ -42,4 +42,4 @@ def starting_means(
     for _ in range(initial.n_starts):
         centres, _ = kmeans_plusplus(X, n_components, sample_weight=weights, random_state=initial.random)
         draws.append(starts_from(centres, initial._replace(n_starts=1)))
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *draws)
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array
 from multicause.initialization.conditions import InitialConditions
 from multicause.noises.logistic import MARGIN
 from multicause.priors.layered import INITIAL_SPREAD
@@ -23,16 +21,17 @@ def network_starts(initial: InitialConditions, starts: Parameters, *, given: boo
     model, data = initial.model, initial.data
     sizes = (data.n_features, starts.components.shape[1], *model.prior.higher)
 
-    def small(*shape: int) -> Array:
-        return jnp.asarray(INITIAL_SPREAD * initial.random.normal(size=(initial.n_starts, *shape)), dtype=data.dtype)
+    def small(*shape: int) -> Any:
+        return (INITIAL_SPREAD * initial.random.normal(size=(initial.n_starts, *shape))).astype(data.dtype)
 
-    components, noise = starts.components, dict(starts.noise)
+    components: Any = starts.components
+    noise: dict[str, Any] = dict(starts.noise)
     nonnegative = model.update.nonnegative
     if not given:
-        components = jnp.abs(small(*components.shape[1:])) if nonnegative else small(*components.shape[1:])
+        components = np.abs(small(*components.shape[1:])) if nonnegative else small(*components.shape[1:])
     if nonnegative:
         # Non-negative weights can only raise probabilities, so the data must be zero if no cause is active.
-        noise["bias"] = jnp.full_like(noise["bias"], np.log(MARGIN) - np.log1p(-MARGIN))
+        noise["bias"] = np.full_like(noise["bias"], np.log(MARGIN) - np.log1p(-MARGIN))
     prior = {
         name: small(*value.shape[1:]) if name.startswith("weights") else value for name, value in starts.prior.items()
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import special_ortho_group
@@ -31,4 +30,4 @@ def rotations(initial: InitialConditions, init: str | ArrayLike) -> Parameters:
             raise ValueError("init must be invertible; its rows are linearly dependent. Use other components.")
     volume = 0.5 * np.linalg.slogdet(forward @ forward.T)[1]
     records = (components, initial.model.prior.initialize(H, None), {"log_volume": np.asarray(volume)})
-    return Parameters(*jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype=initial.data.dtype)[None], records))
+    return Parameters(*jax.tree.map(lambda leaf: np.asarray(leaf, dtype=initial.data.dtype)[None], records))

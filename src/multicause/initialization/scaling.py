@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.initialization.conditions import InitialConditions
@@ -37,15 +36,15 @@ def with_equal_sums(starts: Parameters, initial: InitialConditions, total: float
 
 def with_relative_noise(starts: Parameters, moments: Moments) -> Parameters:
     """Return starts of sparse coding, with noise in proportion to the standard deviation of the data."""
-    variance = jnp.full_like(starts.noise["variance"], (RELATIVE_NOISE * _deviation(moments)) ** 2)
+    variance: Any = np.full_like(starts.noise["variance"], (RELATIVE_NOISE * _deviation(moments)) ** 2)
     return starts._replace(noise={**starts.noise, "variance": variance})
 
 
 def with_lengths_of_data(starts: Parameters, initial: InitialConditions) -> Parameters:
     """Return starts with random components that are as long as the standard deviation of the data."""
     draws = initial.random.normal(size=starts.components.shape)
-    components = _deviation(initial.moments) * draws / np.linalg.norm(draws, axis=-1, keepdims=True)
-    return starts._replace(components=jnp.asarray(components.astype(initial.data.dtype)))
+    components: Any = _deviation(initial.moments) * draws / np.linalg.norm(draws, axis=-1, keepdims=True)
+    return starts._replace(components=components.astype(initial.data.dtype))
 
 
 def with_slabs(starts: Parameters, moments: Moments) -> Parameters:

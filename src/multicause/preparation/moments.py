@@ -14,6 +14,7 @@ import numpy as np
 
 from multicause.arrays import Array, compiled, double_precision, matmul
 from multicause.engines.base import Data
+from multicause.engines.blocks import no_summary
 from multicause.noises.incomplete_clusters import completed_sums
 from multicause.records import Block
 
@@ -33,7 +34,7 @@ def covariance_of(data: Data) -> tuple[float, np.ndarray, np.ndarray]:
         if data.has_missing:
             covariance = _covariance_of_observed(data, mean)
         else:
-            covariance = np.asarray(data.sum(_scatter, jnp.asarray(mean))) / weight
+            covariance = np.asarray(data.sum(_scatter, mean)) / weight
     if not (np.abs(covariance) <= np.finfo(data.dtype).max).all():
         largest = max(map(abs, overview.limits))
         raise ValueError(
@@ -47,7 +48,7 @@ def _covariance_of_observed(data: Data, mean: np.ndarray) -> np.ndarray:
 
     Together they may be no covariance of any data: negative eigenvalues become zero.
     """
-    products, counts = (np.asarray(part) for part in data.sum(_observed_scatter, jnp.asarray(mean)))
+    products, counts = (np.asarray(part) for part in data.sum(_observed_scatter, mean))
     values, vectors = np.linalg.eigh(products / np.where(counts > 0, counts, 1))
     return (vectors * np.maximum(values, 0)) @ vectors.T
 
@@ -58,15 +59,14 @@ def expected_moments(data: Data, mean: np.ndarray, covariance: np.ndarray) -> tu
     Missing values are normal, given the observed ones, under a mean and a covariance that are known so far.
     """
     with double_precision():
-        sums = _in_blocks(data).sum(_completed, jnp.asarray(mean), jnp.asarray(covariance))
+        sums = _in_blocks(data).sum(_completed, mean, covariance)
         weight, total, squares = (np.asarray(part) for part in sums)
     apart = total / weight
     return float(weight), mean + apart, squares / weight - np.outer(apart, apart)
 
 
 def _in_blocks(data: Data) -> Data:
-    # Rows need no summary here; the first value of each row stands in for it.
-    return data.arranged(lambda rows: rows[:, 0], ARRAYS * np.dtype(float).itemsize * data.n_features)
+    return data.arranged(no_summary, ARRAYS * np.dtype(float).itemsize * data.n_features)
 
 
 @partial(compiled, static=())

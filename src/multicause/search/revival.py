@@ -45,7 +45,7 @@ def revive(
     rows = data.rows(chosen)
     # One program serves any number of unused causes.
     padded = jnp.asarray(np.pad(rows, ((0, len(unused) - n_unused), (0, 0)), mode="edge"))
-    block = Block(padded, jnp.ones(len(padded), padded.dtype), summarize(model, padded))
+    block = Block(padded, jnp.ones(len(padded), padded.dtype), summarize(model.noise, model.missing, padded))
     residuals = rows - np.asarray(mean_data(model, block, parameters))[:n_unused]
     residuals = np.where(np.isnan(residuals), 0, residuals)  # a value that was not observed has no residual
     components: Any = np.array(parameters.components)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.annealing import Annealing, LinearCooling, choose_annealing
@@ -147,7 +146,7 @@ class HebbianEpochs(Solver):
         keys = [key_from(problem.random) for _ in range(self.n_networks(problem))]
         comparison_data = arrange(problem.recognizer, problem.data, self.n_units) if len(keys) > 1 else None
         X, weights = problem.data.look()  # all rows, which are in memory (``needs_rows_in_memory``)
-        rows, expected = jnp.asarray(X), repetitions(weights)
+        rows, expected = jax.device_put(X), repetitions(weights)
 
         def step(state: NetworksState) -> NetworksState:
             best, number = state.best, state.number
@@ -203,7 +202,7 @@ class HebbianEpochs(Solver):
 
     def learn_batch(self, problem: FitProblem, before: Online | None) -> tuple[FitResult, Online | None]:
         """Learn from one more batch: show each row once, in the order given, or as often as its weight says."""
-        start = jax.tree.map(jnp.asarray, start_of(problem.starts))
+        start = start_of(problem.starts)
         if len(start.components) != self.n_units:
             raise ValueError(
                 f"The network has {len(start.components)} units, but n_components={self.n_units} now. Set it back, or "
@@ -213,10 +212,10 @@ class HebbianEpochs(Solver):
         rule = self.rule(start, self._initial_temperature(problem))
         # Fold in the number of presentations: otherwise the same seed would repeat its noise in every batch.
         key = jax.random.fold_in(key_from(problem.random), presented)
-        network = hebbian.begin(start.components, None)._replace(presented=jnp.asarray(presented))
+        network = hebbian.begin(start.components, None)._replace(presented=np.asarray(presented))
         X, weights = problem.data.look()
-        rows = jnp.asarray(X[rows_to_show(weights, generator(key, n_before))])
-        network = hebbian.stream(network, rows, key, rule, self.annealing, jnp.asarray(n_before))
+        rows = jax.device_put(X[rows_to_show(weights, generator(key, n_before))])
+        network = hebbian.stream(network, rows, key, rule, self.annealing, np.asarray(n_before))
         parameters = start._replace(components=network.weights)
         statistics = start_of(jax.device_get(_expect(problem.model, problem.data, parameters)))
         bound, n_batches = float(statistics.bound / statistics.seen), n_before + 1
@@ -237,7 +236,8 @@ class HebbianEpochs(Solver):
         noise = NOISE * float(weights.mean()) if self.component_noise is None else self.component_noise
         total = float(weights[0].sum()) if self.total is None else float(self.total)
         numbers = (self.learning_rate, noise, total, activity / (1 - activity), temperature)
-        return hebbian.HebbianRule(*(jnp.asarray(number, weights.dtype) for number in numbers))
+        values: Any = [np.asarray(number, weights.dtype) for number in numbers]
+        return hebbian.HebbianRule(*values)
 
     def _initial_temperature(self, problem: FitProblem) -> float:
         """Return the fixed temperature, or that at which the schedule begins; by default it follows from the data.
@@ -287,7 +287,7 @@ class HebbianEpochs(Solver):
             # A schedule changes the temperature, and with it the weights, from epoch to epoch.
             kept = self.annealing is None and bool(network.since <= state.network.presented)
             n_epochs = state.n_epochs + 1 if kept else 1
-            weights = state.weights + (network.average - state.weights) / n_epochs
+            weights = state.weights + (np.asarray(network.average) - state.weights) / n_epochs
             statistics = _expect(problem.model, problem.data, start._replace(components=weights))
             bounds = (*state.bounds, _bound_of(statistics))
             temperature = float(hebbian.temperature_of(rule, self.annealing, len(bounds)))
@@ -303,7 +303,7 @@ class HebbianEpochs(Solver):
 
         state = run_loop(
             HebbianState,
-            lambda: HebbianState(hebbian.begin(start.components, probes), jnp.zeros_like(start.components)),
+            lambda: HebbianState(hebbian.begin(start.components, probes), np.zeros_like(start.components)),
             step,
             goes_on=lambda state: len(state.bounds) < self.max_iter and not (state.learned or state.stopped),
             report=report,

@@ -23,7 +23,7 @@ from multicause.posteriors.log_joint_search import LogJointSearch
 from multicause.solvers.joint_model import JointModel
 from multicause.solvers.joint_states import first_states, next_states, probabilities_of
 from multicause.solvers.mini_batches import has_converged
-from multicause.solvers.optimizers import FINAL_RATE_RATIO, Optimizer, learning_rate_at
+from multicause.solvers.optimizers import FINAL_RATE_RATIO, Optimizer, first_optimizer_state, learning_rate_at
 from multicause.solvers.presentation import repetitions, rows_to_show
 
 
@@ -70,7 +70,7 @@ class PassSchedule(NamedTuple):
 
 def begin(method: JointMethod, parameters: Any, X: Any, n_components: int, batch_size: int) -> GradientState:
     """Return the first state of learning from rows X (N, D)."""
-    optimizer_state = tuple(jax.tree.leaves(method.optimizer.transformation(jnp.ones(())).init(parameters)))
+    optimizer_state = first_optimizer_state(method.optimizer, parameters)
     states = searched(method, parameters, X, n_components, batch_size)
     row, dtype = jax.ShapeDtypeStruct(X.shape[1:], X.dtype), X.dtype
     one = [jax.ShapeDtypeStruct(shape, dtype) for shape in ((1, 1, n_components), (1, 1), (1, *row.shape), (1,))]
@@ -92,7 +92,7 @@ def batches_of(X: Any, batch_size: int) -> Iterator[Array]:
     for first in range(0, len(X), size):
         rows = X[first : first + size]
         filling = np.broadcast_to(rows[:1], (size - len(rows), *rows.shape[1:]))
-        yield jnp.asarray(np.concatenate([rows, filling]) if len(filling) else rows)
+        yield jax.device_put(np.concatenate([rows, filling]) if len(filling) else rows)
 
 
 @partial(jax.jit, static_argnums=(0, 3))
@@ -121,24 +121,24 @@ def learn(
     (:mod:`multicause.solvers.presentation`). Learning ends when the mean bound stops rising. If sums are ``running``,
     those of a pass are added to former ones, as for batches of a stream.
     """
-    expected, rows = repetitions(weights), jnp.asarray(X)
+    expected, rows = repetitions(weights), jax.device_put(X)
 
     def step(state: GradientState) -> GradientState:
         number = len(state.bounds)
         random = generator(key, number)
         order = random.permutation(rows_to_show(expected, random))
-        progress = jnp.asarray(number / max(1, schedule.max_iter - 1), jnp.float32)
-        first = jnp.asarray(schedule.learning_rate, jnp.float32)
+        progress = np.float32(number / max(1, schedule.max_iter - 1))
+        first = np.float32(schedule.learning_rate)
         rate = learning_rate_at(schedule.schedule, first, FINAL_RATE_RATIO * first, progress)
-        sums = state.sums if running else jax.tree.map(jnp.zeros_like, state.sums)
+        sums = state.sums if running else jax.tree.map(np.zeros_like, state.sums)
         parameters, optimizer_state, states, sums, total = one_pass(
             method,
             n_components,
-            (state.parameters, state.optimizer_state, jnp.asarray(state.states), sums),
+            (state.parameters, state.optimizer_state, state.states, sums),
             rows,
             _batches(order, schedule.batch_size, len(X)),
             sizes,
-            rate.astype(X.dtype),
+            np.asarray(rate, X.dtype),
             jax.random.fold_in(key, number),
         )
         bounds = (*state.bounds, float(total) / len(order))

@@ -6,6 +6,7 @@ optax is imported when an optimizer is used: importing it takes a tenth of a sec
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from inspect import signature
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,7 @@ class Optax(Optimizer):
 NAMES: dict[str, type] = {"momentum": Momentum, "adam": Optax}
 
 
+@partial(jax.jit, static_argnums=0)
 def first_optimizer_state(optimizer: Optimizer, parameters: Any) -> OptimizerState:
     """Return the arrays of an optimizer's state before its first step."""
     return tuple(jax.tree.leaves(optimizer.transformation(jnp.ones(())).init(parameters)))
@@ -140,6 +142,7 @@ def stepped(
     return optax.apply_updates(parameters, changes), tuple(kept)
 
 
+@partial(jax.jit, static_argnums=0)
 def learning_rate_at(schedule: str, first: Array, last: Array, progress: Array) -> Array:
     """Return the learning rate of a schedule; ``progress`` is 0 at the first update and 1 at the last.
 

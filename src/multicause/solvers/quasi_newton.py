@@ -94,7 +94,7 @@ def learn_second_order(
         return QuasiNewtonState(parameters, sums, bound, gradient, curvature)
 
     def begin() -> QuasiNewtonState:
-        first = at(jnp.asarray(start.components))
+        first = at(jax.device_put(start.components))
         finite = np.isfinite(first.bound)
         return first._replace(bounds=(first.bound,), outcome=None if finite else Outcome.NON_FINITE)
 

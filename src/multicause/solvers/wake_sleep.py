@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import Array, generator, key_from, over_starts
+from multicause.arrays import Array, generator, key_from, on_host, over_starts
 from multicause.em.driver import Watch, run_loop
 from multicause.em.online import Online, continued
 from multicause.em.results import FitResult, Progress, batch_result, is_finite, result_of_one, start_of
@@ -241,7 +241,7 @@ def learn_by_wake_and_sleep(
         watch=watch,
         journal=journal,
     )
-    every = _parameters_of(state.machines, starts)
+    every = on_host(_parameters_of(state.machines, starts))
     evaluated = []
     for start in range(n_starts):
         parameters = start_of(every, start)
