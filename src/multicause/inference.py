@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from multicause.arrays import Array, compiled, jit_by_parts, starts_at_once, sum_in_double
 from multicause.compatibility import Expectation
 from multicause.engines.base import Data
+from multicause.engines.blocks import zero_summary
 from multicause.expectations import Inference, Recognized
 from multicause.model import Model
 from multicause.noises.base import Noise
@@ -27,7 +28,8 @@ def arrange(model: Model, data: Data, n_components: int, n_starts: int = 1, *, e
     per_row = model.posterior.bytes_per_row(*size, linear=model.linear)
     per_row += model.posterior.bytes_of_mask(*size) if model.missing else 0
     fixed = model.posterior.bytes_of_states(*size)
-    summary = partial(summarize, model.noise, model.missing)
+    own = type(model.noise).summarize is not Noise.summarize
+    summary = partial(summarize, model.noise, model.missing) if own else zero_summary
     return data.arranged(summary, at_once * per_row, at_once * fixed, exact=exact)
 
 

@@ -1,6 +1,6 @@
 """Records that parts work with: parameters of a model, blocks of data, and moments of the data."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Block(NamedTuple):
 
     rows: Array  # (n, D), NaN for missing values
     weights: Array  # (n,)
-    summary: Any  # (n,) number for each row that the noise needs in every iteration, computed once; None if unused
+    summary: Array  # (n,) number for each row that the noise needs in every iteration, computed once
 
 
 class Moments(NamedTuple):

@@ -5,6 +5,7 @@ It leaves out rows that probably have more active causes than the posterior cons
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ def _log_mass(model: Any, parameters: Parameters) -> Array:
     return jax.vmap(lambda one: model.posterior.log_mass(model, one))(parameters).astype(jnp.float64)
 
 
+@partial(jax.jit, static_argnums=0)
 def final_share(model: Model, parameters: Parameters) -> Array:
     """Return the share of all rows from which each start finally learns: ``keep`` times P(|s| ≤ γ)."""
     assert model.posterior.keep is not None

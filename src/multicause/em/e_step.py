@@ -215,13 +215,18 @@ def evidence_threshold(model: Model, data: Data, parameters: Parameters) -> floa
 
     It is computed at temperature one, and −∞ if the posterior considers every state, so that it explains all rows.
     """
-    mass = model.posterior.log_mass(model, parameters)
+    mass = _log_mass(model, parameters)
     if mass is None:
         return -np.inf
     keep = model.posterior.keep
     share = (1.0 if keep is None else keep) * np.exp(float(mass))
     evidence = data.map(partial(_evidence, model), parameters)
     return float(data.quantile(evidence, np.array([min(share, 1.0)]))[0])
+
+
+@jit_by_parts
+def _log_mass(model: Model, parameters: Parameters) -> Array | None:
+    return model.posterior.log_mass(model, parameters)
 
 
 def _evidence(model: Model, block: Block, parameters: Parameters) -> Array:

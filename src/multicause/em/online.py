@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from multicause.arrays import on_host
@@ -100,10 +99,11 @@ def restored(
     The shapes follow from the model, and only if parts and parameters are compatible; otherwise an error is raised.
     """
     D = parameters.components.shape[1]
-    nothing = jnp.zeros(1, parameters.components.dtype)
-    row = Block(jnp.zeros((1, D), parameters.components.dtype), nothing, nothing)
+    one: Any = jax.ShapeDtypeStruct
+    dtype = parameters.components.dtype
+    row = Block(one((1, D), dtype), one((1,), dtype), one((1,), dtype))
     # Arrays of a file are NumPy's; as arguments they are traced, as in every other call of the E-step.
-    shape = jax.eval_shape(partial(expect_one, model), row, parameters, jnp.ones(()))
+    shape = jax.eval_shape(partial(expect_one, model), row, parameters, np.ones(()))
     if averages is None:
         return None
     if [np.shape(leaf) for leaf in averages] != [leaf.shape for leaf in jax.tree.leaves(shape)]:

@@ -69,7 +69,7 @@ class Data(ABC):
         """Return the same rows in blocks that fit into the memory budget.
 
         ``summarize`` maps rows (n, D) to one number for each, which is stored with the block; it is
-        :func:`~multicause.engines.blocks.no_summary` where none is needed. Temporary arrays take ``fixed_bytes`` plus
+        :func:`~multicause.engines.blocks.zero_summary` where none is needed. Temporary arrays take ``fixed_bytes`` plus
         ``bytes_per_row`` for each row of a block. The number of rows of a block is rounded up, so that data sets of
         similar sizes share compiled programs, and padded with rows of weight zero; ``exact`` pads as few rows as
         possible.

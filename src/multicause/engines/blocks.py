@@ -64,8 +64,9 @@ def _largest_block(engine: Engine, bytes_per_row: int, fixed_bytes: int, waiting
     return min(affordable, worth_it)
 
 
-def no_summary(rows: Any) -> None:
-    """Return nothing: for data whose blocks need no number for each row."""
+def zero_summary(rows: Any) -> np.ndarray:
+    """Return zeros, for blocks that need no number for each row (n, D): (n,). They are made without a program."""
+    return np.zeros(len(rows), rows.dtype)
 
 
 def filled_up(rows: np.ndarray, weights: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

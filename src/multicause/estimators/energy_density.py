@@ -14,7 +14,7 @@ from sklearn.base import clone
 from multicause.arrays import bytes_from, compiled, double_precision, key_from
 from multicause.energies import Energy, EnergyParameters
 from multicause.engines import Data
-from multicause.engines.blocks import no_summary
+from multicause.engines.blocks import zero_summary
 from multicause.estimators.arguments import check_count
 from multicause.persistence.row_writing import collect_or_write
 from multicause.preparation.whitening import whiten
@@ -93,7 +93,7 @@ def by_rows(function: Any, problem: EnergyProblem, data: Data) -> tuple[Data, An
     whitening = problem.whitening.cast(dtype)
     # Temporary arrays have the width of all units, in double precision.
     data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
-    data = data.arranged(no_summary, 8 * (width + ARRAYS * data.n_features))
+    data = data.arranged(zero_summary, 8 * (width + ARRAYS * data.n_features))
 
     def of_block(block: Block) -> Any:
         return function(energy, block, parameters, whitening)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
@@ -169,7 +168,7 @@ class FittedCauses(RowResults):
         check_is_fitted(self)
         causes = validate_causes(S, len(self.components_), self.components_.dtype)
         with double_precision():
-            means = inference.combine(self._model, self._parameters, jnp.asarray(causes))
+            means = inference.combine(self._model, self._parameters, causes)
         return self._unprepared(np.asarray(means))
 
     def sample(

@@ -11,7 +11,7 @@ import numpy as np
 
 from multicause.arrays import Array
 from multicause.engines.base import Data
-from multicause.engines.blocks import no_summary
+from multicause.engines.blocks import zero_summary
 from multicause.records import Block
 from multicause.solvers.joint_learning import JointMethod
 from multicause.solvers.joint_states import first_states, probabilities_of
@@ -25,7 +25,7 @@ def arranged(method: JointMethod, parameters: Any, data: Data, dtype: Any, n_com
     data = data if data.dtype == dtype else data.transformed(partial(np.asarray, dtype=dtype))
     widest = max((np.shape(leaf)[-1] for leaf in jax.tree.leaves(parameters) if np.ndim(leaf)), default=1)
     widths = ARRAYS_OF_STATES * n_components + ARRAYS_OF_VALUES * max(widest, data.n_features)
-    return data.arranged(no_summary, np.dtype(dtype).itemsize * method.search.n_at_once(n_components) * widths)
+    return data.arranged(zero_summary, np.dtype(dtype).itemsize * method.search.n_at_once(n_components) * widths)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))

@@ -14,7 +14,7 @@ import numpy as np
 
 from multicause.arrays import Array, compiled, double_precision, matmul
 from multicause.engines.base import Data
-from multicause.engines.blocks import no_summary
+from multicause.engines.blocks import zero_summary
 from multicause.noises.incomplete_clusters import completed_sums
 from multicause.records import Block
 
@@ -66,7 +66,7 @@ def expected_moments(data: Data, mean: np.ndarray, covariance: np.ndarray) -> tu
 
 
 def _in_blocks(data: Data) -> Data:
-    return data.arranged(no_summary, ARRAYS * np.dtype(float).itemsize * data.n_features)
+    return data.arranged(zero_summary, ARRAYS * np.dtype(float).itemsize * data.n_features)
 
 
 @partial(compiled, static=())
