@@ -3,10 +3,19 @@
 import subprocess
 import sys
 
+import jax
 import jax.monitoring
+import numpy as np
 import pytest
 
-from multicause import LinearCauses, MaximalCauses
+from multicause import (
+    FactorAnalysis,
+    IndependentComponents,
+    LinearCauses,
+    MaximalCauses,
+    MixtureOfGaussians,
+    PrincipalComponents,
+)
 from multicause.datasets import make_bars
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -71,6 +80,34 @@ def test_a_second_fit_compiles_nothing(estimator):
         assert compiled
     finally:
         jax.monitoring.clear_event_listeners()
+
+
+# Models, and the numbers of programs that their first fits compile.
+FIRST_FITS = [
+    (MixtureOfGaussians(2, max_iter=3, random_state=0), 3),
+    (FactorAnalysis(2, max_iter=3, random_state=0), 4),
+    (PrincipalComponents(2), 1),
+    (IndependentComponents(3, max_iter=3, random_state=0), 3),
+]
+
+
+@pytest.mark.parametrize(("model", "most"), FIRST_FITS, ids=[type(model).__name__ for model, _ in FIRST_FITS])
+def test_first_fits_compile_few_programs(model, most):
+    """What is small is computed by NumPy; in JAX, each operation outside of a program would be a program of its own."""
+    X = np.random.RandomState(0).uniform(size=(40, 6))
+    jax.clear_caches()
+    compiled = []
+
+    def listen(event, duration, **details):
+        if "backend_compile" in event:
+            compiled.append(details.get("fun_name"))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        model.fit(X)
+    finally:
+        jax.monitoring.clear_event_listeners()
+    assert 0 < len(compiled) <= most, compiled
 
 
 def test_memory_does_not_grow_with_states_times_features():
