@@ -9,12 +9,20 @@ import numpy as np
 import pytest
 
 from multicause import (
+    EnergyComponents,
     FactorAnalysis,
+    HelmholtzMachine,
     IndependentComponents,
+    KMeans,
     LinearCauses,
     MaximalCauses,
     MixtureOfGaussians,
+    NoisyOrCauses,
     PrincipalComponents,
+    SoftmaxNetwork,
+    SparseCoding,
+    SpikeAndSlabCauses,
+    TruncatedAutoencoder,
 )
 from multicause.datasets import make_bars
 
@@ -78,6 +86,53 @@ def test_a_second_fit_compiles_nothing(estimator):
         assert compiled == []
         estimator(4, max_iter=2).fit(X)  # another shape does compile, so the listener works
         assert compiled
+    finally:
+        jax.monitoring.clear_event_listeners()
+
+
+SHORT = {"max_iter": 2, "random_state": 0}
+SIMILAR_SIZES = [
+    MaximalCauses(3, noise="poisson", **SHORT),
+    NoisyOrCauses(3, **SHORT),
+    SoftmaxNetwork(3, temperature=2.0, **SHORT),
+    KMeans(3, **SHORT),
+    MixtureOfGaussians(3, **SHORT),
+    FactorAnalysis(2, **SHORT),
+    PrincipalComponents(2),
+    SparseCoding(3, batch_size=16, **SHORT),
+    SparseCoding(3, **SHORT),  # one batch of all rows
+    IndependentComponents(9, **SHORT),
+    HelmholtzMachine(3, **SHORT),
+    EnergyComponents(3, **SHORT),
+    SpikeAndSlabCauses(3, **SHORT),
+    TruncatedAutoencoder(3, batch_size=16, **SHORT),
+    TruncatedAutoencoder(3, **SHORT),
+]
+
+
+@pytest.mark.parametrize("model", SIMILAR_SIZES, ids=lambda model: type(model).__name__)
+def test_similar_numbers_of_rows_share_programs(model):
+    """Another fold of a cross-validation and another batch of a stream compile nothing."""
+    binary = isinstance(model, HelmholtzMachine | NoisyOrCauses)
+    noise = {"noise": "bernoulli", "value": 0.8} if binary else {"noise": "poisson"}
+    X = make_bars(70, size=3, random_state=0, **noise).data
+    compiled = []
+
+    def use(n_rows, n_more):
+        model.fit(X[:n_rows])
+        for method in (model.transform, model.score_samples, model.partial_fit):
+            method(X[n_rows : n_rows + n_more])
+
+    use(40, 30)
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, _, **about: compiled.append(about.get("fun_name")) if "backend_compile" in event else None
+    )
+    try:
+        use(39, 29)
+        use(37, 29)
+        assert compiled == []
+        jax.jit(lambda x: x + 1)(np.ones(7))
+        assert compiled  # the listener works
     finally:
         jax.monitoring.clear_event_listeners()
 

@@ -17,11 +17,10 @@ from multicause.records import Block, Parameters
 from multicause.states import state_list as state_tree
 
 
-def arrange(model: Model, data: Data, n_components: int, n_starts: int = 1, *, exact: bool = False) -> Data:
+def arrange(model: Model, data: Data, n_components: int, n_starts: int = 1) -> Data:
     """Return the data in blocks for which inference with a model fits into the memory budget.
 
-    ``n_starts`` parameters are used at the same time. With ``exact``, blocks have as few rows of weight zero as
-    possible.
+    ``n_starts`` parameters are used at the same time.
     """
     at_once = starts_at_once(n_starts)
     size = (n_components, data.n_features, data.dtype.itemsize)
@@ -30,7 +29,7 @@ def arrange(model: Model, data: Data, n_components: int, n_starts: int = 1, *, e
     fixed = model.posterior.bytes_of_states(*size)
     own = type(model.noise).summarize is not Noise.summarize
     summary = partial(summarize, model.noise, model.missing) if own else zero_summary
-    return data.arranged(summary, at_once * per_row, at_once * fixed, exact=exact)
+    return data.arranged(summary, at_once * per_row, at_once * fixed)
 
 
 def inertia(model: Model, data: Data, parameters: Parameters) -> float:

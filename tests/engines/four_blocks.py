@@ -20,7 +20,7 @@ class FourBlocks(Local):
         return data
 
 
-def _arranged_in_four(engine, data, summarize, *sizes, exact=False):
+def _arranged_in_four(engine, data, summarize, *sizes):
     blocks = [
         Block(jnp.asarray(X), jnp.asarray(w), summarize(jnp.asarray(X)))
         for X, w in zip(np.split(data._X, 4), np.split(data._weights, 4), strict=True)

@@ -85,8 +85,6 @@ def test_one_block_where_memory_allows_and_one_program_serves_similar_sizes(load
         assert len(data.blocks) == 1
         shapes.append(data.blocks[0].rows.shape)
     assert shapes == [(20, 3), (20, 3)]
-    exact = Local().load(X[:19], weights[:19]).arranged(summary, 100, exact=True)
-    assert exact.blocks[0].rows.shape == (19, 3)
 
 
 def test_at_most_an_eighth_of_the_rows_is_wasted_and_the_budget_is_kept():

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from multicause.solvers import joint_learning
-from multicause.solvers.joint_learning import batches_of, pack, unpack
+from multicause.solvers.joint_learning import batches_of, batches_to_show, pack, unpack
 
 
 def test_states_of_rows_that_repeat_or_pad_a_batch_are_not_stored():
     """Row 5 does not exist: what is stored there is dropped."""
-    rows, places, counts = joint_learning._batches(np.array([2, 0, 2, 4, 1]), 3, 5)
+    rows, places, counts, n_batches, full = batches_to_show(np.array([2, 0, 2, 4, 1]), 3, 5)
+    assert (n_batches, full) == (2, 3)
     np.testing.assert_array_equal(rows, [[2, 0, 2], [4, 1, 2]])
     np.testing.assert_array_equal(places, [[2, 0, 5], [4, 1, 5]])
     np.testing.assert_array_equal(counts, [[True, True, True], [True, True, False]])

@@ -55,8 +55,6 @@ class Solver(ABC):
     #: where each batch is one step of a learning rule.
     averages_batches: bool = True
 
-    #: Whether blocks must contain as few rows of weight zero as possible, as for learning in small batches.
-    exact_blocks: ClassVar[bool] = False
     #: Whether learning needs single rows again and again, which are then loaded into the memory of this process.
     needs_rows_in_memory: ClassVar[bool] = False
     #: Why no value may be missing, as part of an error message; empty if values may be missing.

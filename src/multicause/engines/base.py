@@ -63,16 +63,13 @@ class Data(ABC):
         return other
 
     @abstractmethod
-    def arranged(
-        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
-    ) -> Data:
+    def arranged(self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0) -> Data:
         """Return the same rows in blocks that fit into the memory budget.
 
         ``summarize`` maps rows (n, D) to one number for each, which is stored with the block; it is
         :func:`~multicause.engines.blocks.zero_summary` where none is needed. Temporary arrays take ``fixed_bytes`` plus
         ``bytes_per_row`` for each row of a block. The number of rows of a block is rounded up, so that data sets of
-        similar sizes share compiled programs, and padded with rows of weight zero; ``exact`` pads as few rows as
-        possible.
+        similar sizes share compiled programs, and padded with rows of weight zero.
         """
 
     @property

@@ -27,24 +27,19 @@ FEW_BLOCKS_PER_ROUND = 2
 
 
 def block_shape(
-    engine: Engine, n_rows: int, bytes_per_row: int, fixed_bytes: int, *, exact: bool, waiting_bytes_per_row: int = 0
+    engine: Engine, n_rows: int, bytes_per_row: int, fixed_bytes: int, *, waiting_bytes_per_row: int = 0
 ) -> tuple[int, int]:
     """Return the number of rows of a block and the number of blocks; see :meth:`Data.arranged`.
 
     Blocks that are read ahead take ``waiting_bytes_per_row`` of the memory budget, but not of the processor's cache.
     """
-    size = _largest_block(engine, bytes_per_row, fixed_bytes, waiting_bytes_per_row)
-    if not exact:
-        size = rounded(size, up=False)
+    size = rounded(_largest_block(engine, bytes_per_row, fixed_bytes, waiting_bytes_per_row), up=False)
     n_blocks = -(-n_rows // size)
     if n_blocks > 1:
         multiple = BLOCKS_PER_ROUND if n_blocks > BLOCKS_PER_ROUND else FEW_BLOCKS_PER_ROUND
         n_blocks = -(-n_blocks // multiple) * multiple
-    size = -(-n_rows // n_blocks)
-    if not exact:
-        size = rounded(size, up=True)
-        n_blocks = -(-n_rows // size)
-    return size, n_blocks
+    size = rounded(-(-n_rows // n_blocks), up=True)
+    return size, -(-n_rows // size)
 
 
 def _largest_block(engine: Engine, bytes_per_row: int, fixed_bytes: int, waiting_bytes_per_row: int) -> int:

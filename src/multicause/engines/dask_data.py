@@ -95,15 +95,13 @@ class DaskData(Data):
     def _gather(self, wanted: Any) -> Any:
         return gather(self._client, wanted, self._parts, self._numbers, self._settings.timeout)
 
-    def arranged(
-        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
-    ) -> DaskData:
+    def arranged(self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0) -> DaskData:
         """Arrange each part in blocks, on its worker."""
-        parts = self._made(partial(tasks.arrange_part, summarize, bytes_per_row, fixed_bytes, exact))
+        parts = self._made(partial(tasks.arrange_part, summarize, bytes_per_row, fixed_bytes))
         local = Local(memory_budget=self._settings.memory_budget)
         shapes = []
         for n_rows in self._sizes:
-            size, n_blocks = block_shape(local, n_rows, bytes_per_row, fixed_bytes, exact=exact)
+            size, n_blocks = block_shape(local, n_rows, bytes_per_row, fixed_bytes)
             numbers: Any = jax.ShapeDtypeStruct((size,), self.dtype)
             rows: Any = jax.ShapeDtypeStruct((size, self.n_features), self.dtype)
             shapes += [Block(rows, numbers, numbers)] * n_blocks

@@ -84,11 +84,9 @@ def make_from_part(part: LocalData, function: Callable[[LocalData], LocalData]) 
         return function(part)
 
 
-def arrange_part(
-    summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int, exact: bool, part: LocalData
-) -> LocalData:
+def arrange_part(summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int, part: LocalData) -> LocalData:
     """Arrange a part in blocks."""
-    return part.arranged(summarize, bytes_per_row, fixed_bytes, exact=exact)
+    return part.arranged(summarize, bytes_per_row, fixed_bytes)
 
 
 def transform_part(function: Callable[[np.ndarray], np.ndarray], part: LocalData) -> LocalData:

@@ -57,15 +57,11 @@ class LocalData(BlockwiseData):
         kept = {name: value for name, value in self.__dict__.items() if name != "resident"}
         return {**kept, "_blocks": [jax.device_get(block) for block in self._blocks]}
 
-    def arranged(
-        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
-    ) -> LocalData:
+    def arranged(self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0) -> LocalData:
         """Divide the rows into blocks of equal size, so that one program is compiled."""
         mesh = self._engine.mesh()
         n_devices = 1 if mesh is None else mesh.size
-        size, n_blocks = block_shape(
-            self._engine, -(-self.n_rows // n_devices), bytes_per_row, fixed_bytes, exact=exact
-        )
+        size, n_blocks = block_shape(self._engine, -(-self.n_rows // n_devices), bytes_per_row, fixed_bytes)
         size *= n_devices
         blocks = []
         for number in range(n_blocks):

@@ -78,16 +78,14 @@ class StreamedData(BlockwiseData):
         stop = min(stop, self.n_rows)
         return np.ones(stop - start, self.dtype) if self._weights is None else self._weights[start:stop]
 
-    def arranged(
-        self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0, *, exact: bool = False
-    ) -> StreamedData:
+    def arranged(self, summarize: Callable[[Any], Any], bytes_per_row: int, fixed_bytes: int = 0) -> StreamedData:
         """Choose the size of blocks, which are read when they are needed."""
         data = self.released()
         data._summarize = summarize
         # A block that is read ahead exists both in the dtype of the source and in that of the data.
         waiting = 2 * READ_AHEAD * self.n_features * self.dtype.itemsize
         data._size, _ = block_shape(
-            self._engine, self.n_rows, bytes_per_row, fixed_bytes, exact=exact, waiting_bytes_per_row=waiting
+            self._engine, self.n_rows, bytes_per_row, fixed_bytes, waiting_bytes_per_row=waiting
         )
         if not self._devices:  # the budget is that of each device
             most = bytes_from(self._engine.memory_budget) // (fixed_bytes + data._size * (bytes_per_row + waiting))

@@ -95,7 +95,7 @@ class CausalEstimator(DeclaredModel):
             warn(contradicting_signs(model, rows))
             n_components = self._n_causes(data)
             n_starts = solver.most_starts(model, n_components)
-            data = arrange(model, data, n_components, n_starts, exact=solver.exact_blocks)
+            data = arrange(model, data, n_components, n_starts)
             problem = self._problem(solver, solver.n_starts, model, data, record, random)
             problem = problem._replace(known_causes=known_causes)
             so_far, n_tasks = partial(self._so_far, solver, model, record), solver.most_iterations(problem)
@@ -123,7 +123,7 @@ class CausalEstimator(DeclaredModel):
             check_noise(model.noise, data)
             random = check_random_state(self.random_state)
             n_components = self._n_causes(data) if first else len(self.components_)
-            data = arrange(model, data, n_components, exact=solver.exact_blocks)
+            data = arrange(model, data, n_components)
             if first:
                 problem = self._problem(solver, 1, model, data, record, random)
             else:

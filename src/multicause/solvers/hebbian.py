@@ -2,14 +2,15 @@
 
 All presentations of an epoch run inside one compiled loop. An epoch draws N rows at random with replacement; if rows
 have weights, they are drawn from the data in which each row is repeated as its weight says
-(:mod:`multicause.solvers.presentation`).
+(:mod:`multicause.solvers.presentation`). Arrays with an entry for each row or presentation are filled up to a rounded
+number, so that data sets of similar sizes share one program.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +19,10 @@ import numpy as np
 from multicause.annealing import LinearCooling
 from multicause.arrays import Array, matmul
 from multicause.em.usage import hardly_used
+from multicause.engines import blocks
 from multicause.noises import Poisson
 
-# Presentations in one chunk; the noise of a chunk is drawn at once.
+# Presentations in one chunk, at most; the noise of a chunk is drawn at once.
 CHUNK = 100
 # A probe has lost its unit when the response of another unit is e to this power times as large. The margin is needed
 # because, with more units than causes, several units share one cause and take turns.
@@ -35,6 +37,21 @@ class HebbianRule(NamedTuple):
     total: Array  # C, the sum of the weights of each unit
     odds: Array  # π/(1 − π)
     temperature: Array  # fixed temperature, used without a schedule
+
+
+class Shown(NamedTuple):
+    """Rows to show, in the given order or as a pool from which an epoch draws."""
+
+    rows: Array  # (N', D) rows of the data; those that fill them up are never shown
+    places: Any  # (n',) indices of the rows, each as often as it counts
+    number: Any  # () number of places that count
+
+    @classmethod
+    def of(cls, rows: Array, places: np.ndarray) -> Shown:
+        """Fill the places (n,) up to a rounded number."""
+        padded = np.zeros(blocks.rounded(len(places), up=True), places.dtype)
+        padded[: len(places)] = places
+        return cls(rows, padded, np.asarray(len(places)))
 
 
 class Network(NamedTuple):
@@ -119,6 +136,7 @@ def _all_differ(units: Array) -> Array:
 def show(
     network: Network,
     rows: Array,
+    number: Array,
     key: Array,
     rule: HebbianRule,
     temperature_at: Callable[[Array], Array],
@@ -126,14 +144,14 @@ def show(
     cooling: bool,
     known: bool,
 ) -> Network:
-    """Present some rows (n, D) in the given order."""
+    """Present the first ``number`` of some rows (n, D) in the given order."""
     n = len(rows)
     # Noise needs no double precision, in which drawing it would take as long as everything else.
     disturbances = jax.random.normal(key, (n, *network.weights.shape), jnp.float32)
     temperatures = temperature_at(network.presented + jnp.arange(n))
 
-    def one(network: Network, given: tuple[Array, Array, Array]) -> tuple[Network, None]:
-        row, disturbance, temperature = given
+    def one(place: Array, network: Network) -> Network:
+        row, disturbance, temperature = rows[place], disturbances[place], temperatures[place]
         weights, response = present(network.weights, row, disturbance, temperature, rule, cooling)
         has_signal = jnp.any(row > 0)  # rows of zeros change nothing
         weights, response = jnp.where(has_signal, weights, network.weights), jnp.where(has_signal, response, 0)
@@ -148,9 +166,9 @@ def show(
             response=network.response + response,
             units=jnp.where(changed, units, network.units),
             since=jnp.where(changed, presented, network.since),
-        ), None
+        )
 
-    return jax.lax.scan(one, network, (rows, disturbances, temperatures))[0]
+    return jax.lax.fori_loop(0, number, one, network)
 
 
 def temperature_of(rule: HebbianRule, schedule: LinearCooling | None, epochs: Array | np.ndarray | float) -> Array:
@@ -160,28 +178,28 @@ def temperature_of(rule: HebbianRule, schedule: LinearCooling | None, epochs: Ar
     return schedule.temperature(jnp.asarray(epochs, dtype=float))
 
 
-@partial(jax.jit, static_argnums=(5, 6))
+@partial(jax.jit, static_argnums=(4, 5))
 def epoch(
     network: Network,
-    rows: Array,
-    repeated: Array,
+    pool: Shown,
     key: Array,
     rule: HebbianRule,
     schedule: LinearCooling | None,
     known: bool,
 ) -> Network:
-    """Show N rows, drawn at random; ``average`` and ``response`` of the result are means over the epoch.
+    """Show as many rows as the pool has, drawn from it at random with replacement.
 
-    ``repeated`` (N,) holds the index of each row as often as the row is repeated in the data.
+    ``average`` and ``response`` of the result are means over the epoch.
 
     Where the causes are unknown, the network's own mean weights serve as probes. They are replaced when a unit that
     responds often has changed.
     """
     order_key, noise_key = jax.random.split(key)
-    n = len(repeated)
+    n = pool.number
+    drawn = pool.places[jax.random.randint(order_key, pool.places.shape, 0, n)]
     after = stream(
         network._replace(average=jnp.zeros_like(network.average), response=jnp.zeros_like(network.response)),
-        rows[repeated[jax.random.randint(order_key, (n,), 0, n)]],
+        pool._replace(places=drawn),
         noise_key,
         rule,
         schedule,
@@ -206,7 +224,7 @@ def epoch(
 @partial(jax.jit, static_argnums=(4,), static_argnames=("known",))
 def stream(
     network: Network,
-    rows: Array,
+    shown: Shown,
     key: Array,
     rule: HebbianRule,
     schedule: LinearCooling | None,
@@ -215,20 +233,21 @@ def stream(
     known: bool = False,
 ) -> Network:
     """Show rows in the given order, as one epoch of the schedule that follows ``epochs`` earlier ones."""
-    before, (n_chunks, rest) = network.presented, divmod(len(rows), CHUNK)
-    keys = jax.random.split(key, n_chunks + 1)
-    kind = {"cooling": schedule is not None, "known": known}
+    before, (rows, places, n) = network.presented, shown
+    size = min(CHUNK, len(places))
+    n_chunks = -(-len(places) // size)
+    places = jnp.pad(places, (0, n_chunks * size - len(places))).reshape(n_chunks, size)
+    keys = jax.random.split(key, n_chunks)
 
     def temperature_at(presented: Array) -> Array:
-        return temperature_of(rule, schedule, epochs + (presented - before) / len(rows)).astype(rows.dtype)
+        return temperature_of(rule, schedule, epochs + (presented - before) / n).astype(rows.dtype)
 
-    def chunk(network: Network, rows_and_key: tuple[Array, Array]) -> tuple[Network, None]:
-        some, key = rows_and_key
-        return show(network, some, key, rule, temperature_at, **kind), None
+    def chunk(number: Array, network: Network) -> Network:
+        some, left = rows[places[number]], jnp.minimum(size, n - number * size)
+        cooling = schedule is not None
+        return show(network, some, left, keys[number], rule, temperature_at, cooling=cooling, known=known)
 
-    whole = rows[: n_chunks * CHUNK].reshape(n_chunks, CHUNK, rows.shape[1])
-    network = jax.lax.scan(chunk, network, (whole, keys[:-1]))[0]
-    return show(network, rows[n_chunks * CHUNK :], keys[-1], rule, temperature_at, **kind) if rest else network
+    return jax.lax.fori_loop(0, -(-n // size), chunk, network)
 
 
 def has_learned(network: Network, n_shown: int, hold: int, schedule: LinearCooling | None) -> bool:

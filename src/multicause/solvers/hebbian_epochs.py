@@ -30,6 +30,7 @@ from multicause.em.results import (
 )
 from multicause.em.solver import FitProblem, Solver
 from multicause.em.usage import has_died
+from multicause.engines import blocks
 from multicause.engines.base import Data
 from multicause.inference import arrange
 from multicause.model import Model, Statistics
@@ -146,7 +147,7 @@ class HebbianEpochs(Solver):
         keys = [key_from(problem.random) for _ in range(self.n_networks(problem))]
         comparison_data = arrange(problem.recognizer, problem.data, self.n_units) if len(keys) > 1 else None
         X, weights = problem.data.look()  # all rows, which are in memory (``needs_rows_in_memory``)
-        rows, expected = jax.device_put(X), repetitions(weights)
+        rows, expected = _filled_up(X), repetitions(weights)
 
         def step(state: NetworksState) -> NetworksState:
             best, number = state.best, state.number
@@ -214,8 +215,8 @@ class HebbianEpochs(Solver):
         key = jax.random.fold_in(key_from(problem.random), presented)
         network = hebbian.begin(start.components, None)._replace(presented=np.asarray(presented))
         X, weights = problem.data.look()
-        rows = jax.device_put(X[rows_to_show(weights, generator(key, n_before))])
-        network = hebbian.stream(network, rows, key, rule, self.annealing, np.asarray(n_before))
+        shown = hebbian.Shown.of(_filled_up(X), rows_to_show(weights, generator(key, n_before)))
+        network = hebbian.stream(network, shown, key, rule, self.annealing, np.asarray(n_before))
         parameters = start._replace(components=network.weights)
         statistics = start_of(jax.device_get(_expect(problem.model, problem.data, parameters)))
         bound, n_batches = float(statistics.bound / statistics.seen), n_before + 1
@@ -283,7 +284,8 @@ class HebbianEpochs(Solver):
         def step(state: HebbianState) -> HebbianState:
             key = jax.random.fold_in(keys[number], state.network.presented)
             repeated = rows_to_show(expected, generator(key, 0))
-            network = hebbian.epoch(state.network, rows, repeated, key, rule, self.annealing, probes is not None)
+            pool = hebbian.Shown.of(rows, repeated)
+            network = hebbian.epoch(state.network, pool, key, rule, self.annealing, probes is not None)
             # A schedule changes the temperature, and with it the weights, from epoch to epoch.
             kept = self.annealing is None and bool(network.since <= state.network.presented)
             n_epochs = state.n_epochs + 1 if kept else 1
@@ -324,6 +326,12 @@ class HebbianEpochs(Solver):
             state.stopped,
             -np.inf if np.isnan(evidence) else evidence,
         )
+
+
+def _filled_up(X: np.ndarray) -> Array:
+    """Return rows (N, D) on the device, filled up to a rounded number, so that similar sizes share programs."""
+    filled, _ = blocks.filled_up(X, np.ones(len(X), X.dtype), blocks.rounded(len(X), up=True))
+    return jax.device_put(filled)
 
 
 def _expect(model: Model, data: Data, parameters: Parameters) -> Statistics:

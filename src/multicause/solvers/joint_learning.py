@@ -1,6 +1,8 @@
 """Learning from a log joint: states of each row are searched, and parameters follow the gradient of the bound.
 
 F = Σ_n log Σ_{s ∈ K_n} p(s, y_n | Θ) has the gradient of ⟨log p(s, y_n | Θ)⟩, the objective of the M-step.
+
+Rows are filled up to a rounded number N', so that data sets of similar sizes share programs.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy as np
 from multicause.arrays import Array, generator
 from multicause.em.driver import Watch, run_loop
 from multicause.em.results import is_finite
+from multicause.engines import blocks
 from multicause.outcomes import Outcome
 from multicause.persistence.journal import Journal
 from multicause.posteriors.log_joint_search import LogJointSearch
@@ -41,7 +44,7 @@ class GradientState(NamedTuple):
 
     parameters: Any
     optimizer_state: tuple[Any, ...]  # arrays of the optimizer's state
-    states: Any  # (N, S, ⌈H / 8⌉) states of each row, of which a byte holds eight causes
+    states: Any  # (N', S, ⌈H / 8⌉) states of each row, of which a byte holds eight causes
     sums: Any  # sums over rows of the last pass, from which some parameters follow in closed form
     bounds: tuple[float, ...] = ()  # mean bound per shown row of each pass
     outcome: Outcome | None = None
@@ -56,6 +59,16 @@ class GradientProgress(NamedTuple):
     def bound(self) -> float:
         """Return the mean bound per row of the last pass."""
         return self.state.bounds[-1]
+
+
+class ShownBatches(NamedTuple):
+    """Mini-batches of one pass; those beyond ``n_batches`` are padding."""
+
+    rows: np.ndarray  # (batches, size) indices of rows
+    places: np.ndarray  # (batches, size) where their states are stored; index N' does not exist
+    counts: np.ndarray  # (batches, size) which of them count
+    n_batches: np.ndarray  # () number of batches that are not padding
+    full: np.ndarray  # () number of rows of a full batch
 
 
 class PassSchedule(NamedTuple):
@@ -81,9 +94,15 @@ def begin(method: JointMethod, parameters: Any, X: Any, n_components: int, batch
 
 
 def searched(method: JointMethod, parameters: Any, X: Any, n_components: int, batch_size: int) -> np.ndarray:
-    """Return packed states of rows that have none yet: (N, S, ⌈H / 8⌉)."""
-    states = [np.asarray(_first(method, parameters, rows, n_components)) for rows in batches_of(X, batch_size)]
-    return np.concatenate(states)[: len(X)]
+    """Return packed states of rows that have none yet: (N', S, ⌈H / 8⌉)."""
+    filled = filled_up(X)
+    states = [np.asarray(_first(method, parameters, rows, n_components)) for rows in batches_of(filled, batch_size)]
+    return np.concatenate(states)[: len(filled)]
+
+
+def filled_up(X: Any) -> np.ndarray:
+    """Return rows (N, D) and copies of the first one: (N', D)."""
+    return blocks.filled_up(np.asarray(X), np.ones(len(X)), blocks.rounded(len(X), up=True))[0]
 
 
 def batches_of(X: Any, batch_size: int) -> Iterator[Array]:
@@ -121,7 +140,7 @@ def learn(
     (:mod:`multicause.solvers.presentation`). Learning ends when the mean bound stops rising. If sums are ``running``,
     those of a pass are added to former ones, as for batches of a stream.
     """
-    expected, rows = repetitions(weights), jax.device_put(X)
+    expected, rows = repetitions(weights), jax.device_put(filled_up(X))
 
     def step(state: GradientState) -> GradientState:
         number = len(state.bounds)
@@ -136,7 +155,7 @@ def learn(
             n_components,
             (state.parameters, state.optimizer_state, state.states, sums),
             rows,
-            _batches(order, schedule.batch_size, len(X)),
+            batches_to_show(order, schedule.batch_size, len(rows)),
             sizes,
             np.asarray(rate, X.dtype),
             jax.random.fold_in(key, number),
@@ -164,33 +183,41 @@ def learn(
     )
 
 
-def _batches(shown: np.ndarray, batch_size: int, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows of each batch, where their states are stored, and which of them count: (batches, size).
+def batches_to_show(shown: np.ndarray, batch_size: int, n_rows: int) -> ShownBatches:
+    """Return batches of the rows to show (n,), of ``n_rows`` rows.
 
-    Row ``n_rows`` does not exist: states of rows that pad the last batch, or that repeat in a batch, are not stored.
+    States of rows that pad the last batch, or that repeat in a batch, are not stored.
     """
-    size = min(batch_size, len(shown))
-    rows = np.resize(shown, (-(-len(shown) // size), size))
+    most = blocks.rounded(len(shown), up=True)
+    size = min(batch_size, most)
+    rows = np.resize(shown, (-(-most // size), size))
     counts = np.arange(rows.size).reshape(rows.shape) < len(shown)
     places = np.full(rows.shape, n_rows)
     for own, place, valid in zip(rows, places, counts, strict=True):
         first = np.unique(own[valid], return_index=True)[1]
         place[first] = own[first]
-    return rows, places, counts
+    n_batches, full = -(-len(shown) // size), min(batch_size, len(shown))
+    return ShownBatches(rows, places, counts, np.asarray(n_batches), np.asarray(full))
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def one_pass(
-    method: JointMethod, n_components: int, before: Any, X: Array, batches: Any, sizes: Any, rate: Array, key: Array
+    method: JointMethod,
+    n_components: int,
+    before: Any,
+    X: Array,
+    batches: ShownBatches,
+    sizes: Any,
+    rate: Array,
+    key: Array,
 ) -> Any:
     """Return parameters, arrays of the optimizer, states, sums over rows, and Σ F after a step for each batch."""
     model, optimizer = method.model, method.optimizer.transformation(rate)
     structure = jax.tree.structure(jax.eval_shape(optimizer.init, before[0]))
-    batches = tuple(map(jnp.asarray, batches))
 
-    def step(carry: Any, batch: Any) -> Any:
+    def step(number: Array, carry: Any) -> Any:
         parameters, optimizer_state, packed, sums, total, key = carry
-        numbers, places, counts = batch
+        numbers, places, counts = (each[number] for each in (batches.rows, batches.places, batches.counts))
         key, now = jax.random.split(key)
         rows, shown = X[numbers], counts.astype(X.dtype)
         states = unpack(packed[numbers], n_components)
@@ -210,16 +237,16 @@ def one_pass(
         )
         changes, after = optimizer.update(gradient, jax.tree.unflatten(structure, optimizer_state), relative)
         # A batch that is not full makes a shorter step.
-        length = jnp.mean(shown)
+        length = jnp.sum(shown) / batches.full.astype(shown.dtype)
         parameters = jax.tree.map(
             lambda a, b, size: (a + length * size * b).astype(a.dtype), parameters, changes, sizes
         )
         sums = jax.tree.map(jnp.add, sums, more)
         total = total + jnp.sum(evidence, dtype=jnp.float64)
-        return (parameters, tuple(jax.tree.leaves(after)), packed, sums, total, key), None
+        return parameters, tuple(jax.tree.leaves(after)), packed, sums, total, key
 
     first = (*before, jnp.zeros((), jnp.float64), key)
-    (parameters, optimizer_state, packed, sums, total, _), _ = jax.lax.scan(step, first, batches)
+    parameters, optimizer_state, packed, sums, total, _ = jax.lax.fori_loop(0, batches.n_batches, step, first)
     return model.solve(parameters, sums), optimizer_state, packed, sums, total
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,6 @@ class MiniBatches(Solver):
 
     batch_size: int = 200
     learning_posterior: Posterior | None = None
-    exact_blocks: ClassVar[bool] = True
     # Each batch of a stream is one step: averages over causes that were inferred with older components would slow
     # learning down.
     averages_batches: bool = False

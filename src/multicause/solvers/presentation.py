@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from multicause.engines import blocks
 from multicause.engines.base import Data
 
 # Largest ratio of the rows that a pass shows to the rows with a weight. It keeps a pass finite in practice when weights
@@ -24,7 +25,10 @@ DECIMALS = 6
 
 
 class Batches(NamedTuple):
-    """Mini-batches of one block; entries beyond ``n_batches`` are padding, so that all passes share one program."""
+    """Mini-batches of one block.
+
+    Entries beyond ``n_batches`` are padding, so that all passes, and data sets of similar sizes, share one program.
+    """
 
     rows: np.ndarray  # (n, size) indices of rows in the block
     weights: np.ndarray  # (n, size) weights of the rows, zero where they pad a batch
@@ -99,7 +103,9 @@ class Presentation(NamedTuple):
 
     def _cut(self, rows: np.ndarray, dtype: np.dtype) -> Batches:
         """Split shuffled row indices into padded batches of equal size."""
-        shape = (int(self.expected.max() + 1) // self.size + 1, self.size)
+        # Expected numbers are rounded up or down at random.
+        most = blocks.rounded(int(np.ceil(self.expected.max())), up=True) + 1
+        shape = (-(-most // self.size), self.size)
         places, weights = np.zeros(shape, np.int32), np.zeros(shape, dtype)
         places.flat[: len(rows)], weights.flat[: len(rows)] = rows, 1
         n_batches = -(-len(rows) // self.size)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -124,7 +124,6 @@ class WakeSleepPasses(Solver):
 
     batch_size: int = 20
     optimizer: Optimizer = field(default_factory=lambda: Optax("sgd"))
-    exact_blocks: ClassVar[bool] = True
 
     def learn(self, problem: FitProblem) -> FitResult:
         """Learn all starts, and return the one with the highest bound."""
