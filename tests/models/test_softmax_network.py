@@ -75,7 +75,8 @@ def test_networks_find_phonemes_at_the_temperature_of_the_paper(optimized):
     """MCA08 §6.9. Single networks found all phonemes in 25 of 25 trials."""
     sets = [make_phoneme_mixtures(500, random_state=1000 + t) for t in range(3)]
     model = SoftmaxNetwork(12, temperature=70.0, component_noise=0.02, total=900.0, hold=1000, max_iter=6)
-    found = fit_trials(model, [s.data for s in sets], random_state=1000, causes=[s.causes for s in sets])
+    rows = [speech.data.astype(np.float32) for speech in sets]
+    found = fit_trials(model, rows, random_state=1000, causes=[speech.causes for speech in sets])
     for network, speech in zip(found, sets, strict=True):
         assert recovered_causes(network, speech.causes).injective
 

@@ -50,7 +50,7 @@ def data():
 def model(data):
     # From one start, all causes are found in about two of three data sets.
     with optimizations():
-        return SpikeAndSlabCauses(H, annealing=None, n_init=6, random_state=0, max_iter=100).fit(data[0])
+        return SpikeAndSlabCauses(H, annealing=None, n_init=6, random_state=0, max_iter=60).fit(data[0])
 
 
 def test_sample_fit_recover(model, data):
@@ -102,7 +102,7 @@ def test_the_exact_posterior_never_lowers_the_bound(data):
 def test_means_of_slabs_are_learned_if_asked_for(optimized):
     X, _, W = make_rows(1500, 1, mean=3.0, scale=0.5)
     names = ("components", "activity", "slab_mean", "slab_variance", "noise")
-    model = SpikeAndSlabCauses(H, learn=names, n_init=6, random_state=0, max_iter=200).fit(X)
+    model = SpikeAndSlabCauses(H, learn=names, n_init=6, random_state=0, max_iter=100).fit(X)
     cosine, learned = matched(model, W)
     assert cosine.min() > 0.99
     assert np.median(np.abs(model.slab_mean_[learned])) == pytest.approx(3.0, rel=0.1)

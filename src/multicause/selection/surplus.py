@@ -25,6 +25,9 @@ STEPS = 3
 ATTEMPTS = 3
 # Smallest probability left to states without a component: rounding leaves none where a component is certain.
 LEAST_REMAINING = 1e-12
+# Mean loss of a row, in nats, below which it is rounding. Without noise in the data, rounding of all rows is alike, so
+# that its standard error is even smaller.
+LEAST_LOSS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def surplus_components(
         without = smaller.score_samples(rows)
         (loss,), (error,) = mean_and_error((scores - without)[None], weights)
         losses[left[place]], errors[left[place]] = loss, error
-        if loss > STANDARD_ERRORS * error:
+        if loss > max(STANDARD_ERRORS * error, LEAST_LOSS):
             tried += 1
             continue
         current, scores, left = smaller, without, np.delete(left, place)
