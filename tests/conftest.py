@@ -72,8 +72,8 @@ def pytest_configure(config):
         config.add_cleanup(temporary.cleanup)
         folder = temporary.name
     os.environ[COMPILED] = str(folder)
-    # Small programs take less time to compile than to write and to read.
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
+    # Smaller programs take less time to compile than to write and to read.
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.02"
     config.add_cleanup(lambda: os.environ.pop(COMPILED, None))
 
 

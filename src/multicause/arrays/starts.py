@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from multicause.arrays.hardware import one_by_one
 from multicause.arrays.precision import Array
 
 # Number of starts that an accelerator computes at the same time; each needs its own memory.
@@ -60,7 +61,13 @@ def _pick(arguments: Any, which: Any) -> Any:
 
 
 def select(which: Array, new: Any, old: Any) -> Any:
-    """Return the new records where ``which`` (starts,) is true, and the old ones elsewhere."""
+    """Return the new records where ``which`` (starts,) is true, and the old ones elsewhere.
+
+    On a CPU, a single start is a branch, whose condition is computed once. XLA would compile and compute it again for
+    each array. An accelerator would wait for the host at a branch.
+    """
+    if len(which) == 1 and one_by_one():
+        return jax.lax.cond(which[0], lambda: new, lambda: old)
     return jax.tree.map(
         lambda a, b: jnp.where(jnp.reshape(which, which.shape + (1,) * (jnp.ndim(a) - 1)), a, b), new, old
     )

@@ -39,6 +39,8 @@ def statistics_of(model: Model, parameters: Parameters, block: Block, inference:
     )
 
 
+# It is traced once for all programs with the same E-step, such as those of several phases of a search.
+@partial(jax.jit, static_argnums=0)
 def expect_one(model: Model, block: Block, parameters: Parameters, temperature: Array) -> Statistics:
     """Compute the statistics of one start and one block, in one pass (E-step)."""
     inference = model.posterior.infer(model, parameters, block, temperature)

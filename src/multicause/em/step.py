@@ -79,7 +79,7 @@ def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, 
     places = len(starts.components)
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), starts)
     temperature = jax.ShapeDtypeStruct((), np.float64)
-    shapes = _expect.eval_shape(model, block, one, temperature)
+    shapes = expect_one.eval_shape(model, block, one, temperature)
     statistics = jax.tree.map(lambda leaf: np.zeros((places, *leaf.shape), leaf.dtype), shapes)
     state = EMState(
         parameters=starts,
@@ -101,8 +101,6 @@ def begin(model: Model, schedule: Schedule, limits: Limits, starts: Parameters, 
     return _with_next_shares(model, schedule, state, _first_shares)
 
 
-# Never run; only its eval_shape is used, which is cached for equal arguments.
-_expect = jax.jit(expect_one, static_argnums=0)
 # As single operations, of which there are hundreds, it takes a third of a second on an accelerator.
 _first_shares = jax.jit(next_shares, static_argnums=0)
 
