@@ -47,8 +47,9 @@ CORES = [
     ("maximal", f"MaximalCauses(100, posterior=Preselected(5, 3, keep=None), {PLAIN})"),
     ("linear", f"LinearCauses(100, posterior=Preselected(5, 3, keep=None), {PLAIN})"),
 ]
-# Iterations of two fits, whose times differ by iterations alone.
+# Iterations of two fits, whose times differ by iterations alone. If the difference is short, more iterations are timed.
 SHORT, LONG = 1, 7
+SECONDS = 2.0
 
 
 def estimator_of(text):
@@ -107,12 +108,21 @@ def time_iterations(text, shape):
     """Print the seconds of an iteration in a whole fit, without compilation."""
     X = large_data(*shape)
     warnings.simplefilter("ignore")
-    seconds = []
-    for max_iter in (SHORT, SHORT, LONG):
+
+    def seconds_of(max_iter):
         started = perf_counter()
         estimator_of(text).set_params(max_iter=max_iter).fit(X)
-        seconds.append(perf_counter() - started)
-    print(json.dumps((seconds[2] - seconds[1]) / (LONG - SHORT)))
+        return perf_counter() - started
+
+    def of_an_iteration(n_iter):
+        return (seconds_of(SHORT + n_iter) - seconds_of(SHORT)) / n_iter
+
+    seconds_of(SHORT)  # compiles
+    seconds = of_an_iteration(LONG - SHORT)
+    n_iter = int(np.ceil(SECONDS / max(seconds, 1e-3)))
+    if n_iter > LONG - SHORT:
+        seconds = float(np.median([of_an_iteration(n_iter) for _ in range(3)]))
+    print(json.dumps(seconds))
 
 
 def in_new_process(function, *arguments, n_cores=None, **environment):

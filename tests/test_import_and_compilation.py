@@ -5,6 +5,7 @@ import sys
 
 import jax
 import jax.monitoring
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ from multicause import (
     MaximalCauses,
     MixtureOfGaussians,
     NoisyOrCauses,
+    OwnCauses,
     PrincipalComponents,
     SoftmaxNetwork,
     SparseCoding,
@@ -90,6 +92,14 @@ def test_a_second_fit_compiles_nothing(estimator):
         jax.monitoring.clear_event_listeners()
 
 
+def log_joint(parameters, states, rows):
+    return -0.5 * jnp.sum((rows[:, None] - states @ parameters["components"]) ** 2, axis=-1)
+
+
+def initialize(X, n_components, random):
+    return {"components": X[random.choice(len(X), n_components, replace=False)]}
+
+
 SHORT = {"max_iter": 2, "random_state": 0}
 SIMILAR_SIZES = [
     MaximalCauses(3, noise="poisson", **SHORT),
@@ -107,6 +117,7 @@ SIMILAR_SIZES = [
     SpikeAndSlabCauses(3, **SHORT),
     TruncatedAutoencoder(3, batch_size=16, **SHORT),
     TruncatedAutoencoder(3, **SHORT),
+    OwnCauses(log_joint, initialize, 3, **SHORT),
 ]
 
 

@@ -105,6 +105,18 @@ def test_seeds_repeat_and_streams_do_not_repeat_their_noise(bars):
     assert np.abs(np.corrcoef((first - 10).ravel(), (second - first).ravel())[0, 1]) < 0.4
 
 
+def test_batches_that_show_no_row_change_nothing(bars):
+    """Small weights are counts that are rounded at random: one row of weight 0.3 is shown by three of ten batches."""
+    stream = SoftmaxNetwork(4, temperature=5.0, random_state=1).partial_fit(bars.data[:20])
+    shown = []
+    for _ in range(8):
+        before = stream.components_, stream.n_presentations_
+        stream.partial_fit(bars.data[:1], sample_weight=[0.3])
+        shown.append(stream.n_presentations_ - before[1])
+        assert shown[-1] == 1 or np.array_equal(stream.components_, before[0])
+    assert set(shown) == {0, 1}
+
+
 def test_what_may_change_in_a_stream(bars):
     stream = SoftmaxNetwork(4, temperature=5.0, random_state=1).partial_fit(bars.data[:20])
     np.testing.assert_allclose(stream.set_params(total=30.0).partial_fit(bars.data).components_.sum(axis=1), 30)

@@ -64,6 +64,7 @@ def test_causes_that_are_missed_least_are_silenced(falls, silenced):
     ("falls", "rise"),
     [
         ([20, 600, 2, 480, 28, 540], 80),  # three of six, and the others are missed equally
+        ([20, 600, 2, 480, 55, 540], None),  # one of the three may be a rare cause
         ([20, 600, 2, 290, 28, 550], None),  # one of the others is missed less: a rare cause, or a copy
         ([20, 600, 2, 1300, 28, 550], None),  # one of them may represent a mixture of two
         ([2, 600, 500, 450, 550, 520, 530, 510], None),  # a single one may be in place of a cause that is missing

@@ -51,6 +51,20 @@ def test_one_pass_over_blocks_shows_the_repeated_rows():
         np.testing.assert_array_equal(again.rows, batches.rows)
 
 
+def test_batches_of_similar_blocks_have_one_shape():
+    """Where blocks are smaller than a batch, places are filled up, and steps are as long as without filling."""
+    shapes = set()
+    for n_rows in (57, 58, 60):
+        weights = [np.ones(n_rows), np.ones(n_rows)]
+        rule = Presentation.of(blocks(*weights), batch_size=200)
+        for own, draw in zip(weights, rule.draw(np.random.default_rng(0))[1], strict=True):
+            batches = rule.batches(own, draw)
+            shapes.add(batches.rows.shape)
+            np.testing.assert_array_equal(np.sort(batches.rows[batches.weights > 0]), np.arange(n_rows))
+            np.testing.assert_array_equal(batches.lengths[: int(batches.n_batches)], [1.0])
+    assert len(shapes) == 1
+
+
 def test_one_batch_of_all_rows_has_their_weights():
     weights = np.array([0.5, 0.0, 2.5])
     rule = Presentation.of(blocks(weights), batch_size=10)

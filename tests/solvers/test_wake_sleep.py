@@ -45,6 +45,26 @@ def test_plain_wake_and_sleep_are_the_rules_of_the_appendix():
     np.testing.assert_allclose(new.recognition[0]["bias"], w + 0.1 * missed.mean(axis=0))
 
 
+def test_fantasies_have_missing_values_as_often_as_rows_that_count():
+    """What is missing in rows of weight zero, with which batches are filled up, changes nothing."""
+    random = np.random.RandomState(0)
+    rows = (random.uniform(size=(6, 4)) < 0.5).astype(float)
+    rows[0, 1:] = np.nan
+    weights = np.array([1.0, 1, 1, 1, 0, 0])
+    layers = {"weights": random.normal(size=(3, 4)), "bias": random.normal(size=4)}, {"bias": random.normal(size=3)}
+    with double_precision():
+        machine = Machine(layers, ({"weights": random.normal(size=(4, 3)), "bias": random.normal(size=3)},))
+        plain = jax.jit(partial(step, WakeSleepSettings(1, False, missing=True), Optax("sgd")))
+
+        def learned(filling):
+            filled = np.concatenate([rows[:4], np.repeat(filling, 2, axis=0)])
+            return plain(machine, (), filled, weights, jax.random.key(1), 0.1)[0]
+
+        one, other = (jax.tree.leaves(learned(filling)) for filling in (rows[:1], rows[1:2]))
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("batch_size", [1, 5, 20, 100])
 def test_weights_count_in_batches_of_any_size(batch_size, seed):
     """Two kinds of rows with 90 and 10 % of all weight, and shares of rows as weights: samples have these frequencies.

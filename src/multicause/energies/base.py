@@ -32,7 +32,8 @@ class Expert(Part):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if "energy" in vars(cls) and "elementwise" not in vars(cls):
+        declaring: Any = next(base for base in cls.__mro__ if "elementwise" in vars(base))
+        if cls.energy is not declaring.energy:  # its own one, or that of a class beside the one that declares it
             cls.elementwise = False
 
     def initial(self, n_units: int, dtype: Any) -> Shape:

@@ -251,7 +251,7 @@ def finish_unpruned(plan: SearchPlan, phase: EMPhase, state: Search) -> Search:
 
 
 def run_repair(plan: SearchPlan, state: Search) -> Search:
-    """Repair local optima on the rows of the search; with surplus components, as long as missing causes are found."""
+    """Repair local optima on the rows of the search; with surplus components, as long as bounds rise by much."""
     assert state.fit is not None
     ranking = plan.models.annealing
     limits: dict[str, Any] = {} if state.surplus is None else {"attempts": 1, "least_rise": state.surplus}

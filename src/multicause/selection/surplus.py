@@ -8,8 +8,10 @@ well rows are explained without it does.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
@@ -114,7 +116,9 @@ def surplus_components(
     rows, weights = rows[weights > 0], weights[weights > 0]
     losses, errors = np.full(n_components, np.nan), np.full(n_components, np.nan)
     left = np.arange(n_components)  # components of the current model
-    current = _adapted(model if posterior is None else _richer(model, posterior, rows), rows, weights)
+    current = _in_double_precision(model if posterior is None else _richer(model, posterior, rows))
+    rows = rows.astype(float)
+    current = _adapted(current, rows, weights)
     scores = current.score_samples(rows)
     order, tried = _least_missed(current, rows, weights), 0
     while tried < min(ATTEMPTS, len(left)) and _allows(current, len(left) - 1):
@@ -131,6 +135,12 @@ def surplus_components(
     surplus = np.ones(n_components, dtype=bool)
     surplus[left] = False
     return SurplusComponents(surplus, losses, errors)
+
+
+def _in_double_precision(model: Any) -> Any:
+    """Return a copy of a fitted model whose scores do not differ by the rounding errors of single precision."""
+    parts, _, parameters = model.fitted_model_
+    return model.with_fitted_model(parts, jax.tree.map(partial(np.asarray, dtype=float), parameters))
 
 
 def _richer(model: Any, posterior: str | Posterior, rows: np.ndarray) -> Any:

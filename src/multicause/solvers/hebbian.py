@@ -48,8 +48,8 @@ class Shown(NamedTuple):
 
     @classmethod
     def of(cls, rows: Array, places: np.ndarray) -> Shown:
-        """Fill the places (n,) up to a rounded number."""
-        padded = np.zeros(blocks.rounded(len(places), up=True), places.dtype)
+        """Fill the places (n,) up to a rounded number; there may be none, if weights are small."""
+        padded = np.zeros(blocks.rounded(max(len(places), 1), up=True), places.dtype)
         padded[: len(places)] = places
         return cls(rows, padded, np.asarray(len(places)))
 

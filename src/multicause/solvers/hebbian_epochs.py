@@ -331,7 +331,7 @@ class HebbianEpochs(Solver):
 def _filled_up(X: np.ndarray) -> Array:
     """Return rows (N, D) on the device, filled up to a rounded number, so that similar sizes share programs."""
     filled, _ = blocks.filled_up(X, np.ones(len(X), X.dtype), blocks.rounded(len(X), up=True))
-    return jax.device_put(filled)
+    return jax.device_put(np.array(filled))  # a copy: on a CPU, device_put takes the user's array over
 
 
 def _expect(model: Model, data: Data, parameters: Parameters) -> Statistics:

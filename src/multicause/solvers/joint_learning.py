@@ -140,7 +140,8 @@ def learn(
     (:mod:`multicause.solvers.presentation`). Learning ends when the mean bound stops rising. If sums are ``running``,
     those of a pass are added to former ones, as for batches of a stream.
     """
-    expected, rows = repetitions(weights), jax.device_put(filled_up(X))
+    # A copy: on a CPU, device_put takes the user's array over.
+    expected, rows = repetitions(weights), jax.device_put(np.array(filled_up(X)))
 
     def step(state: GradientState) -> GradientState:
         number = len(state.bounds)

@@ -73,7 +73,8 @@ class Presentation(NamedTuple):
 
     scale: float  # expected repetitions of a row of weight one
     expected: np.ndarray  # (blocks,) expected number of rows that a pass shows of each block
-    size: int  # rows of a batch
+    full: int  # rows of a full batch
+    size: int  # places of a batch: rows of a full one, or a rounded number above that where it follows from the data
     whole: bool  # whether one batch holds all rows
 
     @classmethod
@@ -82,8 +83,9 @@ class Presentation(NamedTuple):
         totals, numbers = np.array(data.of_weights(_total_and_number), dtype=float).T
         scale = _scale(totals.sum(), numbers.sum())
         n_shown, n_blocks = int(np.rint(scale * totals.sum())), len(totals)
-        size = min(batch_size, -(-n_shown // n_blocks))
-        return cls(scale, scale * totals, size, n_blocks == 1 and n_shown <= batch_size)
+        of_block = -(-n_shown // n_blocks)
+        full, size = min(batch_size, of_block), min(batch_size, blocks.rounded(of_block, up=True))
+        return cls(scale, scale * totals, full, size, n_blocks == 1 and n_shown <= batch_size)
 
     def draw(self, random: np.random.Generator) -> tuple[list[int], list[BlockDraw]]:
         """Draw the order of the blocks in one pass, and what :meth:`batches` needs for each block."""
@@ -102,14 +104,15 @@ class Presentation(NamedTuple):
         return self._cut(deepcopy(draw.random).permutation(shown), weights.dtype)
 
     def _cut(self, rows: np.ndarray, dtype: np.dtype) -> Batches:
-        """Split shuffled row indices into padded batches of equal size."""
+        """Split shuffled row indices into full batches and a rest, filled up to the same number of places."""
         # Expected numbers are rounded up or down at random.
         most = blocks.rounded(int(np.ceil(self.expected.max())), up=True) + 1
-        shape = (-(-most // self.size), self.size)
+        shape = (-(-most // self.full), self.size)
         places, weights = np.zeros(shape, np.int32), np.zeros(shape, dtype)
-        places.flat[: len(rows)], weights.flat[: len(rows)] = rows, 1
-        n_batches = -(-len(rows) // self.size)
-        return Batches(places, weights, weights.sum(axis=1) / self.size, np.asarray(n_batches))
+        own = np.divmod(np.arange(len(rows)), self.full)
+        places[own], weights[own] = rows, 1
+        n_batches = -(-len(rows) // self.full)
+        return Batches(places, weights, weights.sum(axis=1) / self.full, np.asarray(n_batches))
 
 
 def _total_and_number(weights: np.ndarray) -> tuple[float, int]:

@@ -69,7 +69,9 @@ def step(
     if mask is not None:
         # Recognition learns from fantasies in which the same values are missing as in the data.
         fantasy = (jnp.where(mask.observed > 0, fantasy[0], data), *fantasy[1:])
-    sleep_gradient = jax.grad(lambda layers: jnp.mean(log_recognition(layers, fantasy, mask)))
+    # Fantasies with the missing values of a row count as much as the row; without missing values, all are alike.
+    shares = jnp.full(len(data), 1 / len(data), data.dtype) if mask is None else weights / total
+    sleep_gradient = jax.grad(lambda layers: jnp.sum(shares * log_recognition(layers, fantasy, mask)))
     recognition = sleep_gradient(machine.recognition)
     if program_settings.n_particles > 1:
         wake_gradient = jax.grad(lambda layers: jnp.sum(credit * log_recognition(layers, states, mask)))
