@@ -322,7 +322,7 @@ import numpy as np
 from multicause import LinearCauses
 from multicause.callbacks import Checkpoint
 
-model = LinearCauses(3, annealing=None, tol=0, max_iter=200, random_state=1)
+model = LinearCauses(3, annealing=None, tol=0, max_iter=1000, random_state=1)
 model.set_callbacks(Checkpoint(sys.argv[2], every=1)).fit(np.load(sys.argv[1]))
 """
 
@@ -330,7 +330,7 @@ model.set_callbacks(Checkpoint(sys.argv[2], every=1)).fit(np.load(sys.argv[1]))
 def test_killed(tmp_path, seed):
     """SIGKILL, wherever it hits: the newest checkpoint is whole, and the resumed fit is that of no interruption."""
     np.save(tmp_path / "X.npy", IMAGES)
-    model = LinearCauses(3, annealing=None, tol=0, max_iter=200, random_state=1)
+    model = LinearCauses(3, annealing=None, tol=0, max_iter=1000, random_state=1)
     whole = clone(model).fit(IMAGES)
     for moment, pause in enumerate(np.random.RandomState(seed).uniform(0, 0.3, size=2)):
         folder = tmp_path / f"run {moment}"
