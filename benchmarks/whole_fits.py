@@ -109,15 +109,17 @@ def time_iterations(text, shape):
     X = large_data(*shape)
     warnings.simplefilter("ignore")
 
-    def seconds_of(max_iter):
+    def timed(max_iter):
+        """Return the seconds of a fit and its iterations, fewer than asked for if the bound has become constant."""
         started = perf_counter()
-        estimator_of(text).set_params(max_iter=max_iter).fit(X)
-        return perf_counter() - started
+        n_iter = estimator_of(text).set_params(max_iter=max_iter).fit(X).n_iter_
+        return np.array([perf_counter() - started, n_iter])
 
     def of_an_iteration(n_iter):
-        return (seconds_of(SHORT + n_iter) - seconds_of(SHORT)) / n_iter
+        seconds, n_more = timed(SHORT + n_iter) - timed(SHORT)
+        return seconds / n_more
 
-    seconds_of(SHORT)  # compiles
+    timed(SHORT)  # compiles
     seconds = of_an_iteration(LONG - SHORT)
     n_iter = int(np.ceil(SECONDS / max(seconds, 1e-3)))
     if n_iter > LONG - SHORT:
