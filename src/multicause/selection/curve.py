@@ -19,7 +19,7 @@ from sklearn.utils import check_array, check_random_state, get_tags
 from multicause.engines.missing import without_mask
 from multicause.outcomes import Outcome
 from multicause.runtime.parallel import number_of_jobs, run_all
-from multicause.selection.differences import STANDARD_ERRORS, mean_and_error
+from multicause.selection.differences import is_by_chance, mean_and_error
 
 HELD_OUT = ("rows", "entries")
 # Part of the rows, those with the lowest scores, whose residuals become new components of a warm start.
@@ -47,7 +47,7 @@ class ComponentCurve:
         Mean score of the held-out rows of each fold; NaN where all of them have a weight of zero.
     best : int
         The smallest number of components whose score is not below the highest one by more than two standard errors of
-        the difference: the elbow of the curve.
+        the difference, or by more than one nat in all held-out rows together: the elbow of the curve.
     """
 
     numbers: np.ndarray
@@ -265,7 +265,7 @@ def _curve(
     means, errors = mean_and_error(by_row, weights[known])
     highest = int(np.argmax(np.where(np.isfinite(means), means, -np.inf)))
     deficits, deficit_errors = mean_and_error(by_row[highest] - by_row, weights[known])
-    as_good = deficits <= STANDARD_ERRORS * deficit_errors
+    as_good = is_by_chance(deficits, deficit_errors, len(known))
     as_good[highest] = True
     fold_scores = np.stack(
         [

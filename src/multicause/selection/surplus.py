@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from multicause.arrays import double_precision
 from multicause.posteriors import Posterior
-from multicause.selection.differences import STANDARD_ERRORS, mean_and_error
+from multicause.selection.differences import is_by_chance, mean_and_error
 from multicause.wiring import with_posterior
 
 # EM steps of the activities after a component was removed: those of components that take its place rise at once.
@@ -27,9 +27,6 @@ STEPS = 3
 ATTEMPTS = 3
 # Smallest probability left to states without a component: rounding leaves none where a component is certain.
 LEAST_REMAINING = 1e-12
-# Mean loss of a row, in nats, below which it is rounding. Without noise in the data, rounding of all rows is alike, so
-# that its standard error is even smaller.
-LEAST_LOSS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,9 @@ def surplus_components(
 
     The component that the posterior misses least is left out, activities of the others are learned again from ``X``,
     and scores of the same rows are compared. If the mean score falls by less than two standard errors of the
-    difference, the component is surplus and stays out. The search ends if none of the three components that are missed
-    least is surplus. The others keep their weights, and the noise its parameters.
+    difference, or by less than one nat in all rows together, the component is surplus and stays out. The search ends
+    if none of the three components that are missed least is surplus. The others keep their weights, and the noise its
+    parameters.
 
     A component that explains fewer than about five rows cannot lower the mean by two standard errors, and counts as
     surplus.
@@ -127,7 +125,7 @@ def surplus_components(
         without = smaller.score_samples(rows)
         (loss,), (error,) = mean_and_error((scores - without)[None], weights)
         losses[left[place]], errors[left[place]] = loss, error
-        if loss > max(STANDARD_ERRORS * error, LEAST_LOSS):
+        if not is_by_chance(loss, error, len(rows)):
             tried += 1
             continue
         current, scores, left = smaller, without, np.delete(left, place)
