@@ -162,24 +162,6 @@ def test_columns_are_used_only_where_they_are_faster(expert, units, sizes):
     assert EnergyTarget(energy, parameters, jax.jit(energy.frame)(parameters)).gradient_of_columns is None
 
 
-def test_an_expert_with_the_energy_of_another_may_use_columns_too():
-    class Named(Logistic):
-        """Its energy is that of its base class."""
-
-    class Quadratic:
-        """No expert itself, but has an energy."""
-
-        def energy(self, activity, shape):
-            return activity**2 * jnp.arange(1, activity.shape[1] + 1)
-
-    class Mixed(Quadratic, Logistic):
-        """Its energy is not that of the expert."""
-
-    assert Named.elementwise
-    assert not Steeper.elementwise
-    assert not Mixed.elementwise
-
-
 @pytest.mark.parametrize("units", [1, 2])
 @pytest.mark.parametrize("expert", [Logistic(), Student(exponent=2.5)], ids=str)
 def test_the_partition_function_against_quadrature(expert, units, seed):
