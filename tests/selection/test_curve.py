@@ -63,9 +63,10 @@ def test_numbers_that_differ_by_silent_components_are_as_good():
     common = random.normal(-30, 10, size=400)
     more = common + 4e-6 + 1e-5 * random.normal(size=400)
     scores = np.array([common - random.exponential(5, size=400), common, more])
-    curve = _curve(np.array([8, 10, 12]), scores, np.arange(400), np.ones(400), np.array([200]))
-    assert curve.deficits[1] > 2 * curve.deficit_errors[1]
-    assert curve.best == 10
+    for unit in (1e-6, 1.0, 1e6):  # scores need not be likelihoods, such as minus squared distances
+        curve = _curve(np.array([8, 10, 12]), unit * scores, np.arange(400), np.ones(400), np.array([200]))
+        assert curve.deficits[1] > 2 * curve.deficit_errors[1]
+        assert curve.best == 10
 
 
 def test_repeated_splits_do_not_pretend_to_more_rows():

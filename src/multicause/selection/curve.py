@@ -47,7 +47,7 @@ class ComponentCurve:
         Mean score of the held-out rows of each fold; NaN where all of them have a weight of zero.
     best : int
         The smallest number of components whose score is not below the highest one by more than two standard errors of
-        the difference, or by more than one nat in all held-out rows together: the elbow of the curve.
+        the difference, or by more than a thousandth of the standard error of the score: the elbow of the curve.
     """
 
     numbers: np.ndarray
@@ -265,7 +265,7 @@ def _curve(
     means, errors = mean_and_error(by_row, weights[known])
     highest = int(np.argmax(np.where(np.isfinite(means), means, -np.inf)))
     deficits, deficit_errors = mean_and_error(by_row[highest] - by_row, weights[known])
-    as_good = is_by_chance(deficits, deficit_errors, len(known))
+    as_good = is_by_chance(deficits, deficit_errors, errors[highest])
     as_good[highest] = True
     fold_scores = np.stack(
         [

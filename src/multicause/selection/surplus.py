@@ -57,9 +57,9 @@ def surplus_components(
 
     The component that the posterior misses least is left out, activities of the others are learned again from ``X``,
     and scores of the same rows are compared. If the mean score falls by less than two standard errors of the
-    difference, or by less than one nat in all rows together, the component is surplus and stays out. The search ends
-    if none of the three components that are missed least is surplus. The others keep their weights, and the noise its
-    parameters.
+    difference, or by less than a thousandth of the standard error of the score, the component is surplus and stays
+    out. The search ends if none of the three components that are missed least is surplus. The others keep their
+    weights, and the noise its parameters.
 
     A component that explains fewer than about five rows cannot lower the mean by two standard errors, and counts as
     surplus.
@@ -125,7 +125,7 @@ def surplus_components(
         without = smaller.score_samples(rows)
         (loss,), (error,) = mean_and_error((scores - without)[None], weights)
         losses[left[place]], errors[left[place]] = loss, error
-        if not is_by_chance(loss, error, len(rows)):
+        if not is_by_chance(loss, error, mean_and_error(scores[None], weights)[1][0]):
             tried += 1
             continue
         current, scores, left = smaller, without, np.delete(left, place)
