@@ -157,15 +157,25 @@ def small(n_cores):
     print(f"  same script twice: {first:.2f}, then {again:.2f}; warm {warm:.2f} (target: at most 2 more than warm)\n")
 
 
-def cores(numbers, n_rows):
+def cores(numbers, n_rows, repeats):
     print(f"Cores: {n_rows:,} rows, D=H=100, H'=5, γ=3, float32, seconds of an iteration in a whole fit:")
     for name, text in CORES:
-        times = [
-            in_new_process(time_iterations, text, (n_rows, 100), n_cores=number, JAX_PLATFORMS="cpu")
-            for number in numbers
-        ]
-        times_of_cores = ", ".join(f"{number} cores {time:.3f}" for number, time in zip(numbers, times, strict=True))
-        print(f"  {name}: {times_of_cores}; {times[0] / times[-1]:.1f} times as fast", flush=True)
+        # In turn, because the speed of a machine changes from minute to minute.
+        times = np.array(
+            [
+                [
+                    in_new_process(time_iterations, text, (n_rows, 100), n_cores=number, JAX_PLATFORMS="cpu")
+                    for number in numbers
+                ]
+                for _ in range(repeats)
+            ]
+        )
+        shown = ", ".join(
+            f"{number} cores {time:.3f}" for number, time in zip(numbers, np.median(times, 0), strict=True)
+        )
+        ratios = times[:, 0] / times[:, -1]
+        spread = f" ({ratios.min():.2f} to {ratios.max():.2f})" if repeats > 1 else ""
+        print(f"  {name}: {shown}; {np.median(ratios):.2f} times as fast{spread}", flush=True)
     print()
 
 
@@ -188,6 +198,7 @@ def main():
     parser.add_argument("--accelerator", action="store_true", help="large fits on the default device instead")
     parser.add_argument("--cores", action="store_true", help="only the comparison of cores")
     parser.add_argument("--rows", type=int, default=40_000, help="rows of the comparison of cores")
+    parser.add_argument("--repeats", type=int, default=3, help="repetitions of the comparison of cores")
     chosen = parser.parse_args()
     if chosen.accelerator:
         large()
@@ -195,7 +206,7 @@ def main():
     available = len(os.sched_getaffinity(0))
     if not chosen.cores:
         small(min(2, available))
-    cores((1, min(2, available)) if available < 16 else (1, 2, 16), chosen.rows)
+    cores((1, min(2, available)) if available < 16 else (1, 2, 16), chosen.rows, chosen.repeats)
 
 
 if __name__ == "__main__":

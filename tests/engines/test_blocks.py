@@ -1,9 +1,10 @@
-"""Quantiles of weighted rows, compared with their definition."""
+"""Quantiles of weighted rows, compared with their definition, and how rows are divided into blocks."""
 
 import numpy as np
 import pytest
 
-from multicause.engines.blocks import weighted_quantile
+from multicause.engines import Local
+from multicause.engines.blocks import block_shape, weighted_quantile
 
 
 def by_definition(values, weights, share):
@@ -30,3 +31,17 @@ def test_a_quantile_is_the_value_that_a_share_of_the_weight_reaches(share, kind,
 def test_shares_lie_between_zero_and_one():
     with pytest.raises(ValueError, match=r"A share of all weight must lie in \(0, 1\]; got 0"):
         weighted_quantile(np.ones(2), np.ones(2), 0)
+
+
+@pytest.mark.parametrize("n_rows", [17_000, 40_000, 64_001, 1_000_000])
+def test_blocks_of_many_rows_keep_16_cores_busy(n_rows):
+    size, n_blocks = block_shape(Local(), n_rows, bytes_per_row=5000, fixed_bytes=0)
+    rounds = -(-n_blocks // 16)
+    assert n_blocks >= 0.9 * 16 * rounds  # sizes are rounded up, which may take the last blocks away
+    assert n_blocks * size >= n_rows > (n_blocks - 1) * size
+
+
+def test_few_rows_are_one_block_or_an_even_number():
+    assert block_shape(Local(), 4000, bytes_per_row=5000, fixed_bytes=0) == (4096, 1)
+    size, n_blocks = block_shape(Local(), 14_000, bytes_per_row=5000, fixed_bytes=0)
+    assert (size, n_blocks % 2) == (3584, 0)

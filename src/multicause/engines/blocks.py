@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import bytes_from, fastest_block, on_host
+from multicause.arrays import bytes_from, fastest_block, on_cpu, on_host
 from multicause.engines.base import Engine
 
 # Blocks are not made smaller than this many rows to fit into the cache: the fixed cost of a block would dominate.
@@ -20,9 +20,9 @@ ROWS_OVER_SHARED = 4
 # Row counts are rounded up to multiples of an eighth of a power of two, so that few programs serve all row counts and
 # at most an eighth of the work is wasted.
 STEPS_PER_DOUBLING = 8
-# The number of blocks, if it is larger, is a multiple of this, so that 2, 4, 8 or 16 cores get equal shares.
+# The number of blocks is a multiple of this before sizes are rounded, so that 2, 4, 8 or 16 cores get equal shares.
 BLOCKS_PER_ROUND = 16
-# Smaller numbers of blocks are even, so that two cores get equal shares.
+# If that would make blocks on a CPU too small, the number is even, so that two cores get equal shares.
 FEW_BLOCKS_PER_ROUND = 2
 
 
@@ -36,7 +36,8 @@ def block_shape(
     size = rounded(_largest_block(engine, bytes_per_row, fixed_bytes, waiting_bytes_per_row), up=False)
     n_blocks = -(-n_rows // size)
     if n_blocks > 1:
-        multiple = BLOCKS_PER_ROUND if n_blocks > BLOCKS_PER_ROUND else FEW_BLOCKS_PER_ROUND
+        many = n_blocks > BLOCKS_PER_ROUND or (on_cpu() and n_rows >= BLOCKS_PER_ROUND * SMALLEST_BLOCK)
+        multiple = BLOCKS_PER_ROUND if many else FEW_BLOCKS_PER_ROUND
         n_blocks = -(-n_blocks // multiple) * multiple
     size = rounded(-(-n_rows // n_blocks), up=True)
     return size, -(-n_rows // size)
