@@ -1,16 +1,17 @@
 """Defaults against settings by hand, on data that nobody picked: ``python -m benchmarks.untuned``.
 
 Data sets come with scikit-learn and scikit-image, or lie in a folder (``--data``, with the names below). Of each, half
-of at most 800 rows are learned from by LinearCauses (tables, centred) or MaximalCauses (images, spectra, counts), with
-nothing but ``n_components`` given and with each of 50 hand settings. The score of a setting is its mean over
-``--repeats`` choices of rows and random numbers: of 50 single scores, the highest is to a large part that of the
-luckiest choice. The table has the held-out score of the defaults, the worst and the best of the hand settings, and how
-far the defaults are below the best, in percent of the range between the worst and the best (negative: better than all
-of them), with the standard error of that. The last column is the same for the rows that were learned from: where it is
-zero or less, no hand setting finds better optima. At the end, the defaults are compared with the best settings over all
-data sets, and with those that a user would choose who tries all of them on each data set: the one with the highest
-likelihood of the learned rows, and, with several repetitions, the one with the best held-out score in the others. No
-method that does not see the held-out rows can be expected to be much better than these.
+of at most 800 rows (``--most-rows``) are learned from by LinearCauses (tables, centred) or MaximalCauses (images,
+spectra, counts), with nothing but ``n_components`` given and with each of 50 hand settings. The score of a setting is
+its mean over ``--repeats`` choices of rows and random numbers: of 50 single scores, the highest is to a large part
+that of the luckiest choice. The table has the held-out score of the defaults, the worst and the best of the hand
+settings, and how far the defaults are below the best, in percent of the range between the worst and the best
+(negative: better than all of them), with the standard error of that. The last column is the same for the rows that
+were learned from: where it is zero or less, no hand setting finds better optima. At the end, the defaults are compared
+with the best settings over all data sets, and with those that a user would choose who tries all of them on each data
+set: the one with the highest likelihood of the learned rows, and, with several repetitions, the one with the best
+held-out score in the others. No method that does not see the held-out rows can be expected to be much better than
+these.
 
 ``--save FILE`` keeps the rows of all data sets for ``--rows FILE`` on another machine; ``--jobs`` runs fits side by
 side, and ``--seconds`` begins no fit after that time.
@@ -27,22 +28,22 @@ import numpy as np
 
 from benchmarks.side_by_side import add_options, run_side_by_side
 
-ROWS, COMPONENTS, PATCH = 800, 8, 8
+COMPONENTS, PATCH = 8, 8
 TABLES = ("iris", "wine", "breast_cancer", "diabetes", "linnerud")
 PICTURES = ("camera", "coins", "brick", "grass", "gravel", "moon", "page", "text", "clock")
 # Data sets whose rows are counts.
 COUNTS = ("digits", "mnist")
 
 
-def patches(image: np.ndarray) -> np.ndarray:
+def patches(image: np.ndarray, n_rows: int) -> np.ndarray:
     """Return random patches of an image, from 0 to 10."""
     image = np.asarray(image, dtype=float)
     image = image.mean(axis=2) if image.ndim == 3 else image
     places = np.lib.stride_tricks.sliding_window_view(image / image.max() * 10, (PATCH, PATCH)).reshape(-1, PATCH**2)
-    return places[np.random.RandomState(0).choice(len(places), ROWS, replace=False)]
+    return places[np.random.RandomState(0).choice(len(places), n_rows, replace=False)]
 
 
-def collect(folder: Path | None) -> dict[str, np.ndarray]:
+def collect(folder: Path | None, most_rows: int) -> dict[str, np.ndarray]:
     """Return the rows of all data sets that are to be had here, and name the others."""
     import sklearn.datasets
 
@@ -50,7 +51,7 @@ def collect(folder: Path | None) -> dict[str, np.ndarray]:
         name: (lambda name=name: getattr(sklearn.datasets, f"load_{name}")().data) for name in (*TABLES, "digits")
     }
     makers |= {
-        name: (lambda name=name: patches(sklearn.datasets.load_sample_image(f"{name}.jpg")))
+        name: (lambda name=name: patches(sklearn.datasets.load_sample_image(f"{name}.jpg"), most_rows))
         for name in ("china", "flower")
     }
 
@@ -59,14 +60,16 @@ def collect(folder: Path | None) -> dict[str, np.ndarray]:
 
         if name == "faces":
             return skimage.data.lfw_subset()[:100, ::3, ::3].reshape(100, -1) * 10
-        return patches(getattr(skimage.data, name)())
+        return patches(getattr(skimage.data, name)(), most_rows)
 
     makers |= {name: (lambda name=name: bundled(name)) for name in (*PICTURES, "faces")}
     if folder is not None:
         makers |= {
-            "mnist": lambda: _first_array(folder / "mnist" / "mnist_test.npz")[:ROWS, ::4, ::4].reshape(-1, 49) / 25.0,
+            "mnist": lambda: (
+                _first_array(folder / "mnist" / "mnist_test.npz")[:most_rows, ::4, ::4].reshape(-1, 49) / 25.0
+            ),
             "swimmer": lambda: _first_array(folder / "swimmer" / "swimmer.npz").reshape(-1, 32, 32)[:, ::4, ::4] * 1.0,
-            "dune": lambda: patches(np.load(folder / "natural_free" / "natural_free.npz")["mate_Dune"]),
+            "dune": lambda: patches(np.load(folder / "natural_free" / "natural_free.npz")["mate_Dune"], most_rows),
             "phonemes": lambda: _spectra(folder / "phonemes" / "timit_male_phonemes_16k.npz"),
         }
     data_sets = {}
@@ -83,6 +86,12 @@ def _first_array(path: Path) -> np.ndarray:
     """Return the first array of a file that has at least two axes, or else the first one."""
     arrays = np.load(path)
     return next((arrays[name] for name in arrays if arrays[name].ndim >= 2), arrays[arrays.files[0]])
+
+
+def _digits(path: Path) -> np.ndarray:
+    """Return images of digits at a quarter of their resolution, as counts of up to ten."""
+    images = _first_array(path)[:, ::4, ::4]
+    return images.reshape(len(images), -1) / 25.0
 
 
 def _spectra(path: Path) -> np.ndarray:
@@ -105,13 +114,13 @@ def hand_settings(n_settings: int) -> list[dict[str, Any]]:
     return [settings[place] for place in np.random.RandomState(0).permutation(len(settings))[:n_settings]]
 
 
-def scores_of(task: tuple[str, np.ndarray, int, int, int]) -> tuple[float, float]:
+def scores_of(task: tuple[str, np.ndarray, int, int, int, int]) -> tuple[float, float]:
     """Return scores of held-out and of learned rows with one of the hand settings, or with defaults (number 0)."""
     from multicause import LinearCauses, MaximalCauses
 
     warnings.simplefilter("ignore")
-    name, rows, number, n_settings, seed = task
-    rows = rows[np.random.RandomState(seed).permutation(len(rows))[:ROWS]]
+    name, rows, number, n_settings, seed, most_rows = task
+    rows = rows[np.random.RandomState(seed).permutation(len(rows))[:most_rows]]
     model: Any = LinearCauses if name in TABLES else MaximalCauses
     if name in TABLES:
         rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-12)
@@ -221,6 +230,7 @@ def main() -> None:
     parser.add_argument("--save", type=Path)
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--only", nargs="+")
+    parser.add_argument("--most-rows", type=int, default=800, help="rows of a data set, half of which are held out")
     parser.add_argument("--repeats", type=int, default=4, help="choices of rows and random numbers")
     parser.add_argument("--scores", type=Path, help="file for the scores of all fits")
     parser.add_argument("--settings", type=int, default=50, help="number of hand settings")
@@ -228,20 +238,20 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.settings < 2:
         parser.error(f"--settings must be at least 2, so that they have a range; got {arguments.settings}")
-    data_sets = dict(np.load(arguments.rows)) if arguments.rows else collect(arguments.data)
+    data_sets = dict(np.load(arguments.rows)) if arguments.rows else collect(arguments.data, arguments.most_rows)
     if arguments.save:
         np.savez_compressed(arguments.save, **data_sets)
         return
     names = [name for name in data_sets if name in (arguments.only or data_sets)]
     tasks = [
-        (name, data_sets[name], number, arguments.settings, arguments.seed + repetition)
+        (name, data_sets[name], number, arguments.settings, arguments.seed + repetition, arguments.most_rows)
         for repetition in range(arguments.repeats)
         for number in range(arguments.settings + 1)
         for name in names
     ]
     shape = (arguments.settings + 1, arguments.repeats, 2)
     scores = {name: np.full(shape, np.nan) for name in names}
-    for (name, _, number, _, seed), own in run_side_by_side(scores_of, tasks, arguments.jobs, arguments.seconds):
+    for (name, _, number, _, seed, _), own in run_side_by_side(scores_of, tasks, arguments.jobs, arguments.seconds):
         scores[name][number, seed - arguments.seed] = own
     if arguments.scores:
         np.savez_compressed(arguments.scores, **scores)
