@@ -89,7 +89,7 @@ def _first_array(path: Path) -> np.ndarray:
 
 
 def _digits(path: Path) -> np.ndarray:
-    """Return images of digits at a quarter of their resolution, as counts of up to ten."""
+    """Return images of digits at a quarter of their resolution, with values of up to ten."""
     images = _first_array(path)[:, ::4, ::4]
     return images.reshape(len(images), -1) / 25.0
 
