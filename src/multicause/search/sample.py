@@ -8,7 +8,7 @@ from multicause.inference import arrange
 
 # Rows per cause, and at least, that are used to find the causes; the final EM uses all rows.
 ROWS_PER_CAUSE = 50
-LEAST_ROWS = 2000
+LEAST_ROWS = 4000
 
 
 def rows_to_search(n_rows: int, n_components: int) -> int:
