@@ -10,8 +10,7 @@ settings, and how far the defaults are below the best, in percent of the range b
 were learned from: where it is zero or less, no hand setting finds better optima. At the end, the defaults are compared
 with the best settings over all data sets, and with those that a user would choose who tries all of them on each data
 set: the one with the highest likelihood of the learned rows, and, with several repetitions, the one with the best
-held-out score in the others. No method that does not see the held-out rows can be expected to be much better than
-these.
+held-out score in the others. No method that does not see the held-out rows can be expected to be much better.
 
 ``--save FILE`` keeps the rows of all data sets for ``--rows FILE`` on another machine; ``--jobs`` runs fits side by
 side, and ``--seconds`` begins no fit after that time.
@@ -65,9 +64,7 @@ def collect(folder: Path | None, most_rows: int) -> dict[str, np.ndarray]:
     makers |= {name: (lambda name=name: bundled(name)) for name in (*PICTURES, "faces")}
     if folder is not None:
         makers |= {
-            "mnist": lambda: (
-                _first_array(folder / "mnist" / "mnist_test.npz")[:most_rows, ::4, ::4].reshape(-1, 49) / 25.0
-            ),
+            "mnist": lambda: _digits(folder / "mnist" / "mnist_test.npz")[:most_rows],
             "swimmer": lambda: _first_array(folder / "swimmer" / "swimmer.npz").reshape(-1, 32, 32)[:, ::4, ::4] * 1.0,
             "dune": lambda: patches(np.load(folder / "natural_free" / "natural_free.npz")["mate_Dune"], most_rows),
             "phonemes": lambda: _spectra(folder / "phonemes" / "timit_male_phonemes_16k.npz"),
