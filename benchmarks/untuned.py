@@ -12,8 +12,8 @@ with the best settings over all data sets, and with those that a user would choo
 set: the one with the highest likelihood of the learned rows, and, with several repetitions, the one with the best
 held-out score in the others. No method that does not see the held-out rows can be expected to be much better.
 
-``--save FILE`` keeps the rows of all data sets for ``--rows FILE`` on another machine; ``--jobs`` runs fits side by
-side, and ``--seconds`` begins no fit after that time.
+``--save FILE`` keeps ``--most-rows`` rows of all data sets for ``--rows FILE`` on another machine; ``--jobs`` runs fits
+side by side, and ``--seconds`` begins no fit after that time.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def patches(image: np.ndarray, n_rows: int) -> np.ndarray:
     image = np.asarray(image, dtype=float)
     image = image.mean(axis=2) if image.ndim == 3 else image
     places = np.lib.stride_tricks.sliding_window_view(image / image.max() * 10, (PATCH, PATCH)).reshape(-1, PATCH**2)
-    return places[np.random.RandomState(0).choice(len(places), n_rows, replace=False)]
+    return places[np.random.RandomState(0).choice(len(places), min(n_rows, len(places)), replace=False)]
 
 
 def collect(folder: Path | None, most_rows: int) -> dict[str, np.ndarray]:

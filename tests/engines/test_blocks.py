@@ -35,13 +35,23 @@ def test_shares_lie_between_zero_and_one():
 
 @pytest.mark.parametrize("n_rows", [17_000, 40_000, 64_001, 1_000_000])
 def test_blocks_of_many_rows_keep_16_cores_busy(n_rows):
-    size, n_blocks = block_shape(Local(), n_rows, bytes_per_row=5000, fixed_bytes=0)
+    size, n_blocks = block_shape(Local(), n_rows, bytes_per_row=5000, fixed_bytes=0, for_threads=True)
     rounds = -(-n_blocks // 16)
     assert n_blocks >= 0.9 * 16 * rounds  # sizes are rounded up, which may take the last blocks away
     assert n_blocks * size >= n_rows > (n_blocks - 1) * size
 
 
 def test_few_rows_are_one_block_or_an_even_number():
-    assert block_shape(Local(), 4000, bytes_per_row=5000, fixed_bytes=0) == (4096, 1)
-    size, n_blocks = block_shape(Local(), 14_000, bytes_per_row=5000, fixed_bytes=0)
-    assert (size, n_blocks % 2) == (3584, 0)
+    assert block_shape(Local(), 4000, bytes_per_row=5000, fixed_bytes=0, for_threads=True) == (4096, 1)
+    for threads in (True, False):
+        found = block_shape(Local(), 14_000, bytes_per_row=5000, fixed_bytes=0, for_threads=threads)
+        assert found == (3584, 4)
+
+
+def test_blocks_are_not_small_if_much_is_computed_once_for_each():
+    """What 20,000 rows share takes as much memory as 2500 of them, and blocks have at most four times as many."""
+    many, few = (
+        block_shape(Local(), 20_000, bytes_per_row=5000, fixed_bytes=12_500_000, for_threads=threads)
+        for threads in (True, False)
+    )
+    assert many == few == (5120, 4)

@@ -112,8 +112,9 @@ def test_bound_and_temperature_are_drawn(model):
     assert display.ax_.lines[1].get_ydata() == [-20.0, -20.0]
 
 
-def test_places_where_bounds_are_not_comparable_are_marked():
+def test_places_where_bounds_are_not_comparable_are_marked(monkeypatch):
     """Causes are found on 2000 rows; the bound of all rows, of which the others are empty, is another."""
+    monkeypatch.setattr("multicause.search.sample.LEAST_ROWS", 2000)
     rows = np.zeros((2300, 9))
     rows[:2200] = make_bars(2200, size=3, noise="poisson", random_state=0).data
     model = MaximalCauses(6, noise="poisson", max_iter=60, random_state=0).fit(rows)

@@ -261,7 +261,8 @@ def test_a_comparison_model_with_more_states_keeps_to_the_memory_budget():
     np.testing.assert_array_equal(own.collect([block.rows for block in own.blocks]), X)
 
 
-def test_causes_found_on_some_rows_are_measured_on_all():
+def test_causes_found_on_some_rows_are_measured_on_all(monkeypatch):
+    monkeypatch.setattr("multicause.search.sample.LEAST_ROWS", 2000)
     bars = make_bars(2600, size=3, noise="poisson", random_state=0)
     model = RestrictedMaximalCauses(6, n_init=2, random_state=0).fit(bars.data)
     assert recovered_causes(model, bars.causes).injective

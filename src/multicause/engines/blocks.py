@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multicause.arrays import bytes_from, fastest_block, on_cpu, on_host
+from multicause.arrays import bytes_from, fastest_block, on_host
 from multicause.engines.base import Engine
 
 # Blocks are not made smaller than this many rows to fit into the cache: the fixed cost of a block would dominate.
@@ -20,23 +20,32 @@ ROWS_OVER_SHARED = 4
 # Row counts are rounded up to multiples of an eighth of a power of two, so that few programs serve all row counts and
 # at most an eighth of the work is wasted.
 STEPS_PER_DOUBLING = 8
-# The number of blocks is a multiple of this before sizes are rounded, so that 2, 4, 8 or 16 cores get equal shares.
+# Where there are more blocks, their number is a multiple of this before sizes are rounded, so that 2, 4, 8 or 16 cores
+# get equal shares.
 BLOCKS_PER_ROUND = 16
-# If that would make blocks on a CPU too small, the number is even, so that two cores get equal shares.
+# Smaller numbers of blocks are even, so that two cores get equal shares.
 FEW_BLOCKS_PER_ROUND = 2
 
 
 def block_shape(
-    engine: Engine, n_rows: int, bytes_per_row: int, fixed_bytes: int, *, waiting_bytes_per_row: int = 0
+    engine: Engine,
+    n_rows: int,
+    bytes_per_row: int,
+    fixed_bytes: int,
+    *,
+    waiting_bytes_per_row: int = 0,
+    for_threads: bool = False,
 ) -> tuple[int, int]:
     """Return the number of rows of a block and the number of blocks; see :meth:`Data.arranged`.
 
     Blocks that are read ahead take ``waiting_bytes_per_row`` of the memory budget, but not of the processor's cache.
+    If threads compute blocks in parallel (``for_threads``), there are enough for 16 cores, unless these are too small.
     """
     size = rounded(_largest_block(engine, bytes_per_row, fixed_bytes, waiting_bytes_per_row), up=False)
     n_blocks = -(-n_rows // size)
     if n_blocks > 1:
-        many = n_blocks > BLOCKS_PER_ROUND or (on_cpu() and n_rows >= BLOCKS_PER_ROUND * SMALLEST_BLOCK)
+        enough = n_rows >= BLOCKS_PER_ROUND * _smallest_block(bytes_per_row, fixed_bytes)
+        many = n_blocks > BLOCKS_PER_ROUND or (for_threads and enough)
         multiple = BLOCKS_PER_ROUND if many else FEW_BLOCKS_PER_ROUND
         n_blocks = -(-n_blocks // multiple) * multiple
     size = rounded(-(-n_rows // n_blocks), up=True)
@@ -56,8 +65,12 @@ def _largest_block(engine: Engine, bytes_per_row: int, fixed_bytes: int, waiting
     fastest = fastest_block()
     if fastest is None:
         return affordable
-    worth_it = max(fastest // bytes_per_row, SMALLEST_BLOCK, ROWS_OVER_SHARED * fixed_bytes // bytes_per_row)
-    return min(affordable, worth_it)
+    return min(affordable, max(fastest // bytes_per_row, _smallest_block(bytes_per_row, fixed_bytes)))
+
+
+def _smallest_block(bytes_per_row: int, fixed_bytes: int) -> int:
+    """Return the number of rows below which the fixed cost of a block would dominate."""
+    return max(SMALLEST_BLOCK, ROWS_OVER_SHARED * fixed_bytes // bytes_per_row)
 
 
 def zero_summary(rows: Any) -> np.ndarray:

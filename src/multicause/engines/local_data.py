@@ -61,7 +61,13 @@ class LocalData(BlockwiseData):
         """Divide the rows into blocks of equal size, so that one program is compiled."""
         mesh = self._engine.mesh()
         n_devices = 1 if mesh is None else mesh.size
-        size, n_blocks = block_shape(self._engine, -(-self.n_rows // n_devices), bytes_per_row, fixed_bytes)
+        size, n_blocks = block_shape(
+            self._engine,
+            -(-self.n_rows // n_devices),
+            bytes_per_row,
+            fixed_bytes,
+            for_threads=on_cpu() and mesh is None,
+        )
         size *= n_devices
         blocks = []
         for number in range(n_blocks):

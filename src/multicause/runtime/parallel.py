@@ -76,9 +76,10 @@ def run_all(function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], n_th
                 waiting.clear()
                 raise
 
+    workers = [_pool(n_threads).submit(work) for _ in range(n_threads)]
     try:
-        for worker in [_pool(n_threads).submit(work) for _ in range(n_threads)]:
-            worker.result()
+        while workers:
+            workers.pop().result()  # no variable: an error would keep it, with all tasks, until garbage is collected
     finally:
         waiting.clear()  # the user may have interrupted the wait
     return results
