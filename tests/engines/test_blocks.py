@@ -33,6 +33,12 @@ def test_shares_lie_between_zero_and_one():
         weighted_quantile(np.ones(2), np.ones(2), 0)
 
 
+@pytest.fixture
+def _on_cpu(monkeypatch):
+    monkeypatch.setattr("multicause.engines.blocks.fastest_block", lambda: 24 * 2**20)
+
+
+@pytest.mark.usefixtures("_on_cpu")
 @pytest.mark.parametrize("n_rows", [17_000, 40_000, 64_001, 1_000_000])
 def test_blocks_of_many_rows_keep_16_cores_busy(n_rows):
     size, n_blocks = block_shape(Local(), n_rows, bytes_per_row=5000, fixed_bytes=0, for_threads=True)
@@ -41,6 +47,7 @@ def test_blocks_of_many_rows_keep_16_cores_busy(n_rows):
     assert n_blocks * size >= n_rows > (n_blocks - 1) * size
 
 
+@pytest.mark.usefixtures("_on_cpu")
 def test_few_rows_are_one_block_or_an_even_number():
     assert block_shape(Local(), 4000, bytes_per_row=5000, fixed_bytes=0, for_threads=True) == (4096, 1)
     for threads in (True, False):
@@ -48,6 +55,7 @@ def test_few_rows_are_one_block_or_an_even_number():
         assert found == (3584, 4)
 
 
+@pytest.mark.usefixtures("_on_cpu")
 def test_blocks_are_not_small_if_much_is_computed_once_for_each():
     """What 20,000 rows share takes as much memory as 2500 of them, and blocks have at most four times as many."""
     many, few = (
